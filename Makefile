@@ -1,0 +1,67 @@
+# Every target sets up what it needs in .venv by itself, once, and again when pyproject.toml or
+# constraints.txt change. `demo` installs what running needs and no more.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that runs and is new enough; a name alone may be a shim that does not run.
+PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3 python; do \
+	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$candidate && break; done)
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+DEMO_DIR ?= scr-demo
+# Two workers: more only compete for the threads that torch and numba use.
+WORKERS ?= 2
+
+.PHONY: help demo test check bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report page
+	$(BIN)/scr demo --out $(DEMO_DIR)
+	@echo "The report is $(CURDIR)/$(DEMO_DIR)/report.html"
+
+test: $(VENV)/.test ## every test, and the examples in docstrings
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(VENV)/.check ## style, types, import layers, documentation
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/results
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.check ## the documentation as a site
+	$(BIN)/mkdocs build --strict
+	@echo "The documentation is $(CURDIR)/site/index.html"
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) $(DEMO_DIR) site dist build .mypy_cache .ruff_cache .pytest_cache \
+		.hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "scr needs Python 3.11 or newer; install it, or name one:" \
+		"make demo PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv --quiet $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment;" \
+		"on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Setting up $(VENV): scr and what it needs to run"
+	$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	@echo "Setting up $(VENV): what the tests need"
+	$(PIP_INSTALL) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.check: $(VENV)/.test
+	@echo "Setting up $(VENV): what the checks and the documentation need"
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
