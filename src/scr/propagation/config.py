@@ -1,0 +1,90 @@
+"""The recipe section `propagation`: which powers of which adjacency are computed, and how stored.
+
+Everything here decides the numbers that an encoder sees; how much memory the work may take does
+not, and so is an argument of `propagate` instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scr.config import check
+from scr.errors import ConfigError
+
+Norm = Literal["row", "sym", "col"]
+Direction = Literal["both", "out", "in", "separate"]
+HopScale = Literal["none", "unit"]
+LabelGuard = Literal["none", "far", "exact", "folds"]
+StorageType = Literal["float32", "float16"]
+
+EXACT_GUARD_HOPS = 2
+"""Cycles longer than this have no cheap closed form, so `exact` stops here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropagationConfig:
+    """What is propagated before training starts."""
+
+    hops: int = 5
+    """Largest power K of the adjacency; hop 0, the features themselves, is always kept."""
+    norm: Norm = "sym"
+    """`row` is D^-1 A, `sym` is D^-1/2 A D^-1/2, `col` is A D^-1."""
+    self_loops: bool = False
+    """Add the identity to the adjacency before its degrees are taken."""
+    direction: Direction = "both"
+    """Of a directed graph: ignore it, follow edges, go against them, or both ways apart."""
+    dtype: StorageType = "float32"
+    """How hops are stored; sums are always taken in float32."""
+    hop_scale: HopScale = "none"
+    """`unit` gives every row of every hop length 1, once all hops are computed."""
+    label_hops: int = 0
+    """Largest power of the adjacency that training labels are propagated by; 0 leaves them out."""
+    label_keep: Literal["last", "all"] = "last"
+    """Keep only the farthest label hop, or all of them."""
+    label_norm: Norm = "row"
+    """As `norm`, for the labels."""
+    label_self_loops: bool = False
+    """As `self_loops`, for the labels."""
+    label_direction: Literal["both", "out", "in"] = "both"
+    """As `direction`, for the labels."""
+    label_guard: LabelGuard = "folds"
+    """What keeps a training node's own label from coming back to it through cycles."""
+
+    def __post_init__(self) -> None:
+        check(self.hops >= 0, "propagation.hops", self.hops, "a whole number, 0 or more")
+        check_choice("propagation.norm", self.norm, ("row", "sym", "col"))
+        check_choice("propagation.direction", self.direction, ("both", "out", "in", "separate"))
+        check_choice("propagation.dtype", self.dtype, ("float32", "float16"))
+        check_choice("propagation.hop_scale", self.hop_scale, ("none", "unit"))
+        check(
+            self.label_hops >= 0, "propagation.label_hops", self.label_hops, "a whole number >= 0"
+        )
+        check_choice("propagation.label_keep", self.label_keep, ("last", "all"))
+        check_choice("propagation.label_norm", self.label_norm, ("row", "sym", "col"))
+        check_choice("propagation.label_direction", self.label_direction, ("both", "out", "in"))
+        check_choice("propagation.label_guard", self.label_guard, ("none", "far", "exact", "folds"))
+        if self.label_guard == "exact" and self.label_hops > EXACT_GUARD_HOPS:
+            raise ConfigError(
+                "propagation.label_hops", self.label_hops,
+                f"at most {EXACT_GUARD_HOPS} with label_guard = `exact`",
+                hint="`label_guard = \"folds\"` guards any number of hops",
+            )  # fmt: skip
+
+    @property
+    def matrices(self) -> int:
+        """Matrices per row, hop 0 included."""
+        return (2 if self.direction == "separate" else 1) * self.hops + 1
+
+    @property
+    def label_matrices(self) -> int:
+        """Label matrices per row, as `label_hops` makes them."""
+        if self.label_keep == "last" or self.label_guard == "far":
+            return min(self.label_hops, 1)
+        return self.label_hops
+
+
+def check_choice(setting: str, found: object, choices: tuple[str, ...]) -> None:
+    """Raise a `ConfigError` that names the choices, unless `found` is one of them."""
+    expected = "one of " + ", ".join(f"`{choice}`" for choice in choices)
+    check(found in choices, setting, found, expected)
