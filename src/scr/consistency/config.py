@@ -1,0 +1,54 @@
+"""Settings of the consistency term: the recipe section `consistency`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scr.config import check
+from scr.consistency.distance import DistanceName
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyConfig:
+    """How strongly, and on which nodes, predictions must agree."""
+
+    weight: float = 1.0
+    """Factor of the consistency term in the loss (lambda in the paper)."""
+    temperature: float = 0.5
+    """Sharpening of the pseudo label (T); 1 switches it off."""
+    distance: DistanceName = "mse"
+    """How far a prediction is from its pseudo label (dist)."""
+    views: int = 2
+    """Noisy predictions per row and step (S)."""
+    threshold: float = 0.0
+    """Least confidence of a node that takes part (eta); 0 lets all take part."""
+    threshold_end: float | None = None
+    """Value that the threshold falls to, linearly over all epochs; none: constant."""
+    refresh: int = 20
+    """Epochs between two refreshes of the confident set (beta)."""
+    decay: float | None = None
+    """Decay of the averaged teacher (alpha, SCR-m); none: the target is the views' mean (SCR)."""
+    ramp: bool = False
+    """Let the teacher's decay grow from 1/2 over the first steps."""
+    warmup: int = 0
+    """Epochs at the start without the consistency term (tau)."""
+    teacher_dropout: bool = False
+    """Leave the teacher's dropout on when it makes pseudo labels."""
+    trust: Literal["measured", "full"] = "measured"
+    """`measured`: lower the weight where training labels say that pseudo labels are unreliable."""
+
+    def __post_init__(self) -> None:
+        check(self.weight >= 0, "consistency.weight", self.weight, "a number of at least 0")
+        check(0 < self.temperature <= 1, "consistency.temperature", self.temperature,
+              "a number in (0, 1]")  # fmt: skip
+        check(self.views >= 1, "consistency.views", self.views, "a whole number of at least 1")
+        check(0 <= self.threshold <= 1, "consistency.threshold", self.threshold,
+              "a number in [0, 1]")  # fmt: skip
+        check(self.threshold_end is None or 0 <= self.threshold_end <= 1,
+              "consistency.threshold_end", self.threshold_end, "a number in [0, 1]")  # fmt: skip
+        check(self.refresh >= 1, "consistency.refresh", self.refresh,
+              "a whole number of at least 1")  # fmt: skip
+        check(self.decay is None or 0 <= self.decay < 1, "consistency.decay", self.decay,
+              "a number in [0, 1)")  # fmt: skip
+        check(self.warmup >= 0, "consistency.warmup", self.warmup, "a whole number of at least 0")

@@ -1,0 +1,46 @@
+"""Noisy predictions of the same rows, and the average that SCR takes as their pseudo label.
+
+The noise is the model's own dropout: nothing is augmented on the graph, so a view costs one more
+forward pass over rows that are already in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+Batch = TypeVar("Batch")
+
+
+def noisy_views(model: Callable[[Batch], Tensor], batch: Batch, views: int) -> Tensor:
+    """Run the same rows through a model in training mode several times.
+
+    Args:
+        model: Anything that maps a batch to logits, with dropout switched on.
+        batch: Whatever the model takes.
+        views: S, how many times.
+
+    Returns:
+        Logits, shape (views, nodes, classes).
+    """
+    return torch.stack([model(batch) for _ in range(views)])
+
+
+def average_views(logits: Tensor) -> Tensor:
+    r"""Average the class probabilities of all views: the pseudo label of SCR.
+
+    Equation: SCR, average pseudo label (docs/equations.md#average)
+        ybar_i = 1/S sum_s yhat_i^(s)
+
+    Probabilities are averaged, not logits, as the paper has it.
+
+    Args:
+        logits: Shape (views, nodes, classes).
+
+    Returns:
+        Probabilities, shape (nodes, classes).
+    """
+    return torch.softmax(logits, dim=-1).mean(dim=0)

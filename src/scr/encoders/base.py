@@ -1,0 +1,80 @@
+"""What every decoupled encoder is: a module from the hops of some rows to their logits.
+
+An encoder never sees the graph, a device, a path or a split: only a batch of rows whose hops were
+computed once, before training. That is why SCR with these encoders scales.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemShape:
+    """The sizes that an encoder is built for."""
+
+    features: int
+    """Columns of one hop."""
+    hops: int
+    """Matrices per row, hop 0 included."""
+    classes: int
+    label_hops: int = 0
+    """Label matrices per row; 0 leaves the label branch out."""
+
+
+@dataclass(frozen=True)
+class HopBatch:
+    """Some rows of the graph, ready for an encoder."""
+
+    hops: Tensor
+    """Shape (rows, hops, features); all hops of a row lie together."""
+    labels: Tensor | None = None
+    """Propagated training labels, shape (rows, label_hops, classes)."""
+
+    def __len__(self) -> int:
+        return self.hops.shape[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """Settings that every encoder has; each encoder file adds its own."""
+
+    hidden: int = 256
+    """Width of hidden layers."""
+    dropout: float = 0.5
+    """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
+    input_dropout: float = 0.0
+    """Chance that an input feature is silenced."""
+
+
+class Encoder(nn.Module, ABC):
+    """A batch of hops in, logits out."""
+
+    name: ClassVar[str]
+    config_class: ClassVar[type[EncoderConfig]]
+
+    @classmethod
+    def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32] | None:
+        """Weights of a mixture of hops that never changes, or none if hops stay apart.
+
+        Where an encoder only ever reads a fixed weighted sum of the hops (SGC, S2GC, MLP), the sum
+        is taken once, before training, and the encoder gets it as its only hop.
+
+        Args:
+            config: The encoder's settings.
+            hops: Matrices available, hop 0 included.
+
+        Returns:
+            Shape (hops,), or none.
+        """
+        return None
+
+    @abstractmethod
+    def forward(self, batch: HopBatch) -> Tensor:
+        """Logits of shape (rows, classes)."""

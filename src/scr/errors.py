@@ -1,0 +1,63 @@
+"""Every error that a user can cause, as one tree with a clear sentence in each leaf.
+
+    SCRError
+    ├── ConfigError        a setting has a value that cannot work
+    ├── SourceError        a file or folder given as a graph cannot be read as one
+    ├── GraphError         the graph itself is not consistent (edges, features, labels, splits)
+    ├── StoreError         a store, hops or run on disk is missing, truncated or altered
+    ├── RunError           a run directory cannot be used as asked
+    └── MemoryBudgetError  the work does not fit the memory it was given
+
+A message says what was found, what was expected and, after ``hint:``, what to do. The command
+line prints it without a traceback and exits with code 2.
+"""
+
+from __future__ import annotations
+
+
+class SCRError(Exception):
+    """Base of all errors that the user can mend."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message if hint is None else f"{message}\n\nhint: {hint}")
+
+
+class ConfigError(SCRError):
+    """A setting has a value that cannot work."""
+
+    def __init__(
+        self, setting: str, found: object, expected: str, *, hint: str | None = None
+    ) -> None:
+        self.setting = setting
+        super().__init__(f"`{setting}` is {found!r}; expected {expected}", hint=hint)
+
+
+class ConfigErrors(ConfigError):
+    """Several settings are wrong; all of them are named at once."""
+
+    def __init__(self, errors: list[ConfigError]) -> None:
+        self.errors = errors
+        self.setting = ", ".join(error.setting for error in errors)
+        SCRError.__init__(self, "\n".join(str(error) for error in errors))
+
+
+class SourceError(SCRError):
+    """A file or folder given as a graph cannot be read as one."""
+
+
+class GraphError(SCRError):
+    """A graph is not consistent with itself."""
+
+
+class StoreError(SCRError):
+    """An artifact on disk is missing, truncated, altered or of another version."""
+
+
+class RunError(SCRError):
+    """A run directory cannot be used as asked."""
+
+
+class MemoryBudgetError(SCRError):
+    """The work does not fit the memory that it was given."""

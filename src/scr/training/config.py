@@ -1,0 +1,58 @@
+"""Settings of the training loop: the recipe section `training`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scr.config import check
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How long, how fast and on how many rows at once a model is trained."""
+
+    epochs: int = 200
+    """Passes over the labelled nodes."""
+    batch_size: int = 10_000
+    """Labelled rows per step; with `proportional`, labelled and unlabelled rows together."""
+    unlabelled_per_batch: int | Literal["proportional"] = 2_000
+    """Confident unlabelled rows per step, or as many as keep both pools in step."""
+    learning_rate: float = 0.001
+    """Step size of Adam."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """`cosine` lowers the learning rate to 0 over all epochs."""
+    weight_decay: float = 0.0
+    """L2 penalty, added to the gradient as Adam does it."""
+    clip: float | None = None
+    """Largest norm of the gradient; none: no limit."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced` weighs each class by the inverse of its share among training nodes."""
+    average_decay: float | None = None
+    """Evaluate an exponential average of the weights with this decay; none: the weights."""
+    patience: int = 100
+    """Epochs without a better validation accuracy after which training stops; 0: never."""
+    evaluate_every: int = 5
+    """Epochs between two evaluations on validation nodes."""
+    select: Literal["best", "last"] = "best"
+    """Which weights to keep: those of the best validation accuracy, or the last."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "evaluate_every"):
+            value = getattr(self, name)
+            check(value >= 1, f"training.{name}", value, "a whole number of at least 1")
+        check(
+            self.unlabelled_per_batch == "proportional" or self.unlabelled_per_batch >= 1,
+            "training.unlabelled_per_batch",
+            self.unlabelled_per_batch,
+            "`proportional` or a whole number of at least 1",
+        )
+        check(self.learning_rate > 0, "training.learning_rate", self.learning_rate,
+              "a number above 0")  # fmt: skip
+        check(self.weight_decay >= 0, "training.weight_decay", self.weight_decay,
+              "a number of at least 0")  # fmt: skip
+        check(self.clip is None or self.clip > 0, "training.clip", self.clip, "a number above 0")
+        check(self.average_decay is None or 0 <= self.average_decay < 1, "training.average_decay",
+              self.average_decay, "a number in [0, 1)")  # fmt: skip
+        check(self.patience >= 0, "training.patience", self.patience,
+              "a whole number of at least 0")  # fmt: skip

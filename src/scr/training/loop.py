@@ -1,0 +1,372 @@
+"""The training loop: Algorithm 1 with warm-up, evaluation, early stopping and checkpoints.
+
+Reads rows, training labels and validation scores; returns the chosen weights and the history. It
+prints nothing and knows no paths but its checkpoint's: who calls it can watch through `on_epoch`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scr.consistency import ConfidentSet, ConsistencyConfig, ConsistencyLoss, MeanTeacher
+from scr.training.batches import epoch_batches
+from scr.training.checkpoint import Checkpoint
+from scr.training.config import TrainingConfig
+from scr.training.inference import predict_logits, predict_probabilities
+from scr.training.objective import balanced_class_weights, mixed_loss, supervised_loss
+from scr.training.rows import Rows
+from scr.training.validation import Score, ValidationNodes
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch did; those with an evaluation are kept in the history."""
+
+    epoch: int
+    supervised_loss: float
+    consistency_loss: float
+    learning_rate: float
+    confident_nodes: int
+    threshold: float | None
+    seconds: float
+    valid_accuracy: float | None = None
+    valid_loss: float | None = None
+    confident_valid_accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class TrainingOutcome:
+    """The end of a run."""
+
+    history: list[dict[str, Any]]
+    best_epoch: int
+    epochs: int
+    valid_accuracy: float | None
+    train_seconds: float
+    stopped: str
+    """Why training ended: `epochs`, `patience` or `interrupted`."""
+
+
+@dataclass
+class _Progress:
+    """What changes from epoch to epoch besides the weights."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best: Score | None = None
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains one encoder on one set of rows.
+
+    Validation labels are only ever seen by `validation`; test labels are not given to it at all.
+    """
+
+    def __init__(
+        self,
+        student: nn.Module,
+        rows: Rows,
+        *,
+        train: Tensor,
+        train_labels: Tensor,
+        unlabelled: Tensor,
+        validation: ValidationNodes,
+        training: TrainingConfig,
+        consistency: ConsistencyConfig | None = None,
+        seed: int = 0,
+        checkpoint: Path | None = None,
+    ) -> None:
+        """Set the stage; nothing is trained yet.
+
+        Args:
+            student: The encoder; it is trained in place and ends with the chosen weights.
+            rows: Hops of all nodes.
+            train: Indices of the training nodes.
+            train_labels: Their classes.
+            unlabelled: Indices of the nodes that may take part in the consistency term.
+            validation: Scores predictions for the validation nodes.
+            training: How to train.
+            consistency: The consistency term; none trains on labels alone.
+            seed: Decides batches and dropout.
+            checkpoint: File to continue from, if it exists, and to write to.
+        """
+        self.student = student.to(rows.device)
+        self.rows = rows
+        self.train = train
+        self.targets = train_labels.to(rows.device)
+        self.validation = validation
+        self.training = training
+        self.config = consistency
+        self.checkpoint = checkpoint
+        self.generator = torch.Generator().manual_seed(seed)
+        self.loss = ConsistencyLoss(weight=0.0)
+        self.confident: ConfidentSet | None = None
+        self.teacher: MeanTeacher | None = None
+        if consistency is not None and consistency.weight > 0:
+            self.loss = ConsistencyLoss(
+                consistency.weight, consistency.temperature, consistency.distance
+            )
+            self.confident = ConfidentSet(
+                unlabelled,
+                threshold=consistency.threshold,
+                threshold_end=consistency.threshold_end,
+                refresh=consistency.refresh,
+            )
+            if consistency.decay is not None:
+                self.teacher = MeanTeacher(student, consistency.decay, ramp=consistency.ramp)
+        self.average = (
+            None
+            if training.average_decay is None
+            else MeanTeacher(student, training.average_decay)
+        )
+        self.optimizer = torch.optim.Adam(
+            student.parameters(),
+            lr=training.learning_rate,
+            weight_decay=training.weight_decay,
+            fused=True,  # one pass over all parameters instead of a dozen
+        )
+        self.class_weights = (
+            balanced_class_weights(self.targets, rows.classes).to(rows.device)
+            if training.class_weights == "balanced"
+            else None
+        )
+        self.best_state: dict[str, Tensor] = {}
+        self.progress = _Progress()
+
+    def run(
+        self,
+        *,
+        on_epoch: Callable[[EpochRecord], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+        checkpoint_seconds: float = 60.0,
+    ) -> TrainingOutcome:
+        """Train to the end, or until `should_stop` says so after some epoch.
+
+        Args:
+            on_epoch: Called after every epoch.
+            should_stop: Asked after every epoch; a stopped run can be continued.
+            checkpoint_seconds: Least time between two checkpoints.
+        """
+        if self.checkpoint is not None and self.checkpoint.exists():
+            self._restore(Checkpoint.read(self.checkpoint))
+        stopped = "epochs"
+        saved = time.monotonic()
+        progress = self.progress
+        while progress.epoch < self.training.epochs:
+            if self._patience_is_over():
+                stopped = "patience"
+                break
+            if should_stop is not None and should_stop():
+                stopped = "interrupted"
+                break
+            record = self._epoch(progress.epoch)
+            progress.epoch += 1
+            progress.seconds += record.seconds
+            if record.valid_accuracy is not None or self._evaluates(record.epoch - 1):
+                progress.history.append(asdict(record))
+            if on_epoch is not None:
+                on_epoch(record)
+            if self.checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
+                self._state().write(self.checkpoint)
+                saved = time.monotonic()
+        if self.checkpoint is not None and stopped == "interrupted":
+            self._state().write(self.checkpoint)
+        if stopped != "interrupted":
+            self._keep_chosen_weights()
+        return TrainingOutcome(
+            history=progress.history,
+            best_epoch=progress.best_epoch,
+            epochs=progress.epoch,
+            valid_accuracy=None if progress.best is None else progress.best.accuracy,
+            train_seconds=progress.seconds,
+            stopped=stopped,
+        )
+
+    def _epoch(self, epoch: int) -> EpochRecord:
+        started = time.perf_counter()
+        rate = learning_rate_at(epoch, self.training)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        active = self._consistency_is_active(epoch)
+        if active:
+            self._refresh_confident_set(epoch)
+        nodes = self.confident.nodes if active and self.confident is not None else self.train[:0]
+        self.student.train()
+        supervised = consistent = 0.0
+        steps = 0
+        for labelled, unlabelled in epoch_batches(
+            len(self.train),
+            nodes,
+            batch_size=self.training.batch_size,
+            unlabelled_per_batch=self.training.unlabelled_per_batch,
+            generator=self.generator,
+        ):
+            first, second = self._step(labelled, unlabelled)
+            supervised, consistent, steps = supervised + first, consistent + second, steps + 1
+        record = EpochRecord(
+            epoch=epoch + 1,
+            supervised_loss=supervised / steps,
+            consistency_loss=consistent / steps,
+            learning_rate=rate,
+            confident_nodes=len(nodes),
+            threshold=self.confident.threshold if self.confident is not None else None,
+            seconds=0.0,
+        )
+        scores = self._evaluate(epoch) if self._evaluates(epoch) else {}
+        seconds = time.perf_counter() - started
+        return EpochRecord(**{**asdict(record), **scores, "seconds": seconds})
+
+    def _step(self, labelled: Tensor, unlabelled: Tensor) -> tuple[float, float]:
+        """One update of the student and of all that follows it."""
+        batch = self.rows.batch(torch.cat([self.train[labelled], unlabelled]))
+        targets = self.targets[labelled.to(self.targets.device)]
+        if len(unlabelled) and self.config is not None:
+            both = mixed_loss(
+                self.student,
+                batch,
+                targets,
+                self.loss,
+                views=self.config.views,
+                teacher=self.teacher,
+                teacher_dropout=self.config.teacher_dropout,
+                class_weights=self.class_weights,
+            )
+            total, supervised, consistent = both.total, both.supervised, both.consistency.item()
+        else:
+            logits = self.student(batch).unsqueeze(0)
+            supervised = supervised_loss(logits, targets, self.class_weights)
+            total, consistent = supervised, 0.0
+        self.optimizer.zero_grad(set_to_none=True)
+        total.backward()
+        if self.training.clip is not None:
+            nn.utils.clip_grad_norm_(self.student.parameters(), self.training.clip)
+        self.optimizer.step()
+        if self.teacher is not None:
+            self.teacher.update(self.student)
+        if self.average is not None:
+            self.average.update(self.student)
+        return supervised.item(), consistent
+
+    def _consistency_is_active(self, epoch: int) -> bool:
+        return self.confident is not None and self.config is not None and epoch >= self.config.warmup
+
+    def _refresh_confident_set(self, epoch: int) -> None:
+        """Score all candidates without dropout, by whoever makes the pseudo labels."""
+        confident, config = self.confident, self.config
+        if confident is None or config is None or not confident.due(epoch, first=config.warmup):
+            return
+        judge = self.student if self.teacher is None else self.teacher.model
+        probabilities = predict_probabilities(judge, self.rows, confident.candidates)
+        confident.update(probabilities, epoch, self.training.epochs)
+
+    @property
+    def _evaluated(self) -> nn.Module:
+        return self.student if self.average is None else self.average.model
+
+    def _evaluates(self, epoch: int) -> bool:
+        return (epoch + 1) % self.training.evaluate_every == 0 or epoch + 1 == self.training.epochs
+
+    def _evaluate(self, epoch: int) -> dict[str, float | None]:
+        """Score the validation nodes and keep the weights if they are the best so far."""
+        if len(self.validation.nodes) == 0:
+            return {}
+        logits = predict_logits(self._evaluated, self.rows, self.validation.nodes)
+        score = self.validation.score(logits)
+        if score.beats(self.progress.best):
+            self.progress.best = score
+            self.progress.best_epoch = epoch + 1
+            if self.training.select == "best":
+                state = self._evaluated.state_dict()
+                self.best_state = {name: value.clone() for name, value in state.items()}
+        scores: dict[str, float | None] = {
+            "valid_accuracy": score.accuracy,
+            "valid_loss": score.loss,
+        }
+        if self.confident is not None:
+            if self.teacher is not None:
+                logits = predict_logits(self.teacher.model, self.rows, self.validation.nodes)
+            scores["confident_valid_accuracy"] = self.validation.confident_accuracy(
+                logits.softmax(dim=-1), self.confident.threshold
+            )
+        return scores
+
+    def _patience_is_over(self) -> bool:
+        patience = self.training.patience
+        waited = self.progress.epoch - self.progress.best_epoch
+        return bool(patience and self.progress.best is not None and waited >= patience)
+
+    def _keep_chosen_weights(self) -> None:
+        if self.training.select == "best" and self.best_state:
+            self.student.load_state_dict(self.best_state)
+        elif self.average is not None:
+            self.student.load_state_dict(self.average.model.state_dict())
+        if self.training.select == "last":
+            self.progress.best_epoch = self.progress.epoch
+
+    def _state(self) -> Checkpoint:
+        state = Checkpoint()
+        state.put_module("student", self.student)
+        state.put_optimizer(self.optimizer)
+        if self.teacher is not None:
+            state.put_module("teacher", self.teacher.model)
+        if self.average is not None:
+            state.put_module("average", self.average.model)
+        state.put("best", self.best_state)
+        state.put("random", {"batches": self.generator.get_state(), "torch": torch.get_rng_state()})
+        if self.rows.device.type == "cuda":
+            state.put("random", {"cuda": torch.cuda.get_rng_state(self.rows.device)})
+        if self.confident is not None:
+            state.put("confident", {"nodes": self.confident.nodes})
+        progress = asdict(self.progress)
+        state.values = {
+            "progress": progress,
+            "threshold": None if self.confident is None else self.confident.threshold,
+            "teacher_step": None if self.teacher is None else self.teacher.step,
+            "average_step": None if self.average is None else self.average.step,
+        }
+        return state
+
+    def _restore(self, state: Checkpoint) -> None:
+        self.student.load_state_dict(state.get("student"))
+        state.load_optimizer(self.optimizer)
+        values = state.values
+        if self.teacher is not None:
+            self.teacher.model.load_state_dict(state.get("teacher"))
+            self.teacher.step = values["teacher_step"]
+        if self.average is not None:
+            self.average.model.load_state_dict(state.get("average"))
+            self.average.step = values["average_step"]
+        self.best_state = state.get("best")
+        random = state.get("random")
+        self.generator.set_state(random["batches"])
+        torch.set_rng_state(random["torch"])
+        if "cuda" in random:
+            torch.cuda.set_rng_state(random["cuda"], self.rows.device)
+        if self.confident is not None:
+            self.confident.restore(state.get("confident")["nodes"], values["threshold"])
+        progress = values["progress"]
+        if progress["best"] is not None:
+            progress["best"] = Score(**progress["best"])
+        self.progress = _Progress(**progress)
+
+
+def learning_rate_at(epoch: int, training: TrainingConfig) -> float:
+    """The learning rate of one epoch, a pure function of the epoch.
+
+    Args:
+        epoch: Counted from 0.
+        training: Holds the largest rate, the schedule and the number of epochs.
+    """
+    if training.schedule == "constant":
+        return training.learning_rate
+    return training.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / training.epochs))

@@ -1,0 +1,90 @@
+"""The loss of one mixed batch: cross-entropy on labelled rows, consistency on confident ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scr.consistency import ConsistencyLoss, MeanTeacher, noisy_views
+from scr.encoders.base import HopBatch
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """Both terms of the loss."""
+
+    supervised: Tensor
+    consistency: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        """What is minimized."""
+        return self.supervised + self.consistency
+
+
+def mixed_loss(
+    student: nn.Module,
+    batch: HopBatch,
+    targets: Tensor,
+    consistency: ConsistencyLoss,
+    *,
+    views: int,
+    teacher: MeanTeacher | None = None,
+    teacher_dropout: bool = False,
+    class_weights: Tensor | None = None,
+) -> BatchLoss:
+    r"""Equation of the paper's loss, both terms averaged over the views.
+
+    Equation: SCR, loss (docs/equations.md#loss)
+        L = 1/(S N_L) sum_i sum_s CE(y_i, yhat_i^(s))
+          + lambda/(S N_U) sum_i sum_s dist(ybar_i^(sharp), yhat_i^(s))
+
+    Labelled and unlabelled rows share each forward pass, so that BatchNorm sees both.
+
+    Args:
+        student: The model, in training mode.
+        batch: Labelled rows first, then unlabelled ones.
+        targets: Classes of the labelled rows, shape (labelled,).
+        consistency: The second term.
+        views: S.
+        teacher: Makes the pseudo labels (SCR-m); none: the mean of the views does (SCR).
+        teacher_dropout: Leave the teacher's dropout on.
+        class_weights: Weight of each class in the first term.
+    """
+    labelled = len(targets)
+    logits = noisy_views(student, batch, views)
+    supervised = supervised_loss(logits[:, :labelled], targets, class_weights)
+    pseudo_labels = None
+    if teacher is not None:
+        pseudo_labels = teacher(_after(batch, labelled), dropout=teacher_dropout)
+    return BatchLoss(supervised, consistency(logits[:, labelled:], pseudo_labels))
+
+
+def supervised_loss(logits: Tensor, targets: Tensor, class_weights: Tensor | None = None) -> Tensor:
+    """Cross-entropy averaged over views and labelled rows.
+
+    Args:
+        logits: Shape (views, labelled, classes).
+        targets: Shape (labelled,).
+        class_weights: Shape (classes,), or none.
+    """
+    views = logits.shape[0]
+    return F.cross_entropy(logits.flatten(0, 1), targets.repeat(views), weight=class_weights)
+
+
+def balanced_class_weights(targets: Tensor, classes: int) -> Tensor:
+    """Inverse class shares among training nodes, with mean 1 over the nodes.
+
+    A class without a training node gets weight 1; it is never used.
+    """
+    counts = torch.bincount(targets, minlength=classes).float()
+    present = (counts > 0).sum()
+    return torch.where(counts > 0, len(targets) / (present * counts.clamp_min(1)), 1.0)
+
+
+def _after(batch: HopBatch, count: int) -> HopBatch:
+    labels = None if batch.labels is None else batch.labels[count:]
+    return HopBatch(batch.hops[count:], labels)
