@@ -1,0 +1,251 @@
+"""One row of a sparse-dense product as LLVM vector code, which plain numba loops do not become.
+
+    out = row_scale * (sum_e weight_e * column_scale[j_e] * x[j_e] + own * x[row])
+
+Two things make it fast. The columns of a block stay in vector registers for the whole sum, and
+the rows of x that will be needed some edges later are prefetched: their addresses look random to
+the processor, yet the index array tells them long before.
+
+A block of columns is `vectors` vectors of `lanes` lanes each. The last one may overlap the one
+before, so that any width from `lanes` to `lanes * vectors` works without a scalar remainder;
+overlapping columns are computed twice, alike, and written twice.
+
+The vectors are wider than some processors' registers; LLVM then splits them. float16 is handled
+as its bits in uint16, converted by instructions where there are any and by integer arithmetic
+elsewhere, so every processor that numba knows can run this.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+PREFETCH_EDGES = 12
+"""Edges between a prefetch and its use."""
+CACHE_LINE = 64
+HALF_LIMIT = 65520.0
+"""The smallest number that rounds to infinity in float16."""
+
+_I16, _I32, _I64, _F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+
+def has_half_instructions() -> bool:
+    """Whether the processor that numba compiles for converts float16 itself."""
+    if platform.machine().lower() in ("aarch64", "arm64"):
+        return True
+    if config.CPU_NAME is not None or config.CPU_FEATURES is not None:
+        return "+f16c" in (config.CPU_FEATURES or "")
+    return bool(binding.get_host_cpu_features().get("f16c", False))
+
+
+@intrinsic(prefer_literal=True)
+def row_product(  # type: ignore[no-untyped-def]
+    typingctx, lanes, vectors, start, stop, indices, weights, column_scale, x, pitch, column,
+    overlap, row, own, row_scale, out, target,
+):  # fmt: skip
+    """Sum one row's block of columns and store it; returns 1 if float16 overflowed, else 0.
+
+    Args:
+        lanes: Columns per vector, a constant.
+        vectors: Vectors per block, a constant.
+        start: First edge of the row.
+        stop: Edge after its last.
+        indices: Neighbor of each edge.
+        weights: One per edge, or none.
+        column_scale: One per node, or none.
+        x: The dense matrix as one flat array, float32 or the bits of float16.
+        pitch: Elements from one row of x to the next.
+        column: First column of the block.
+        overlap: Offset of the block's last vector from `column`.
+        row: This row.
+        own: Factor of x[row] itself; 0 without self-loops.
+        row_scale: Factor of the whole sum.
+        out: As x, for the result.
+        target: Element of `out` where the block starts.
+    """
+    signature = types.int64(
+        lanes, vectors, types.int64, types.int64, indices, weights, column_scale, x, types.int64,
+        types.int64, types.int64, types.int64, types.float32, types.float32, out, types.int64,
+    )  # fmt: skip
+    width, count = lanes.literal_value, vectors.literal_value
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _RowProduct(context, builder, signature.args, arguments, width, count).emit()
+
+    return signature, generate
+
+
+class _RowProduct:
+    """Emits the code of `row_product` for given types and block shape."""
+
+    def __init__(
+        self, context: Any, builder: Any, kinds: Any, values: Any, lanes: int, vectors: int
+    ) -> None:
+        self.builder, self.lanes, self.vectors = builder, lanes, vectors
+        (_, _, self.start, self.stop, indices, weights, scale, x, self.pitch, self.column,
+         self.overlap, self.row, self.own, self.row_scale, out, self.target) = values  # fmt: skip
+        _, _, _, _, indices_kind, weights_kind, scale_kind, x_kind, *_, out_kind, _ = kinds
+
+        def array(kind: Any, value: Any) -> Any:
+            return None if kind == types.none else context.make_array(kind)(context, builder, value)
+
+        self.indices, self.x = array(indices_kind, indices), array(x_kind, x)
+        self.weights, self.scale = array(weights_kind, weights), array(scale_kind, scale)
+        self.out = array(out_kind, out)
+        self.index_type = context.get_data_type(indices_kind.dtype)
+        self.x_half, self.out_half = x_kind.dtype == types.uint16, out_kind.dtype == types.uint16
+        self.vector = ir.VectorType(_F32, lanes)
+        self.hardware_half = has_half_instructions()
+
+    def emit(self) -> Any:
+        builder = self.builder
+        sums = [cgutils.alloca_once(builder, self.vector) for _ in range(self.vectors)]
+        for total in sums:
+            builder.store(ir.Constant(self.vector, [0.0] * self.lanes), total)
+        last = builder.sub(self.indices.nitems, _I64(1))
+        with cgutils.for_range_slice(builder, self.start, self.stop, _I64(1)) as (edge, _):
+            ahead = builder.add(edge, _I64(PREFETCH_EDGES))
+            inside = builder.icmp_signed("<", ahead, last)
+            self._prefetch(self._neighbor(builder.select(inside, ahead, last)))
+            neighbor = self._neighbor(edge)
+            self._add(sums, neighbor, self._factor(edge, neighbor))
+        with builder.if_then(builder.fcmp_unordered("!=", self.own, _F32(0.0))):
+            self._add(sums, self.row, self.own)
+        overflow: Any = _I64(0)
+        for offset, total in zip(self._offsets(), sums, strict=True):
+            value = builder.fmul(builder.load(total), self._spread(self.row_scale))
+            self._store(builder.add(self.target, offset), value)
+            if self.out_half:
+                overflow = builder.or_(overflow, self._overflows(value))
+        return overflow
+
+    def _offsets(self) -> list[Any]:
+        """Where each vector starts within the block."""
+        return [_I64(k * self.lanes) for k in range(self.vectors - 1)] + [self.overlap]
+
+    def _pointer(self, array: Any, element: Any, kind: Any | None = None) -> Any:
+        """Address of an array's element, as that of a value of type `kind`."""
+        pointer = self.builder.gep(array.data, [element])
+        return pointer if kind is None else self.builder.bitcast(pointer, kind.as_pointer())
+
+    def _neighbor(self, edge: Any) -> Any:
+        value = self.builder.load(self._pointer(self.indices, edge))
+        return self.builder.sext(value, _I64) if self.index_type.width < 64 else value
+
+    def _factor(self, edge: Any, neighbor: Any) -> Any:
+        """weight_e * column_scale[j_e], or none where both are 1."""
+        factor = None
+        for array, place in ((self.weights, edge), (self.scale, neighbor)):
+            if array is not None:
+                value = self.builder.load(self._pointer(array, place))
+                factor = value if factor is None else self.builder.fmul(factor, value)
+        return factor
+
+    def _block(self, row: Any) -> Any:
+        """Element of x where a row's block starts."""
+        return self.builder.add(self.builder.mul(row, self.pitch), self.column)
+
+    def _prefetch(self, row: Any) -> None:
+        start = self._block(row)
+        per_line = max(CACHE_LINE // (self.lanes * (2 if self.x_half else 4)), 1)
+        function = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _I32, _I32, _I32]),
+            "llvm.prefetch.p0",
+        )
+        offsets = self._offsets()
+        for offset in {id(o): o for o in [*offsets[::per_line], offsets[-1]]}.values():
+            pointer = self._pointer(self.x, self.builder.add(start, offset), ir.IntType(8))
+            self.builder.call(function, [pointer, _I32(0), _I32(3), _I32(1)])
+
+    def _add(self, sums: list[Any], row: Any, factor: Any) -> None:
+        start, builder = self._block(row), self.builder
+        spread = None if factor is None else self._spread(factor)
+        for offset, total in zip(self._offsets(), sums, strict=True):
+            value = self._load(builder.add(start, offset))
+            if spread is not None:
+                value = builder.fmul(value, spread, flags=("contract",))
+            before = builder.load(total)
+            builder.store(builder.fadd(before, value, flags=("contract",)), total)
+
+    def _spread(self, value: Any) -> Any:
+        """The same number in every lane."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        single = self.builder.insert_element(undefined, value, _I32(0))
+        zeros = ir.Constant(ir.VectorType(_I32, self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(single, undefined, zeros)
+
+    def _load(self, element: Any) -> Any:
+        if not self.x_half:
+            return self.builder.load(self._pointer(self.x, element, self.vector), align=4)
+        pointer = self._pointer(self.x, element, ir.VectorType(_I16, self.lanes))
+        bits = self.builder.load(pointer, align=2)
+        if self.hardware_half:
+            halves = self.builder.bitcast(bits, ir.VectorType(ir.HalfType(), self.lanes))
+            return self.builder.fpext(halves, self.vector)
+        return self._widen(bits)
+
+    def _store(self, element: Any, value: Any) -> None:
+        if not self.out_half:
+            self.builder.store(value, self._pointer(self.out, element, self.vector), align=4)
+            return
+        if self.hardware_half:
+            halves = self.builder.fptrunc(value, ir.VectorType(ir.HalfType(), self.lanes))
+            bits = self.builder.bitcast(halves, ir.VectorType(_I16, self.lanes))
+        else:
+            bits = self._narrow(value)
+        self.builder.store(bits, self._pointer(self.out, element, bits.type), align=2)
+
+    def _overflows(self, value: Any) -> Any:
+        """1 if a lane does not fit float16 (or is not a number), else 0."""
+        sizes = self.builder.call(
+            self.builder.module.declare_intrinsic("llvm.fabs", [self.vector]), [value]
+        )
+        limit = ir.Constant(self.vector, [HALF_LIMIT] * self.lanes)
+        beyond = self.builder.fcmp_unordered(">=", sizes, limit)
+        mask = self.builder.bitcast(beyond, ir.IntType(self.lanes))
+        return self.builder.zext(
+            self.builder.icmp_unsigned("!=", mask, ir.IntType(self.lanes)(0)), _I64
+        )
+
+    def _integers(self, number: int) -> Any:
+        return ir.Constant(ir.VectorType(_I32, self.lanes), [number] * self.lanes)
+
+    def _widen(self, bits: Any) -> Any:
+        """float16 bits to float32 without instructions for it; subnormals included.
+
+        The exponent is moved into place by a shift and corrected by 127 - 15 = 112 with a product.
+        """
+        builder, integers = self.builder, ir.VectorType(_I32, self.lanes)
+        wide = builder.zext(bits, integers)
+        sign = builder.shl(builder.and_(wide, self._integers(0x8000)), self._integers(16))
+        rest = builder.shl(builder.and_(wide, self._integers(0x7FFF)), self._integers(13))
+        correction = ir.Constant(self.vector, [2.0**112] * self.lanes)
+        size = builder.fmul(builder.bitcast(rest, self.vector), correction)
+        return builder.bitcast(builder.or_(builder.bitcast(size, integers), sign), self.vector)
+
+    def _narrow(self, value: Any) -> Any:
+        """float32 to float16 bits, rounded to nearest even, without instructions for it."""
+        builder, integers = self.builder, ir.VectorType(_I32, self.lanes)
+        bits = builder.bitcast(value, integers)
+        sign = builder.and_(bits, self._integers(0x80000000))
+        size = builder.xor(bits, sign)
+        odd = builder.and_(builder.lshr(size, self._integers(13)), self._integers(1))
+        # Exponent from bias 127 to 15, plus just under half of the last place kept.
+        moved = builder.add(size, self._integers(((15 - 127) << 23) + 0xFFF & 0xFFFFFFFF))
+        normal = builder.lshr(builder.add(moved, odd), self._integers(13))
+        # Adding 0.5 makes the processor round a subnormal result at the right place.
+        half = ir.Constant(self.vector, [0.5] * self.lanes)
+        shifted = builder.bitcast(builder.fadd(builder.bitcast(size, self.vector), half), integers)
+        small = builder.sub(shifted, self._integers(126 << 23))
+        is_small = builder.icmp_unsigned("<", size, self._integers(113 << 23))
+        is_large = builder.icmp_unsigned(">=", size, self._integers(143 << 23))
+        result = builder.select(is_small, small, normal)
+        result = builder.select(is_large, self._integers(0x7C00), result)
+        result = builder.or_(result, builder.lshr(sign, self._integers(16)))
+        return builder.trunc(result, ir.VectorType(_I16, self.lanes))
