@@ -1,0 +1,221 @@
+"""From whatever people hold their data in to the plain arrays that a graph is made of.
+
+NumPy, torch, pandas, SciPy and lists all come in here and leave as NumPy or SciPy CSR arrays. None
+of the other libraries is imported: their objects are recognized by the methods they have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.errors import GraphError
+
+UNKNOWN = -1
+"""The label of a node whose class nobody has said."""
+
+
+def as_numpy(values: Any) -> NDArray[Any]:
+    """Turn a list, a torch tensor or a pandas object into a NumPy array, copying only if needed."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    elif hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    return np.asarray(values)
+
+
+def as_edge_index(edges: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Split an edge list into sources and targets.
+
+    Args:
+        edges: Whole numbers of shape (2, edges), or (edges, 2) as tables and lists of pairs have
+            it. Two edges, where both readings fit, are read as (2, edges) unless they come as a
+            list or a table.
+    """
+    is_pairs = hasattr(edges, "columns") or isinstance(edges, (list, tuple))
+    if isinstance(edges, (list, tuple)) and len(edges) == 2 and len(as_numpy(edges[0])) != 2:
+        edges, is_pairs = [as_numpy(part) for part in edges], False
+    array = as_numpy(edges)
+    if array.size == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if array.ndim != 2 or 2 not in array.shape:
+        raise GraphError(f"Edges have the shape {array.shape}; expected (2, edges)")
+    if array.dtype.kind not in "iu":
+        rounded = array.astype(np.int64) if array.dtype.kind == "f" else None
+        if rounded is None or not np.array_equal(rounded, array):
+            raise GraphError(
+                f"Edges are of the type {array.dtype}; expected whole numbers of nodes",
+                hint="names of nodes belong into a table of edges, see `scr ingest`",
+            )
+        array = rounded
+    if array.shape[0] != 2 or (is_pairs and array.shape[1] == 2):
+        array = array.T
+    return array[0], array[1]
+
+
+def as_features(features: Any) -> NDArray[Any] | sp.csr_array | None:
+    """Make features float32 (float16 stays) rows; sparse ones become CSR and stay sparse."""
+    if features is None:
+        return None
+    if sp.issparse(features):
+        return _canonical(features)
+    if getattr(features, "is_sparse", False):  # a torch COO tensor
+        features = features.coalesce()
+        places, values = as_numpy(features.indices()), as_numpy(features.values())
+        return _canonical(sp.coo_array((values, tuple(places)), shape=tuple(features.shape)))
+    array = as_numpy(features)
+    if array.dtype.kind not in "iufb":
+        try:
+            array = array.astype(np.float32)
+        except (TypeError, ValueError):
+            raise GraphError(f"Features are of the type {array.dtype}; expected numbers") from None
+    if array.ndim != 2:
+        raise GraphError(f"Features have the shape {array.shape}; expected (nodes, features)")
+    if array.dtype in (np.float32, np.float16):
+        return array
+    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later
+        return array.astype(np.float32)
+
+
+def _canonical(matrix: Any) -> sp.csr_array:
+    rows: sp.csr_array = sp.csr_array(matrix, dtype=np.float32)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def as_labels(
+    labels: Any, num_nodes: int, class_names: tuple[str, ...] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Number the classes; what is missing (-1, NaN, none, empty text) becomes -1.
+
+    Args:
+        labels: Class numbers, or class names as text. Shape (nodes,).
+        num_nodes: How many labels there must be.
+        class_names: The name of each class, if it is known.
+
+    Returns:
+        Labels in -1 .. classes - 1, and the names of the classes.
+    """
+    if labels is None:
+        return np.full(num_nodes, UNKNOWN, np.int64), class_names or ()
+    array = as_numpy(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (num_nodes,):
+        raise GraphError(
+            f"Labels have the shape {array.shape}; expected ({num_nodes},), one per node"
+        )
+    if array.dtype.kind in "OUSTb":
+        numbers, names = _named_labels(array, class_names)
+    else:
+        numbers, names = _numbered_labels(array), class_names
+    if names is None:
+        names = tuple(str(number) for number in range(_count_classes(numbers)))
+    _check_range(numbers, len(names))
+    return numbers, names
+
+
+def _named_labels(
+    array: NDArray[Any], class_names: tuple[str, ...] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...] | None]:
+    # `value != value` is how NaN shows itself among objects.
+    missing = np.array([v is None or v != v or v == "" for v in array.tolist()], bool)
+    if not missing.all() and all(isinstance(v, (int, float)) for v in array[~missing].tolist()):
+        numbers = np.full(len(array), UNKNOWN, np.int64)
+        numbers[~missing] = _numbered_labels(array[~missing].astype(np.float64))
+        return numbers, class_names
+    texts = np.array(["" if gone else str(v) for v, gone in zip(array, missing, strict=True)])
+    names = class_names or tuple(np.unique(texts[~missing]).tolist())
+    number_of = {name: number for number, name in enumerate(names)} | {"": UNKNOWN}
+    unknown = next((text for text in texts.tolist() if text not in number_of), None)
+    if unknown is not None:
+        raise GraphError(f"The label {unknown!r} is not a class; expected one of {list(names)}")
+    return np.array([number_of[text] for text in texts.tolist()], np.int64), names
+
+
+def _numbered_labels(array: NDArray[Any]) -> NDArray[np.int64]:
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), UNKNOWN, array)
+        if not np.array_equal(array, np.rint(array)):
+            bad = int(np.flatnonzero(array != np.rint(array))[0])
+            raise GraphError(f"The label of node {bad} is {array[bad]}; expected a whole number")
+    return array.astype(np.int64)
+
+
+def _count_classes(numbers: NDArray[np.int64]) -> int:
+    """Count classes 0 .. largest label; a mostly unused range is a mistake in the labels."""
+    used = np.unique(numbers[numbers >= 0])
+    if len(used) == 0:
+        return 0
+    count = int(used[-1]) + 1
+    if count > 2 * len(used):
+        raise GraphError(
+            f"The label {count - 1} is out of range: the labels are only {len(used)} different "
+            f"numbers, so classes from 0 to {2 * len(used) - 1} at most were expected",
+            hint="number the classes from 0 without gaps, or give `class_names`",
+        )
+    return count
+
+
+def _check_range(numbers: NDArray[np.int64], num_classes: int) -> None:
+    bad = np.flatnonzero((numbers < UNKNOWN) | (numbers >= num_classes))
+    if len(bad):
+        expected = f"0 to {num_classes - 1}, or -1" if num_classes else "-1"
+        raise GraphError(
+            f"The label of node {bad[0]} is {numbers[bad[0]]}, out of range; expected {expected} "
+            "where the class is unknown"
+        )
+
+
+def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
+    """Turn a mask or a list of node numbers into sorted node numbers; none becomes empty.
+
+    Args:
+        nodes: Booleans of shape (nodes,), or node numbers in any order, or none.
+        num_nodes: How many nodes there are.
+        split: Its name, for messages.
+    """
+    if nodes is None:
+        return np.zeros(0, np.int64)
+    array = as_numpy(nodes)
+    if array.dtype == bool:
+        if array.shape != (num_nodes,):
+            raise GraphError(
+                f"The {split} mask has the shape {array.shape}; expected ({num_nodes},)"
+            )
+        array = np.flatnonzero(array)
+    if array.size == 0:
+        raise GraphError(f"The {split} split is empty; expected at least one node")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise GraphError(
+            f"The {split} split is of the type {array.dtype} and shape {array.shape}; "
+            "expected a list of node numbers or a mask"
+        )
+    result = np.unique(array).astype(np.int64)
+    for node in (int(result[0]), int(result[-1])):
+        if not 0 <= node < num_nodes:
+            raise GraphError(
+                f"The {split} split holds node {node}, outside the graph; "
+                f"expected node numbers from 0 to {num_nodes - 1}"
+            )
+    return result
+
+
+def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:
+    """Make the user's own names of nodes int64 or text; they must be distinct."""
+    if ids is None:
+        return None
+    array = as_numpy(ids)
+    array = array.astype(np.int64) if array.dtype.kind in "iu" else array.astype(np.str_)
+    if array.shape != (num_nodes,):
+        raise GraphError(f"Ids have the shape {array.shape}; expected ({num_nodes},), one per node")
+    ordered = np.sort(array)
+    repeated = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(repeated):
+        raise GraphError(f"The id {ordered[repeated[0]]!r} is given to more than one node")
+    return array

@@ -1,0 +1,197 @@
+"""A graph on disk: written once, then memory-mapped by every step that needs it.
+
+The store is an artifact (`artifact.py`) of the kind `graph` with the arrays
+
+    indptr  indices  [weights]                                    the edges, by row
+    features | features_data features_indices features_indptr     dense, or sparse by row
+    labels  train  valid  test  [ids]
+
+and metadata that lists node types and relations, of which there is one each today: type `node`
+and relation `edge`. Anything that streams a graph to disk writes the same arrays through an
+`ArtifactWriter` and describes them by `store_metadata`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+from scr.graph.artifact import (
+    ArtifactWriter,
+    Manifest,
+    checksums,
+    open_array,
+    read_manifest,
+    verify,
+)
+from scr.graph.graph import Graph
+from scr.graph.validation import warn_missing_classes
+
+KIND = "graph"
+SCHEMA = 1
+
+_ARRAYS = ("indptr", "indices", "weights", "labels", "train", "valid", "test", "ids")
+_OPTIONAL = ("weights", "ids")
+_PARTS = {
+    "edges": ("indptr", "indices", "weights"),
+    "features": ("features", "features_data", "features_indices", "features_indptr"),
+    "labels": ("labels",),
+    "splits": ("train", "valid", "test"),
+}
+
+
+def write_store(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a graph to a new folder, whole or not at all.
+
+    Args:
+        graph: Any graph; its ids, class names and steps are kept.
+        path: The folder to make.
+        overwrite: Replace a store that is there already.
+    """
+    with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
+        for name, array in _arrays(graph).items():
+            writer.write_array(name, array)
+        writer.metadata = store_metadata(
+            name=graph.name, nodes=graph.num_nodes, edges=graph.num_edges,
+            features=graph.num_features, class_names=graph.class_names,
+            sparse_features=sp.issparse(graph.features), directed=graph.directed, steps=graph.steps,
+        )  # fmt: skip
+    return Path(path)
+
+
+def store_metadata(
+    *,
+    name: str,
+    nodes: int,
+    edges: int,
+    features: int,
+    class_names: Iterable[str],
+    sparse_features: bool = False,
+    directed: bool = False,
+    steps: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Describe the arrays of a store, for its manifest.
+
+    Args:
+        name: What to call the graph.
+        nodes: How many nodes there are.
+        edges: How many edges are stored, both directions counted.
+        features: Columns of the features; 0 where there are none.
+        class_names: Names of the classes.
+        sparse_features: Whether features are in three arrays, by row.
+        directed: Whether an edge may be stored in one direction only.
+        steps: What was done to the source, in words.
+    """
+    node_type = {
+        "name": "node", "nodes": nodes, "features": features, "sparse_features": sparse_features
+    }  # fmt: skip
+    relation = {
+        "name": "edge", "source": "node", "target": "node", "edges": edges, "directed": directed
+    }  # fmt: skip
+    return {
+        "name": name, "node_types": [node_type], "relations": [relation], "target_type": "node",
+        "class_names": list(class_names), "steps": list(steps),
+    }  # fmt: skip
+
+
+def open_store(path: str | Path) -> Graph:
+    """Open a store; its arrays are memory maps and are read when they are used.
+
+    Raises:
+        StoreError: The store is missing, truncated or of another version.
+    """
+    manifest = read_manifest(path, KIND, schema=SCHEMA)
+    try:
+        (node_type,), (relation,) = manifest.metadata["node_types"], manifest.metadata["relations"]
+        shape = (int(node_type["nodes"]), int(node_type["features"]))
+        described: dict[str, Any] = {
+            "class_names": tuple(manifest.metadata["class_names"]),
+            "name": manifest.metadata["name"],
+            "directed": bool(relation["directed"]),
+            "steps": tuple(manifest.metadata["steps"]),
+        }
+    except (KeyError, ValueError, TypeError):
+        raise StoreError(f"`{path}` is not described as one node type with one relation") from None
+    names = [name for name in _ARRAYS if name in manifest.arrays or name not in _OPTIONAL]
+    arrays: dict[str, Any] = {name: open_array(manifest, name) for name in names}
+    arrays["features"] = _open_features(manifest, shape, bool(node_type["sparse_features"]))
+    graph = Graph(**arrays, **described, path=Path(path))
+    warn_missing_classes(graph)
+    return graph
+
+
+def _open_features(
+    manifest: Manifest, shape: tuple[int, int], is_sparse: bool
+) -> NDArray[Any] | sp.csr_array | None:
+    if is_sparse:
+        parts = [open_array(manifest, f"features_{part}") for part in ("data", "indices", "indptr")]
+        return sp.csr_array(tuple(parts), shape=shape)
+    return open_array(manifest, "features") if shape[1] else None
+
+
+def verify_store(path: str | Path) -> Manifest:
+    """Read every byte of a store and compare checksums; a `StoreError` names what differs."""
+    read_manifest(path, KIND, schema=SCHEMA)
+    return verify(path)
+
+
+def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
+    """Hash some parts of a graph: ``edges``, ``features``, ``labels``, ``splits``.
+
+    Arrays that are memory maps of the graph's own store are not read: the manifest knows their
+    checksums. So the fingerprint of a store of any size takes no time, and equals that of the same
+    graph in memory.
+    """
+    stored = None if graph.path is None else read_manifest(graph.path, KIND, schema=SCHEMA)
+    arrays = _arrays(graph)
+    described = []
+    for name in (name for part in parts for name in _PARTS[part] if name in arrays):
+        array = arrays[name]
+        if stored is not None and _is_whole_file(array, stored.path / f"{name}.npy"):
+            digests = list(stored.arrays[name].checksums)
+        else:
+            digests = checksums(array)
+        described.append([name, array.dtype.str, list(array.shape), digests])
+    return hashlib.blake2b(json.dumps(described).encode(), digest_size=16).hexdigest()
+
+
+def _arrays(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The arrays of a graph by the names that a store gives them."""
+    arrays: Mapping[str, NDArray[Any] | None] = {
+        "indptr": graph.indptr, "indices": graph.indices, "weights": graph.weights,
+        "labels": graph.labels, "train": graph.train, "valid": graph.valid, "test": graph.test,
+        "ids": graph.ids, **_feature_arrays(graph.features),
+    }  # fmt: skip
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _feature_arrays(features: NDArray[Any] | sp.csr_array | None) -> dict[str, NDArray[Any] | None]:
+    if features is None or isinstance(features, np.ndarray):
+        return {"features": features}
+    # SciPy wants both index arrays of one type; it would copy them on opening otherwise.
+    index = np.int32 if features.nnz <= np.iinfo(np.int32).max else np.int64
+    return {
+        "features_data": features.data,
+        "features_indices": features.indices.astype(index, copy=False),
+        "features_indptr": features.indptr.astype(index, copy=False),
+    }
+
+
+def _is_whole_file(array: NDArray[Any], file: Path) -> bool:
+    """Whether an array is the data of this file, all of it and in its order."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    filename = getattr(base, "filename", None)
+    if filename is None or not array.flags.c_contiguous:
+        return False
+    header_and_data = file.stat().st_size if file.exists() else 0
+    return Path(filename) == file.resolve() and array.nbytes + base.offset == header_and_data

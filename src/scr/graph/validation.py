@@ -1,0 +1,103 @@
+"""Checks that a graph is consistent with itself, each with a sentence that says what to mend.
+
+The readers and constructors run them once, when a graph is made; a store was checked before it was
+written, and its checksums say that it has not changed since.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.errors import GraphError
+
+if TYPE_CHECKING:
+    from scr.graph.graph import Graph
+
+_BLOCK_VALUES = 1 << 24
+"""Values looked at in one go, so that checking a memory map stays within a few dozen megabytes."""
+
+
+def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int) -> None:
+    """Raise a `GraphError` on features of the wrong length, or on values that are not finite."""
+    if features is None:
+        return
+    if features.shape[0] != num_nodes:
+        raise GraphError(
+            f"Features have {features.shape[0]:,} rows; expected {num_nodes:,}, one for each node"
+        )
+    if isinstance(features, np.ndarray):
+        rows_per_block = max(1, _BLOCK_VALUES // max(1, features.shape[1]))
+        for start in range(0, num_nodes, rows_per_block):
+            finite = np.isfinite(features[start : start + rows_per_block])
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                _refuse(features[start + row, column], start + int(row), int(column))
+        return
+    bad = np.flatnonzero(~np.isfinite(features.data))
+    if len(bad):
+        row = int(np.searchsorted(features.indptr, bad[0], side="right")) - 1
+        _refuse(features.data[bad[0]], row, int(features.indices[bad[0]]))
+
+
+def _refuse(value: Any, node: int, column: int) -> None:
+    raise GraphError(
+        f"Feature {column} of node {node} is {float(value)}; expected a finite number",
+        hint="fill or drop missing values before making the graph",
+    )
+
+
+def check_splits(
+    splits: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """Check that splits do not overlap and that their nodes have labels.
+
+    Validation and test nodes without a label cannot be scored: they leave the split, with a
+    warning. A training node without a label is an error.
+
+    Returns:
+        The splits that are left.
+    """
+    for (first, ours), (second, theirs) in itertools.combinations(splits.items(), 2):
+        shared = np.intersect1d(ours, theirs, assume_unique=True)
+        if len(shared):
+            raise GraphError(
+                f"Node {shared[0]} is in both the {first} and the {second} split "
+                f"({len(shared):,} such nodes); expected splits that do not overlap"
+            )
+    kept = {}
+    for name, nodes in splits.items():
+        labelled = labels[nodes] >= 0
+        missing = len(nodes) - int(np.count_nonzero(labelled))
+        if missing and (name == "train" or missing == len(nodes)):
+            raise GraphError(
+                f"{missing:,} of {len(nodes):,} nodes of the {name} split have no label, "
+                f"such as node {nodes[~labelled][0]}; expected a label for each"
+            )
+        if missing:
+            warnings.warn(
+                f"{missing:,} nodes of the {name} split have no label and were left out of it",
+                stacklevel=3,
+            )
+        kept[name] = nodes[labelled] if missing else nodes
+    return kept
+
+
+def warn_missing_classes(graph: Graph) -> None:
+    """Warn of classes that no training node has: a model can never learn to predict them."""
+    if len(graph.train) == 0:
+        return
+    counts = np.bincount(graph.labels[graph.train], minlength=graph.num_classes)
+    missing = [graph.class_names[number] for number in np.flatnonzero(counts == 0)]
+    if missing:
+        shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        warnings.warn(
+            f"{len(missing)} of {graph.num_classes} classes have no training label ({shown}); "
+            "they will not be predicted",
+            stacklevel=3,
+        )
