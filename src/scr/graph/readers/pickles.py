@@ -1,0 +1,205 @@
+"""Read the pickles inside public graph files without executing anything they name.
+
+A pickle is a program: it may name any function and call it. Here each of the few names that
+Planetoid and gnn-benchmark files use is replaced by an inert stand-in of ours (`_STAND_INS`), and
+every other name is refused. Even SciPy's matrices are not rebuilt by the pickle: their state is
+kept as plain arrays and checked, since a crafted index would make compiled code read elsewhere.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.lib.format as npy
+import scipy.sparse
+from numpy.typing import NDArray
+
+from scr.errors import SourceError
+from scr.graph.readers.raw import csr_from_parts
+
+# Truth values, integers, floats, bytes, text and objects, of any width.
+_PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufSUO]\d*")
+
+
+class _Marker:
+    """Stands for a class that is only ever named, never made."""
+
+
+class _SparseState:
+    """Stands for a SciPy matrix: keeps its state as plain values."""
+
+    def __init__(self, *_: object) -> None:
+        self.state: dict[str, Any] = {}
+
+    def __setstate__(self, state: object) -> None:
+        self.state = dict(state) if isinstance(state, dict) else {}
+
+
+def _new_array(_subtype: object, shape: object, code: object) -> NDArray[Any]:
+    return np.zeros(0, dtype=np.uint8)  # the array's own state, set next, has shape and type
+
+
+def _new_scalar(dtype: np.dtype[Any], data: object = b"") -> Any:
+    raw = data.encode("latin1") if isinstance(data, str) else data
+    if dtype.hasobject or not isinstance(raw, bytes):
+        raise pickle.UnpicklingError("a scalar that is not a number or text")
+    return np.frombuffer(raw, dtype=dtype, count=1)[0]
+
+
+def _new_dtype(code: object, *_: object) -> np.dtype[Any]:
+    name = code.decode("latin1") if isinstance(code, bytes) else str(code)
+    if not _PLAIN_DTYPE.fullmatch(name):
+        raise pickle.UnpicklingError(f"an array of the unexpected type {name!r}")
+    # A copy, since the pickle sets the byte order on it next and plain types are shared.
+    return np.dtype(name, False, True)
+
+
+def _new_dict(*_: object) -> dict[Any, Any]:
+    return {}
+
+
+def _new_list(items: Any = ()) -> list[Any]:
+    return list(items)
+
+
+def _encode(text: str, encoding: str = "latin1") -> bytes:
+    # How Python 3 writes bytes in old protocols; other codecs could decompress bombs.
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+def _new_object(cls: object, *_: object) -> object:
+    if cls is not _SparseState:
+        raise pickle.UnpicklingError("an object of an unexpected class")
+    return _SparseState()
+
+
+_STAND_INS: dict[str, Callable[..., Any]] = {
+    "numpy.ndarray": _Marker,
+    "numpy.dtype": _new_dtype,
+    "numpy.core.multiarray._reconstruct": _new_array,
+    "numpy._core.multiarray._reconstruct": _new_array,
+    "numpy.core.multiarray.scalar": _new_scalar,
+    "numpy._core.multiarray.scalar": _new_scalar,
+    "collections.defaultdict": _new_dict,
+    "collections.OrderedDict": _new_dict,
+    "builtins.list": _new_list,
+    "builtins.dict": _new_dict,
+    "builtins.object": _Marker,
+    "copyreg._reconstructor": _new_object,
+    "_codecs.encode": _encode,
+    "scipy.sparse.csr.csr_matrix": _SparseState,
+    "scipy.sparse._csr.csr_matrix": _SparseState,
+    "scipy.sparse._csr.csr_array": _SparseState,
+}
+_OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        full_name = f"{_OLD_MODULES.get(module, module)}.{name}"
+        if full_name not in _STAND_INS:
+            raise pickle.UnpicklingError(
+                f"it names `{module}.{name}`, which graph files have no use for"
+            )
+        return _STAND_INS[full_name]
+
+
+def read_pickle(file: IO[bytes], *, what: str) -> Any:
+    """Load plain data, NumPy arrays and SciPy matrices from a pickle of Python 2 or 3.
+
+    Args:
+        file: Open for binary reading.
+        what: The file's name for messages.
+
+    Raises:
+        SourceError: The pickle names anything else, or is damaged. Nothing was executed.
+    """
+    try:
+        return _plain(_Unpickler(file, encoding="latin1").load(), what)
+    except SourceError:
+        raise
+    except pickle.UnpicklingError as error:
+        raise SourceError(f"{what} is a pickle that is not read: {error}") from None
+    except (EOFError, MemoryError, OverflowError, RecursionError, *_DAMAGE) as error:
+        raise SourceError(f"{what} is a damaged pickle: {type(error).__name__}: {error}") from None
+
+
+# What broken bytes make the unpickler, or one of the stand-ins, raise.
+_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, ImportError)
+
+
+def _plain(value: Any, what: str) -> Any:
+    if isinstance(value, _SparseState):
+        state = value.state
+        shape = state.get("_shape", state.get("shape"))
+        return csr_from_parts({**state, "shape": shape}, what=f"A matrix in {what}")
+    if isinstance(value, np.ndarray) and value.dtype.hasobject and value.ndim == 0:
+        return _plain(value.item(), what)
+    return value
+
+
+class NpzFile(Mapping[str, Any]):
+    """The arrays of an ``.npz`` by name; object arrays go through the restricted unpickler."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if name.endswith(".npy")]
+        except (OSError, zipfile.BadZipFile) as error:
+            raise SourceError(f"`{path}` cannot be read as an .npz file: {error}") from None
+        self._names = {name.removesuffix(".npy"): name for name in names}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __getitem__(self, key: str) -> Any:
+        name = self._names[key]
+        what = f"`{key}` in `{self.path}`"
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(name) as file:
+                if not _has_objects(file):
+                    file.seek(0)
+                    return npy.read_array(file, allow_pickle=False)
+                return read_pickle(file, what=what)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise SourceError(f"{what} is damaged: {error}") from None
+
+    def number(self, key: str, default: int) -> int:
+        """A flag or count stored as an array of one element."""
+        return int(np.asarray(self[key]).ravel()[0]) if key in self else default
+
+    def matrix(self, prefix: str, separator: str = "_") -> scipy.sparse.csr_array | None:
+        """The sparse matrix stored in parts ``prefix_data``, ``prefix_indices`` and so on."""
+        keys = {
+            part: f"{prefix}{separator}{part}" for part in ("data", "indices", "indptr", "shape")
+        }
+        if keys["data"] not in self:
+            return None
+        missing = [key for key in keys.values() if key not in self]
+        if missing:
+            raise SourceError(f"`{self.path}` has `{keys['data']}` but no `{missing[0]}`")
+        parts = {part: self[key] for part, key in keys.items()}
+        return csr_from_parts(parts, what=f"`{prefix}` in `{self.path}`")
+
+
+def _has_objects(file: IO[bytes]) -> bool:
+    """Read the header of a .npy file; leaves the file at the start of its data."""
+    version = npy.read_magic(file)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    _shape, _fortran, dtype = read_header(file)
+    return bool(dtype.hasobject)

@@ -1,0 +1,108 @@
+"""Read raw shards: edges in many files of arrays, for graphs too large for one table.
+
+A folder with ``edges-00000.npy``, ``edges-00001.npy`` ... of shape (2, edges) or (edges, 2), or the
+same as ``.parquet`` with two columns of node numbers; ``features.npy``, ``labels.npy`` (-1 where
+unknown) and optionally ``train.npy``, ``valid.npy``, ``test.npy``. Nodes are numbered from 0, and
+labels or features say how many there are. `scr synth --source` writes such folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from scr.errors import SourceError
+from scr.graph.readers.columns import read_table
+from scr.graph.readers.raw import RawGraph
+
+
+def shard_files(folder: Path) -> list[Path]:
+    """The files of edges in order, or an empty list."""
+    return sorted([*folder.glob("edges-*.npy"), *folder.glob("edges-*.parquet")])
+
+
+def is_shards(folder: Path) -> bool:
+    """Whether a folder holds edges in shards."""
+    return bool(shard_files(folder))
+
+
+def read_shards(folder: Path) -> RawGraph:
+    """Read a folder of shards; features stay a memory map, edges are joined in memory."""
+    features = _optional(folder / "features.npy")
+    labels = _optional(folder / "labels.npy")
+    if labels is not None and (labels.ndim != 1 or labels.dtype.kind not in "iu"):
+        raise SourceError(
+            f"`{folder / 'labels.npy'}` is {labels.dtype} of shape {labels.shape}; "
+            "expected one whole number per node, -1 where unknown"
+        )
+    shards = list(_edge_shards(folder))
+    return RawGraph(
+        name=folder.resolve().name,
+        edges=np.concatenate(shards, axis=1),
+        num_nodes=_num_nodes(folder, features, labels),
+        features=features,
+        labels=None if labels is None else labels.astype(np.int64),
+        train=_split(folder, "train"),
+        valid=_split(folder, "valid"),
+        test=_split(folder, "test"),
+        notes=(f"joined {len(shards):,} shards of edges",),
+    )
+
+
+def _edge_shards(folder: Path) -> Iterator[NDArray[Any]]:
+    for path in shard_files(folder):
+        edges = _parquet_edges(path) if path.suffix == ".parquet" else _load(path)
+        if edges.ndim == 2 and edges.shape[0] != 2 and edges.shape[1] == 2:
+            edges = edges.T
+        if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
+            raise SourceError(
+                f"`{path}` is {edges.dtype} of shape {edges.shape}; "
+                "expected node numbers of shape (2, edges)"
+            )
+        yield edges
+
+
+def _parquet_edges(path: Path) -> NDArray[Any]:
+    table = read_table(path)
+    if table.num_columns < 2 or not all(
+        pa.types.is_integer(kind) for kind in table.schema.types[:2]
+    ):
+        raise SourceError(
+            f"`{path}` has the columns {table.schema.names}; expected two columns of node numbers"
+        )
+    return np.stack([table.column(0).to_numpy(), table.column(1).to_numpy()])
+
+
+def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any] | None) -> int:
+    if labels is None and features is None:
+        raise SourceError(
+            f"`{folder}` has shards of edges but neither `labels.npy` nor `features.npy`, "
+            "so the number of nodes is not known"
+        )
+    if labels is not None and features is not None and len(labels) != len(features):
+        raise SourceError(
+            f"`{folder}` has {len(features):,} rows of features and {len(labels):,} labels; "
+            "expected as many of both"
+        )
+    return len(labels) if labels is not None else len(features or ())
+
+
+def _split(folder: Path, part: str) -> NDArray[np.int64] | None:
+    nodes = _optional(folder / f"{part}.npy")
+    return None if nodes is None else np.asarray(nodes)
+
+
+def _optional(path: Path) -> NDArray[Any] | None:
+    return _load(path) if path.exists() else None
+
+
+def _load(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except (OSError, ValueError, EOFError) as error:
+        raise SourceError(f"`{path}` cannot be read as an array: {error}") from None

@@ -1,0 +1,206 @@
+"""Read a folder of tables: `edges.csv` and `nodes.csv`, or the same as `.parquet`.
+
+Edges: columns ``source`` and ``target`` (else the first two) and an optional ``weight``. Nodes: an
+``id`` (else the first column), a label that may be missing, an optional ``split``, and features:
+every other column, or the rows of a `features.npy` beside the table.
+
+Ids are text or whole numbers and come back with the predictions. Arrow's hash lookup turns them
+into row numbers, so no Python runs per edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from scr.errors import SourceError
+from scr.graph.readers.columns import (
+    class_column,
+    column_names,
+    id_column,
+    number_column,
+    plain_integers,
+    read_table,
+    split_column,
+)
+from scr.graph.readers.raw import RawGraph
+
+_SUFFIXES = (".parquet", ".csv")
+FEATURES_FILE = "features.npy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableColumns:
+    """Which columns of a nodes table mean what; none: by the usual name."""
+
+    ids: str | None = None
+    """Column of node ids; else ``id``, else the first column."""
+    label: str | None = None
+    """Column of classes; else ``label``. The word ``none`` says that there are no labels."""
+    split: str | None = None
+    """Column that says train, valid or test; else ``split`` where there is one."""
+
+
+def table_file(folder: Path, name: str) -> Path | None:
+    """The file of a table, such as `edges.parquet` or `edges.csv`, or none."""
+    found = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
+    found = [path for path in found if path.is_file()]
+    if len(found) > 1:
+        raise SourceError(
+            f"`{folder}` has both `{found[0].name}` and `{found[1].name}`; expected one of them"
+        )
+    return found[0] if found else None
+
+
+def is_tables(folder: Path) -> bool:
+    """Whether a folder holds a table of edges or of nodes."""
+    return any((folder / f"{n}{s}").is_file() for n in ("edges", "nodes") for s in _SUFFIXES)
+
+
+def read_tables(
+    folder: Path, *, columns: TableColumns | None = None, features: Path | None = None
+) -> RawGraph:
+    """Read a folder of tables.
+
+    Args:
+        folder: Holds `edges` and `nodes`, each as `.csv` or `.parquet`.
+        columns: Names of the node table's columns.
+        features: A `.npy` with one row per row of the node table; none: `features.npy` in the
+            folder, else the columns of the node table.
+    """
+    columns = columns or TableColumns()
+    edges_path, nodes_path = _both_tables(folder)
+    nodes, roles = _node_table(nodes_path, columns)
+    ids = id_column(nodes[roles["id"]], nodes_path)
+    edges, weights = _edges(edges_path, ids, nodes_path)
+    labels, class_names = (
+        class_column(nodes[roles["label"]], nodes_path) if "label" in roles else (None, None)
+    )
+    split = split_column(nodes[roles["split"]], nodes_path) if "split" in roles else {}
+    rest = [name for name in nodes.column_names if name not in roles.values()]
+    features = features or _existing(folder / FEATURES_FILE)
+    if features is not None:
+        matrix: NDArray[Any] | None = read_features(features, nodes.num_rows, f"`{nodes_path}`")
+        notes = (f"node columns left out: {', '.join(rest)}",) if rest else ()
+    else:
+        matrix, notes = _feature_columns(nodes, rest, nodes_path), ()
+    return RawGraph(
+        name=folder.resolve().name,
+        edges=edges,
+        num_nodes=nodes.num_rows,
+        features=matrix,
+        labels=labels,
+        class_names=class_names,
+        ids=ids.to_numpy(zero_copy_only=False),
+        weights=weights,
+        notes=notes,
+        **split,
+    )
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.is_file() else None
+
+
+def _both_tables(folder: Path) -> tuple[Path, Path]:
+    edges, nodes = table_file(folder, "edges"), table_file(folder, "nodes")
+    if edges is None or nodes is None:
+        missing = "edges" if edges is None else "nodes"
+        raise SourceError(
+            f"`{folder}` has no table of {missing}; "
+            f"expected `{missing}.csv` or `{missing}.parquet` in it"
+        )
+    return edges, nodes
+
+
+def _node_table(path: Path, columns: TableColumns) -> tuple[pa.Table, dict[str, str]]:
+    """The table, and which column has which role."""
+    names = column_names(path)
+    roles = {"id": columns.ids or ("id" if "id" in names else names[0])}
+    if columns.label != "none":
+        roles["label"] = columns.label or "label"
+    if columns.split is not None or "split" in names:
+        roles["split"] = columns.split or "split"
+    for role, name in roles.items():
+        if name not in names:
+            hint = f"name it with `--{role}-column`"
+            if role == "label":
+                hint += "; `--label-column none` says that there are no labels"
+            raise _missing_column(path, name, names, hint)
+    return read_table(path, texts=roles.values()), roles
+
+
+def _missing_column(path: Path, name: str, names: list[str], hint: str) -> SourceError:
+    found = ", ".join(f"`{column}`" for column in names)
+    return SourceError(f"`{path}` has no column `{name}`; its columns are {found}", hint=hint)
+
+
+def _edges(
+    path: Path, ids: pa.Array, nodes_path: Path
+) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
+    """Edges by row number of the node table, and their weights."""
+    names = column_names(path)
+    ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
+    if len(ends) < 2:
+        raise _missing_column(path, "target", names, "edges have a `source` and a `target`")
+    table = read_table(path, texts=ends)
+    rows = [_rows_of(table[name], ids, path, name, nodes_path) for name in ends]
+    if "weight" not in names or "weight" in ends:
+        return np.stack(rows), None
+    hint = "rename the column if it is not the weight of the edge"
+    return np.stack(rows), number_column(table["weight"], "weight", path, hint=hint)
+
+
+def _rows_of(
+    column: pa.ChunkedArray, ids: pa.Array, path: Path, name: str, nodes_path: Path
+) -> NDArray[np.int64]:
+    column = plain_integers(column)
+    if column.type != ids.type:
+        # Numbers on one side and text on the other meet as text.
+        column, ids = column.cast(pa.string()), ids.cast(pa.string())
+    rows = pc.index_in(column, value_set=ids)
+    if rows.null_count:
+        first = pc.index(pc.is_null(rows), True).as_py()
+        found = column[first].as_py()
+        value = "empty" if found is None else f"`{found}`"
+        raise SourceError(
+            f"`{path}`, row {first + 1}: the {name} is {value}, which is no id in `{nodes_path}`",
+            hint="add the node to the table of nodes, or remove the edge",
+        )
+    return np.asarray(rows.to_numpy(), dtype=np.int64)
+
+
+def _feature_columns(table: pa.Table, names: list[str], path: Path) -> NDArray[np.float32] | None:
+    if not names:
+        return None
+    hint = "remove the column, or put the features into `features.npy` beside the table"
+    matrix = np.empty((table.num_rows, len(names)), dtype=np.float32)
+    for place, name in enumerate(names):
+        matrix[:, place] = number_column(table[name], name, path, hint=hint)
+    return matrix
+
+
+def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
+    """Open a `.npy` of features, memory-mapped.
+
+    Args:
+        path: The file.
+        num_nodes: How many rows it must have.
+        nodes: Where the number of nodes comes from, for the message.
+    """
+    try:
+        features: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise SourceError(f"`{path}` cannot be read as features: {error}") from None
+    if features.ndim != 2 or len(features) != num_nodes:
+        raise SourceError(
+            f"`{path}` has the shape {features.shape}; expected {num_nodes:,} rows, one for each "
+            f"node of {nodes}"
+        )
+    return features

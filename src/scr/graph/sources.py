@@ -1,0 +1,252 @@
+"""One door for every source of graphs: recognize the format, read it, clean it, split it.
+
+    load_graph("cora.npz")                                   a bundle, with its public split
+    load_graph("tables/", splits="per-class:20,30")          tables, with a drawn split
+    load_graph("actor.npz", split=3)                         the fourth of its public splits
+
+Formats are told apart by what is in the folder or file, never by running it. Every format gets the
+same options (`IngestOptions`), and what was done is recorded in `Graph.steps`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from scr.errors import ConfigError, SourceError
+from scr.graph.graph import Graph
+from scr.graph.readers.bundle import is_bundle, read_bundle
+from scr.graph.readers.gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
+from scr.graph.readers.pickles import NpzFile
+from scr.graph.readers.planetoid import planetoid_prefix, read_planetoid
+from scr.graph.readers.raw import RawGraph
+from scr.graph.readers.shards import is_shards, read_shards
+from scr.graph.readers.tables import TableColumns, is_tables, read_features, read_tables
+from scr.graph.splits import per_class_split, random_split, read_splits
+
+DATASETS = ("digits",)
+"""Names of the embedded data."""
+
+RECOGNIZED = """\
+a store (folder with manifest.json)
+a bundle (.npz with edge_index)
+a gnn-benchmark file (.npz with adj_data or adj_matrix)
+Planetoid files (a folder with ind.NAME.*, or the prefix ind.NAME)
+tables (a folder with edges.csv and nodes.csv, or .parquet)
+shards (a folder with edges-*.npy or edges-*.parquet)
+a data set by name (digits)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """What to do with a source on its way to a graph."""
+
+    symmetrize: bool = True
+    """Store each edge in both directions."""
+    drop_duplicates: bool = True
+    """Merge repeated edges; otherwise how often an edge is listed becomes its weight."""
+    drop_self_loops: bool = True
+    """Drop edges from a node to itself."""
+    id_column: str | None = None
+    """Tables: the column of node ids; none: `id`, else the first."""
+    label_column: str | None = None
+    """Tables: the column of classes; none: `label`; the word `none`: there are no labels."""
+    split_column: str | None = None
+    """Tables: the column that says train, valid or test; none: `split`, if there is one."""
+    features: str | Path | None = None
+    """A `.npy` with one row of features per node, instead of the source's own features."""
+    splits: str | Path | None = None
+    """`per-class:TRAIN,VALID`, `random:TRAIN,VALID` or a file of splits; none: the source's own."""
+    split: int | None = None
+    """Which split, where there are several."""
+    seed: int = 0
+    """Of drawn splits."""
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether anything here only makes sense for tables."""
+        return any((self.id_column, self.label_column, self.split_column))
+
+
+def load_graph(
+    source: str | Path,
+    *,
+    split: int | None = None,
+    splits: str | Path | None = None,
+    options: IngestOptions | None = None,
+) -> Graph:
+    """Open a store, read any supported source, or make an embedded data set by its name.
+
+    Args:
+        source: A path or a name.
+        split: Which split, where the source or the file of splits has several.
+        splits: `per-class:TRAIN,VALID`, `random:TRAIN,VALID`, or a file of splits; wins over the
+            source's own.
+        options: Everything else about reading a source.
+
+    Raises:
+        SourceError: Nothing at the path is recognized; the message lists what would be.
+    """
+    options = options or IngestOptions()
+    if split is not None:
+        options = dataclasses.replace(options, split=split)
+    if splits is not None:
+        options = dataclasses.replace(options, splits=splits)
+    return read_source(source, options)
+
+
+def read_source(source: str | Path, options: IngestOptions | None = None) -> Graph:
+    """Read a source with all its options; see `load_graph`."""
+    options = options or IngestOptions()
+    path = Path(source).expanduser()
+    is_embedded = str(source) in DATASETS and not path.exists()
+    is_store = (path / "manifest.json").is_file()
+    if (is_embedded or is_store) and options != _only_splits(options):
+        raise SourceError(
+            f"`{source}` is a finished graph, of which only the splits can be changed",
+            hint="leave out the other options, or read the source that it was made from",
+        )
+    if is_embedded:
+        return _embedded(str(source), options)
+    if is_store:
+        return _open(path, options)
+    if options.names_columns and not (path.is_dir() and is_tables(path)):
+        raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
+    raw = _reader(path)(path, options)
+    features = raw.features
+    if options.features is not None:
+        features = read_features(Path(options.features), raw.num_nodes, f"`{source}`")
+    drawn = options.splits is not None
+    graph = Graph.from_edges(
+        raw.edges,
+        features=features,
+        labels=raw.labels,
+        train=None if drawn else raw.train,
+        valid=None if drawn else raw.valid,
+        test=None if drawn else raw.test,
+        undirected=options.symmetrize,
+        weights=raw.weights,
+        num_nodes=raw.num_nodes,
+        ids=raw.ids,
+        class_names=raw.class_names,
+        name=raw.name,
+        self_loops="drop" if options.drop_self_loops else "keep",
+        duplicates="merge" if options.drop_duplicates else "count",
+        steps=(f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes", *raw.notes),
+    )
+    return _draw_split(graph, options) if drawn else graph
+
+
+Reader = Callable[[Path, IngestOptions], RawGraph]
+
+
+def _reader(path: Path) -> Reader:
+    """The reader for what is at a path."""
+    if path.is_dir():
+        if is_shards(path):
+            return lambda folder, _: read_shards(folder)
+        if is_tables(path):
+            return _read_tables
+    if path.is_file() and path.suffix == ".npz":
+        keys = set(NpzFile(path))
+        if is_bundle(keys):
+            return lambda file, options: read_bundle(file, split=_own_split(options))
+        if is_gnn_benchmark(keys):
+            return lambda file, _: read_gnn_benchmark(file)
+    if planetoid_prefix(path) is not None:
+        return lambda where, _: read_planetoid(planetoid_prefix(where) or where)
+    raise _unrecognized(path)
+
+
+def _unrecognized(path: Path) -> SourceError:
+    if not path.exists():
+        found = f"There is nothing at `{path}`, and it is not a data set's name"
+    elif path.is_dir():
+        names = sorted(entry.name for entry in path.iterdir())
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        found = (
+            f"The folder `{path}` holds no graph that is recognized (it has: {shown or 'nothing'})"
+        )
+    elif path.suffix == ".npz":
+        shown = ", ".join(sorted(NpzFile(path))[:8])
+        found = f"`{path}` holds no graph that is recognized (its arrays: {shown})"
+    else:
+        found = f"`{path}` is not a graph that is recognized"
+    return SourceError(f"{found}; expected one of:\n- " + RECOGNIZED.replace("\n", "\n- "))
+
+
+def _read_tables(folder: Path, options: IngestOptions) -> RawGraph:
+    columns = TableColumns(
+        ids=options.id_column, label=options.label_column, split=options.split_column
+    )
+    features = None if options.features is None else Path(options.features)
+    return read_tables(folder, columns=columns, features=features)
+
+
+def _only_splits(options: IngestOptions) -> IngestOptions:
+    return IngestOptions(splits=options.splits, split=options.split, seed=options.seed)
+
+
+def _own_split(options: IngestOptions) -> int | None:
+    return options.split if options.splits is None else None
+
+
+def _embedded(name: str, options: IngestOptions) -> Graph:
+    from scr.graph.digits import digits
+
+    makers = {"digits": digits}
+    # Split i of an embedded data set is the one drawn with seed i.
+    graph = makers[name](seed=_own_split(options) or 0)
+    return graph if options.splits is None else _draw_split(graph, options)
+
+
+def _open(path: Path, options: IngestOptions) -> Graph:
+    from scr.graph.store import open_store
+
+    graph = open_store(path)
+    if options.splits is not None:
+        return _draw_split(graph, options)
+    if options.split is not None:
+        raise SourceError(
+            f"`{path}` is a store, which has one split; split {options.split} was asked for",
+            hint="give a file of splits with `--splits FILE`",
+        )
+    return graph
+
+
+def _draw_split(graph: Graph, options: IngestOptions) -> Graph:
+    """Split as `IngestOptions.splits` says, and record it."""
+    spec, number = str(options.splits), options.split or 0
+    rule, colon, values = spec.partition(":")
+    # Split i of a drawn kind is the one of the i-th seed from `options.seed` on.
+    seed = options.seed + number
+    if colon and rule == "per-class":
+        train, valid = _two_numbers(spec, values, int)
+        split = per_class_split(graph.labels, train, valid, seed=seed)
+        step = f"drew {train} training and {valid} validation nodes per class with seed {seed}"
+    elif colon and rule == "random":
+        share, valid_share = _two_numbers(spec, values, float)
+        split = random_split(graph.labels, share, valid_share, seed=seed)
+        step = f"drew {share:g} training and {valid_share:g} validation nodes with seed {seed}"
+    else:
+        split = read_splits(spec, number, labels=graph.labels)
+        step = f"took split {number} of {Path(spec).name}"
+    parts = {name: nodes if len(nodes) else None for name, nodes in split._asdict().items()}
+    return dataclasses.replace(graph.with_split(**parts), steps=(*graph.steps, step))
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _two_numbers(spec: str, values: str, kind: type[Number]) -> tuple[Number, Number]:
+    try:
+        train, valid = (kind(value) for value in values.split(","))
+    except ValueError:
+        raise ConfigError(
+            "splits", spec, "`per-class:TRAIN,VALID` or `random:TRAIN,VALID`, such as "
+            "`per-class:20,30` or `random:0.1,0.1`"
+        ) from None  # fmt: skip
+    return train, valid
