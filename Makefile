@@ -11,6 +11,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 DEMO_DIR ?= scr-demo
 # Two workers: more only compete for the threads that torch and numba use.
 WORKERS ?= 2
+# The theme advertises its successor on every build.
+export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: help demo test check bench docs clean
 .DEFAULT_GOAL := help

@@ -1,0 +1,86 @@
+"""Write the reference pages from the code when the documentation is built.
+
+A page says `<!-- modules: scr.graph -->` and gets every module of that package; the page of the
+command line says `<!-- commands -->` and gets every command. Neither can fall behind the code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parents[2] / "src"
+MODULES = re.compile(r"<!-- modules: ([\w.]+) -->")
+COMMANDS = "<!-- commands -->"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace the markers of a page."""
+    markdown = MODULES.sub(lambda match: "\n".join(_modules(match[1])), markdown)
+    if COMMANDS in markdown:
+        markdown = markdown.replace(COMMANDS, "\n".join(_commands()))
+    return markdown
+
+
+def _modules(package: str) -> Iterator[str]:
+    folder = SOURCE.joinpath(*package.split("."))
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if path.parent == folder and parts[-1] == "__init__":
+            continue  # it only gathers the names of the modules
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield f"## {name} {{: .module }}\n"
+        options = "      members: false\n" if parts[-1] == "__init__" else ""
+        yield f"::: {name}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n{options}"
+
+
+def _commands() -> Iterator[str]:
+    import typer
+
+    from scr.cli import app
+
+    root: Any = typer.main.get_command(app)
+    for name, command in root.commands.items():
+        yield f"## scr {name}\n"
+        yield f"{_plain(command.help)}\n"
+        yield f"```text\nscr {name} {_usage(command)}\n```\n"
+        yield "| | |\n| --- | --- |"
+        for parameter in command.params:
+            if not getattr(parameter, "hidden", False):
+                yield f"| {_names(parameter)} | {_meaning(parameter)} |"
+        yield ""
+
+
+def _usage(command: Any) -> str:
+    places = [_place(parameter) for parameter in command.params if _is_argument(parameter)]
+    return " ".join([*places, "[OPTIONS]"])
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _place(parameter: Any) -> str:
+    name = (parameter.metavar or parameter.name).upper()
+    return f"{name}..." if parameter.nargs != 1 else name
+
+
+def _names(parameter: Any) -> str:
+    if _is_argument(parameter):
+        return f"`{_place(parameter)}`"
+    return ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+
+
+def _meaning(parameter: Any) -> str:
+    text = _plain(getattr(parameter, "help", None)).replace("|", "\\|")
+    default = parameter.default
+    if isinstance(default, (str, int, float)) and not isinstance(default, bool) and default != "":
+        return f"{text} Default: `{default}`."
+    return text
+
+
+def _plain(text: str | None) -> str:
+    """Help text without rich markup."""
+    return re.sub(r"\[/?[a-z ]+\]", "", text or "").strip()

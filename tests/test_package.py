@@ -1,0 +1,49 @@
+"""The package as a whole: its public names, its version, and how light its import is."""
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+import scr
+
+PUBLIC = [
+    "ConfidentSet",
+    "ConsistencyLoss",
+    "Graph",
+    "Hops",
+    "MeanTeacher",
+    "NodeClassifier",
+    "SCRError",
+    "load_graph",
+    "propagate",
+]
+
+
+def test_the_public_names_are_exactly_these():
+    assert scr.__all__ == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_can_be_imported(name):
+    assert getattr(scr, name).__name__ == name
+
+
+def test_public_names_show_up_in_dir():
+    assert set(PUBLIC) <= set(dir(scr))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Grahp'"):
+        scr.Grahp  # noqa: B018
+
+
+def test_the_version_is_that_of_the_installed_distribution():
+    assert importlib.metadata.version("scr-gnn") == scr.__version__
+
+
+@pytest.mark.parametrize("statement", ["import scr", "import scr.graph", "import scr.report"])
+def test_importing_does_not_wait_for_torch(statement):
+    code = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
