@@ -1,0 +1,120 @@
+"""`scr ingest`: any supported source becomes a graph store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scr.cli.console import console, facts
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from scr.graph import Graph
+
+
+def ingest(
+    source: Annotated[str, typer.Argument(help="A folder, a file, or a dataset name.")],
+    store: Annotated[Path, typer.Argument(help="The store to make.")],
+    symmetrize: Annotated[
+        bool,
+        typer.Option("--symmetrize/--directed", help="Store each edge in both directions."),
+    ] = True,
+    keep_duplicates: Annotated[
+        bool, typer.Option("--keep-duplicates", help="Count repeated edges as weights.")
+    ] = False,
+    keep_self_loops: Annotated[
+        bool, typer.Option("--keep-self-loops", help="Keep edges from a node to itself.")
+    ] = False,
+    id_column: Annotated[
+        str | None, typer.Option(help="Tables: column of node ids. [id, else the first]")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Tables: column of classes, or none. [label]")
+    ] = None,
+    split_column: Annotated[
+        str | None, typer.Option(help="Tables: column with train, valid, test. [split]")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npy with one row of features per node.")
+    ] = None,
+    splits: Annotated[str | None, typer.Option(help="An .npz file of splits.")] = None,
+    split: Annotated[
+        int | None, typer.Option(min=0, help="Which split, where there are several.")
+    ] = None,
+    per_class: Annotated[
+        str | None, typer.Option(help="Draw training and validation nodes per class: 20,30.")
+    ] = None,
+    random: Annotated[
+        str | None, typer.Option(help="Draw shares of the labelled nodes: 0.1,0.1.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of drawn splits.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
+) -> None:
+    """Turn any supported source into a graph store."""
+    from scr.graph.sources import IngestOptions, read_source
+
+    options = IngestOptions(
+        symmetrize=symmetrize,
+        drop_duplicates=not keep_duplicates,
+        drop_self_loops=not keep_self_loops,
+        id_column=id_column,
+        label_column=label_column,
+        split_column=split_column,
+        features=features,
+        splits=_one_split_rule(splits, per_class, random),
+        split=split,
+        seed=seed,
+    )
+    refuse_existing(store, overwrite=overwrite)
+    graph = read_source(source, options)
+    graph.save(store, overwrite=overwrite)
+    console.print(describe(graph))
+    console.print(f"Wrote {store}")
+
+
+def _one_split_rule(splits: str | None, per_class: str | None, random: str | None) -> str | None:
+    from scr.errors import ConfigError
+
+    given = {
+        "--splits": splits,
+        "--per-class": per_class and f"per-class:{per_class}",
+        "--random": random and f"random:{random}",
+    }
+    found = {option: rule for option, rule in given.items() if rule is not None}
+    if len(found) > 1:
+        raise ConfigError("splits", " and ".join(found), "one way to split, not several")
+    return next(iter(found.values()), None)
+
+
+def refuse_existing(store: Path, *, overwrite: bool) -> None:
+    """Refuse to write over something before any work is done."""
+    from scr.errors import StoreError
+
+    occupied = store.is_file() or (store.is_dir() and any(store.iterdir()))
+    if occupied and not overwrite:
+        raise StoreError(
+            f"`{store}` exists already; expected a new folder",
+            hint="choose another name, or replace it with `--overwrite`",
+        )
+
+
+def describe(graph: Graph) -> Table:
+    """What a graph holds and what was done to it, ready to print."""
+    import numpy as np
+
+    known = int(np.count_nonzero(graph.labels >= 0))
+    kind = "dense" if isinstance(graph.features, np.ndarray) else "sparse"
+    parts = {name: len(getattr(graph, name)) for name in ("train", "valid", "test")}
+    split = ", ".join(f"{count:,} {name}" for name, count in parts.items())
+    rows = [
+        ("nodes", f"{graph.num_nodes:,}"),
+        ("edges", f"{graph.num_edges:,} stored, {'' if graph.directed else 'un'}directed"),
+        ("features", f"{graph.num_features:,} {kind}" if graph.num_features else "none"),
+        ("labels", f"{known:,} known, {graph.num_classes:,} classes"),
+        ("split", split if any(parts.values()) else "none yet: train with --splits"),
+    ]
+    rows += [("" if number else "done", step) for number, step in enumerate(graph.steps)]
+    return facts(rows)

@@ -1,0 +1,55 @@
+"""`scr verify`: whether what is on disk is still what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scr.cli.console import console
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="A store, hops, or a run directory.")],
+) -> None:
+    """Read every byte of a store again and compare checksums, or check the files of a run."""
+    if (path / "run.json").is_file():
+        console.print(f"{path} is intact: {', '.join(_verify_run(path))} can be read")
+        return
+    from scr.graph.artifact import verify as verify_artifact
+
+    manifest = verify_artifact(path)
+    size = sum(entry.bytes for entry in manifest.arrays.values())
+    console.print(
+        f"{path} is intact: {len(manifest.arrays)} arrays, {size:,} bytes, every checksum agrees"
+    )
+
+
+def _verify_run(path: Path) -> list[str]:
+    """Open every file of a run; returns their names."""
+    import json
+
+    import pyarrow
+    import pyarrow.parquet
+    from safetensors import SafetensorError, safe_open
+
+    from scr.errors import RunError
+
+    checked = []
+    for name in ("run.json", "metrics.json", "model.safetensors", "predictions.parquet"):
+        file = path / name
+        try:
+            if name.endswith(".json"):
+                json.loads(file.read_text(encoding="utf-8"))
+            elif name.endswith(".parquet"):
+                pyarrow.parquet.read_table(file)
+            else:
+                with safe_open(file, framework="numpy"):
+                    pass
+        except FileNotFoundError:
+            raise RunError(f"`{path}` has no `{name}`; expected a finished run") from None
+        except (ValueError, OSError, pyarrow.ArrowException, SafetensorError) as error:
+            raise RunError(f"`{file}` is damaged: {error}") from None
+        checked.append(name)
+    return checked
