@@ -7,7 +7,9 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3 python; do \
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$candidate && break; done)
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+# Python compiles what it imports when it imports it; compiling all of torch takes
+# as long as the rest of an installation.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 DEMO_DIR ?= scr-demo
 # Two workers: more only compete for the threads that torch and numba use.
 WORKERS ?= 2

@@ -32,8 +32,11 @@ def _modules(package: str) -> Iterator[str]:
             continue  # it only gathers the names of the modules
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         yield f"## {name} {{: .module }}\n"
-        options = "      members: false\n" if parts[-1] == "__init__" else ""
-        yield f"::: {name}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n{options}"
+        yield f"::: {name}\n    options:"
+        yield "      show_root_heading: false\n      show_root_toc_entry: false"
+        if parts[-1] == "__init__":
+            yield "      members: false"
+        yield ""
 
 
 def _commands() -> Iterator[str]:
