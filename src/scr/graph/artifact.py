@@ -19,14 +19,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -36,38 +33,33 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr import __version__
 from scr.errors import StoreError
+from scr.graph.manifest import (
+    ARRAY_NAME,
+    CHUNK_BYTES,
+    MANIFEST,
+    ArrayEntry,
+    Manifest,
+    checksums,
+    describe,
+    open_array,
+    read_manifest,
+    verify,
+)
 
-MANIFEST = "manifest.json"
-CHUNK_BYTES = 64 * 2**20
-"""Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
+__all__ = [
+    "CHUNK_BYTES",
+    "MANIFEST",
+    "ArrayEntry",
+    "ArtifactWriter",
+    "Manifest",
+    "checksums",
+    "open_array",
+    "read_manifest",
+    "verify",
+]
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _RENAME_EXCHANGE = 2  # linux/fs.h
 _AT_FDCWD = -100  # fcntl.h: paths are relative to the working directory
-
-
-@dataclass(frozen=True)
-class ArrayEntry:
-    """What the manifest says of one array."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    """Of the data, without the header of the file."""
-    checksums: tuple[str, ...]
-    """One per `CHUNK_BYTES` of the data."""
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What an artifact holds."""
-
-    path: Path
-    kind: str
-    schema: int
-    created_by: str
-    arrays: Mapping[str, ArrayEntry]
-    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 class ArtifactWriter:
@@ -117,7 +109,7 @@ class ArtifactWriter:
         self, name: str, shape: tuple[int, ...], dtype: DTypeLike
     ) -> np.memmap[Any, Any]:
         """Allocate an array on disk, filled with zeros, to be written through its memory map."""
-        if not _NAME.fullmatch(name) or name in self._maps:
+        if not ARRAY_NAME.fullmatch(name) or name in self._maps:
             raise ValueError(f"array name {name!r} is taken or not a plain file name")
         file, wanted = self._folder / f"{name}.npy", np.dtype(dtype)
         if wanted.hasobject:
@@ -165,113 +157,6 @@ class ArtifactWriter:
         else:
             self._folder.rename(self.path)
         _sync(self.path.parent)
-
-
-def read_manifest(
-    path: str | Path, kind: str | None = None, *, schema: int | None = None
-) -> Manifest:
-    """Read what an artifact holds, and check that it is of the kind and version asked for.
-
-    Raises:
-        StoreError: There is no artifact, or it is damaged, of another kind or of another version.
-    """
-    path = Path(path)
-    try:
-        raw = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        if raw["format"] != "scr-artifact":
-            raise ValueError("another format")
-        arrays = {
-            name: ArrayEntry(
-                tuple(map(int, entry["shape"])), str(entry["dtype"]), int(entry["bytes"]),
-                tuple(entry["checksums"]),
-            )
-            for name, entry in raw["arrays"].items()
-            if _NAME.fullmatch(name)
-        }  # fmt: skip
-        manifest = Manifest(
-            path, str(raw["kind"]), int(raw["schema"]), str(raw["created_by"]), arrays,
-            dict(raw["metadata"]),
-        )  # fmt: skip
-    except (FileNotFoundError, NotADirectoryError):
-        raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None
-    if kind is not None and manifest.kind != kind:
-        raise StoreError(f"`{path}` holds `{manifest.kind}`; expected `{kind}`")
-    if schema is not None and manifest.schema != schema:
-        raise StoreError(
-            f"`{path}` has version {manifest.schema} of the layout of `{manifest.kind}`, written "
-            f"by {manifest.created_by}; expected version {schema}",
-            hint="make it again from its source",
-        )
-    return manifest
-
-
-def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
-    """Open one array as a read-only memory map, after checking its size on disk.
-
-    Raises:
-        StoreError: The array is missing, truncated, or not what the manifest says.
-    """
-    file = manifest.path / f"{name}.npy"
-    if name not in manifest.arrays:
-        raise StoreError(f"`{manifest.path}` has no array `{name}`; it is damaged")
-    entry = manifest.arrays[name]
-    try:
-        array = np.lib.format.open_memmap(file, mode="r")
-    except FileNotFoundError:
-        raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
-    except (ValueError, OSError):
-        # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
-        size = file.stat().st_size
-        raise StoreError(
-            f"`{file}` is truncated or damaged: {size:,} bytes are there, expected more than "
-            f"{entry.bytes:,}",
-            hint="make it again from its source",
-        ) from None
-    if array.shape != entry.shape or array.dtype.str != entry.dtype:
-        raise StoreError(
-            f"`{file}` holds {array.dtype} of shape {array.shape}; "
-            f"expected {np.dtype(entry.dtype)} of shape {entry.shape}"
-        )
-    return array
-
-
-def verify(path: str | Path) -> Manifest:
-    """Read every byte of an artifact again and compare the checksums.
-
-    Raises:
-        StoreError: Names the first array and chunk that differ.
-    """
-    manifest = read_manifest(path)
-    for name, entry in manifest.arrays.items():
-        found = checksums(open_array(manifest, name))
-        for chunk, (now, then) in enumerate(zip(found, entry.checksums, strict=False)):
-            if now != then:
-                raise StoreError(
-                    f"`{manifest.path / name}.npy` has changed since it was written: chunk "
-                    f"{chunk} of {len(found)} has the checksum {now}, expected {then}",
-                    hint="make it again from its source",
-                )
-        if len(found) != len(entry.checksums):
-            raise StoreError(f"`{manifest.path / MANIFEST}` lacks checksums of `{name}`")
-    return manifest
-
-
-def describe(array: NDArray[Any]) -> ArrayEntry:
-    """What a manifest says of an array."""
-    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
-
-
-def checksums(array: NDArray[Any]) -> list[str]:
-    """Hash the data of an array, one digest for each `CHUNK_BYTES`."""
-    return [hashlib.blake2b(chunk, digest_size=8).hexdigest() for chunk in _chunks(array)]
-
-
-def _chunks(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for start in range(0, len(flat), CHUNK_BYTES):
-        yield flat[start : start + CHUNK_BYTES]
 
 
 def _allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -7,15 +7,16 @@ converted and checked once. They are reached as class methods of `Graph`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from scr.errors import GraphError
-from scr.graph.arrays import as_edge_index, as_features, as_ids, as_labels, as_numpy, as_split
+from scr.graph.arrays import as_edge_index, as_features, as_ids, as_numpy, as_split
 from scr.graph.edges import compress_edges
 from scr.graph.graph import Graph
+from scr.graph.labels import as_labels
 from scr.graph.validation import check_features, check_splits, warn_missing_classes
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _as_weights(weights: Any, num_edges: int) -> Any:
     return array
 
 
-def from_scipy(adjacency: sp.sparray | sp.spmatrix, **settings: Any) -> Graph:
+def from_scipy(adjacency: Any, **settings: Any) -> Graph:
     """Make a graph from a square SciPy sparse matrix; A[i, j] is the edge i -> j.
 
     Args:
@@ -120,12 +121,12 @@ def from_scipy(adjacency: sp.sparray | sp.spmatrix, **settings: Any) -> Graph:
     """
     if not sp.issparse(adjacency):
         raise GraphError(f"The adjacency is a {type(adjacency).__name__}; expected SciPy sparse")
-    if adjacency.shape[0] != adjacency.shape[1]:
-        raise GraphError(f"The adjacency has the shape {adjacency.shape}; expected a square matrix")
-    listed = sp.coo_array(adjacency)
+    listed: Any = sp.coo_array(cast("Any", adjacency))
+    if listed.ndim != 2 or listed.shape[0] != listed.shape[1]:
+        raise GraphError(f"The adjacency has the shape {listed.shape}; expected a square matrix")
     if "weights" not in settings and np.any(listed.data != 1):
         settings["weights"] = listed.data
-    settings.setdefault("num_nodes", adjacency.shape[0])
+    settings.setdefault("num_nodes", listed.shape[0])
     return from_edges(np.stack([listed.row, listed.col]), **settings)
 
 

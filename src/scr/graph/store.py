@@ -24,15 +24,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import StoreError
-from scr.graph.artifact import (
-    ArtifactWriter,
-    Manifest,
-    checksums,
-    open_array,
-    read_manifest,
-    verify,
-)
+from scr.graph.artifact import ArtifactWriter
 from scr.graph.graph import Graph
+from scr.graph.manifest import Manifest, checksums, open_array, read_manifest, verify
 from scr.graph.validation import warn_missing_classes
 
 KIND = "graph"

@@ -1,0 +1,158 @@
+"""Read what `artifact.py` wrote: the manifest of a folder, and its arrays as memory maps.
+
+Sizes are checked whenever an array is opened, checksums only when asked (`verify`), since that
+reads every byte. Nothing that is read can name code to run: arrays that hold pickles are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+
+MANIFEST = "manifest.json"
+CHUNK_BYTES = 64 * 2**20
+"""Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
+
+ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Plain file names only, so that a manifest cannot point outside its folder."""
+
+
+@dataclass(frozen=True)
+class ArrayEntry:
+    """What the manifest says of one array."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    """Of the data, without the header of the file."""
+    checksums: tuple[str, ...]
+    """One per `CHUNK_BYTES` of the data."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an artifact holds."""
+
+    path: Path
+    kind: str
+    schema: int
+    created_by: str
+    arrays: Mapping[str, ArrayEntry]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def read_manifest(
+    path: str | Path, kind: str | None = None, *, schema: int | None = None
+) -> Manifest:
+    """Read what an artifact holds, and check that it is of the kind and version asked for.
+
+    Raises:
+        StoreError: There is no artifact, or it is damaged, of another kind or of another version.
+    """
+    path = Path(path)
+    try:
+        raw = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        if raw["format"] != "scr-artifact":
+            raise ValueError("another format")
+        arrays = {
+            name: ArrayEntry(
+                tuple(map(int, entry["shape"])), str(entry["dtype"]), int(entry["bytes"]),
+                tuple(entry["checksums"]),
+            )
+            for name, entry in raw["arrays"].items()
+            if ARRAY_NAME.fullmatch(name)
+        }  # fmt: skip
+        manifest = Manifest(
+            path, str(raw["kind"]), int(raw["schema"]), str(raw["created_by"]), arrays,
+            dict(raw["metadata"]),
+        )  # fmt: skip
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None
+    if kind is not None and manifest.kind != kind:
+        raise StoreError(f"`{path}` holds `{manifest.kind}`; expected `{kind}`")
+    if schema is not None and manifest.schema != schema:
+        raise StoreError(
+            f"`{path}` has version {manifest.schema} of the layout of `{manifest.kind}`, written "
+            f"by {manifest.created_by}; expected version {schema}",
+            hint="make it again from its source",
+        )
+    return manifest
+
+
+def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
+    """Open one array as a read-only memory map, after checking its size on disk.
+
+    Raises:
+        StoreError: The array is missing, truncated, or not what the manifest says.
+    """
+    file = manifest.path / f"{name}.npy"
+    if name not in manifest.arrays:
+        raise StoreError(f"`{manifest.path}` has no array `{name}`; it is damaged")
+    entry = manifest.arrays[name]
+    try:
+        array = np.lib.format.open_memmap(file, mode="r")
+    except FileNotFoundError:
+        raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
+    except (ValueError, OSError):
+        # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
+        size = file.stat().st_size
+        raise StoreError(
+            f"`{file}` is truncated or damaged: {size:,} bytes are there, expected more than "
+            f"{entry.bytes:,}",
+            hint="make it again from its source",
+        ) from None
+    if array.shape != entry.shape or array.dtype.str != entry.dtype:
+        raise StoreError(
+            f"`{file}` holds {array.dtype} of shape {array.shape}; "
+            f"expected {np.dtype(entry.dtype)} of shape {entry.shape}"
+        )
+    return array
+
+
+def verify(path: str | Path) -> Manifest:
+    """Read every byte of an artifact again and compare the checksums.
+
+    Raises:
+        StoreError: Names the first array and chunk that differ.
+    """
+    manifest = read_manifest(path)
+    for name, entry in manifest.arrays.items():
+        found = checksums(open_array(manifest, name))
+        for chunk, (now, then) in enumerate(zip(found, entry.checksums, strict=False)):
+            if now != then:
+                raise StoreError(
+                    f"`{manifest.path / name}.npy` has changed since it was written: chunk "
+                    f"{chunk} of {len(found)} has the checksum {now}, expected {then}",
+                    hint="make it again from its source",
+                )
+        if len(found) != len(entry.checksums):
+            raise StoreError(f"`{manifest.path / MANIFEST}` lacks checksums of `{name}`")
+    return manifest
+
+
+def describe(array: NDArray[Any]) -> ArrayEntry:
+    """What a manifest says of an array."""
+    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
+
+
+def checksums(array: NDArray[Any]) -> list[str]:
+    """Hash the data of an array, one digest for each `CHUNK_BYTES`."""
+    return [hashlib.blake2b(chunk.data, digest_size=8).hexdigest() for chunk in _chunks(array)]
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    for start in range(0, len(flat), CHUNK_BYTES):
+        yield flat[start : start + CHUNK_BYTES]
