@@ -1,0 +1,14 @@
+"""One HTML page that says what a run or a comparison showed.
+
+The page holds everything it needs: style, plots and images are inside, nothing is loaded from
+anywhere and no script runs. It can be mailed, archived and opened from a disk, in light and dark,
+on a phone and on paper.
+"""
+
+from __future__ import annotations
+
+from scr.report.page.comparison import comparison_page
+from scr.report.page.html import write_page
+from scr.report.page.run import run_page
+
+__all__ = ["comparison_page", "run_page", "write_page"]

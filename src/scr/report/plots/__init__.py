@@ -1,0 +1,25 @@
+"""Plots as SVG or PNG bytes, one panel each, so that a page can arrange them for any screen.
+
+Every function takes plain data and returns bytes. Figures are made with matplotlib's object API:
+no global state, no display, and nothing left open in a notebook.
+"""
+
+from __future__ import annotations
+
+from scr.report.plots.comparison import accuracy_dots, difference_dots
+from scr.report.plots.curves import training_curves
+from scr.report.plots.images import image_grid, image_tile
+from scr.report.plots.quality import class_recalls, confusion_heatmap, reliability_diagram
+from scr.report.plots.style import inline_svg
+
+__all__ = [
+    "accuracy_dots",
+    "class_recalls",
+    "confusion_heatmap",
+    "difference_dots",
+    "image_grid",
+    "image_tile",
+    "inline_svg",
+    "reliability_diagram",
+    "training_curves",
+]

@@ -1,0 +1,89 @@
+"""The comparison table for the terminal (rich) and for documents (markdown).
+
+Both say the same: mean ± sample standard deviation over the seeds in percent, and the difference
+to the base in percentage points, paired by seed, with its 95% interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from scr.report.comparison import ComparisonRow
+from scr.report.formatting import MISSING, interval, mean_and_spread, points, seconds, seed_counts
+from scr.report.intervals import BETTER, WORSE
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEADINGS = ("encoder", "regularizer", "valid", "test", "balanced", "difference", "verdict", "time")
+_VERDICT_STYLES = {BETTER: "bold green", WORSE: "bold red", "base": "dim"}
+
+
+def caption(rows: Sequence[ComparisonRow]) -> str:
+    """What the numbers of a comparison table mean, in one sentence."""
+    measures = {row["measure"] for row in rows}
+    measure = "validation" if measures == {"valid_accuracy"} else "test"
+    return (
+        f"Percent, mean ± standard deviation over {seed_counts(list(rows))}; balanced: mean "
+        f"recall of the classes on test nodes; difference: {measure} accuracy minus the base's "
+        "on the same seed, in points, with its 95% interval."
+    )
+
+
+def cells(row: ComparisonRow) -> tuple[str, ...]:
+    """The texts of one row, in the order of `HEADINGS`."""
+    between = interval(row["difference_low"], row["difference_high"])
+    difference = points(row["difference"])
+    return (
+        row["encoder"] if row["graph"] is None else f"{row['graph']}: {row['encoder']}",
+        row["regularizer"],
+        mean_and_spread(row["valid_mean"], row["valid_std"]),
+        mean_and_spread(row["test_mean"], row["test_std"]),
+        mean_and_spread(row["balanced_mean"], row["balanced_std"]),
+        f"{difference} ({between})" if between else difference,
+        row["verdict"] if row["verdict"] != "base" else MISSING,
+        seconds(row["train_seconds"]),
+    )
+
+
+def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None) -> Table:
+    """The table for a terminal; encoders are separated by a gap.
+
+    Made to fit 80 columns: one column names the model, and none gives the time.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, caption=caption(rows), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("model", overflow="fold")
+    for heading in HEADINGS[2:6]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", min_width=len("difference"))
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        encoder, regularizer, *numbers, difference, verdict, _ = cells(row)
+        style = _VERDICT_STYLES.get(row["verdict"], "")
+        table.add_row(
+            Text(f"{encoder} {regularizer}"),
+            *(number.replace("± ", "±") for number in numbers),
+            Text(difference.replace(" to ", ", "), style),
+            Text(verdict, style),
+            end_section=following is not None and _group(following) != _group(row),
+        )
+    return table
+
+
+def comparison_markdown(rows: Sequence[ComparisonRow]) -> str:
+    """The table as GitHub-flavored markdown, with its caption below."""
+    lines = [_line(HEADINGS), _line(["---", "---", *["---:"] * 4, "---", "---:"])]
+    lines += [_line([text.replace("|", "\\|") for text in cells(row)]) for row in rows]
+    return "\n".join([*lines, "", caption(rows), ""])
+
+
+def _line(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _group(row: ComparisonRow) -> tuple[str | None, str]:
+    return row["graph"], row["encoder"]

@@ -1,0 +1,162 @@
+import html.parser
+import re
+
+import numpy as np
+import pytest
+
+from scr.errors import RunError
+from scr.report import choose_examples, comparison_page, run_page, write_page
+
+HOSTILE = "<script>alert('x')</script> & \"co\""
+VOID = {"meta", "link", "img", "br", "hr"}
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that tags are balanced and gathers what the page would load."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open, self.tags, self.ids, self.loads, self.text = [], [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href"):
+                self.loads.append(value)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def check_self_contained(page: str) -> Reader:
+    reader = Reader(page)
+    assert "script" not in reader.tags
+    assert all(value.startswith(("data:", "#")) for value in reader.loads)
+    assert len(reader.ids) == len(set(reader.ids))
+    assert not re.search(r"url\((?!#)", page)
+    assert "@import" not in page
+    return reader
+
+
+def compare():
+    runs = [
+        {"encoder": HOSTILE, "regularizer": name, "seed": seed, "valid_accuracy": 0.8,
+         "test_accuracy": 0.8 + gain + seed / 1000, "train_seconds": 2.0,
+         "balanced_accuracy": 0.7 + gain}
+        for name, gain in (("none", 0.0), ("scr", 0.05))
+        for seed in range(3)
+    ]  # fmt: skip
+    return {"graph": "digits", "runs": runs, "command": HOSTILE}
+
+
+def test_run_page_is_self_contained_and_says_what_happened(run_dir):
+    text = "".join(check_self_contained(run_page(run_dir)).text)
+    for expected in ("79.9", "81.2", "77.8", "few-labels", "10 labels for 3 classes", "seed 4",
+                     "Most confident mistakes", "1.0 GiB", "node <"):  # fmt: skip
+        assert expected in text
+
+
+def test_run_page_shows_user_text_as_text(run_dir):
+    page = run_page(run_dir)
+    assert "<script" not in page
+    assert "lambda turned down because of " + HOSTILE in "".join(Reader(page).text)
+
+
+def test_run_page_needs_only_run_json(run_dir):
+    for name in ("metrics.json", "history.jsonl", "predictions.parquet"):
+        (run_dir / name).unlink()
+    text = "".join(check_self_contained(run_page(run_dir)).text)
+    assert "not finished" in text
+
+
+def test_run_page_survives_fields_of_another_version(run_dir):
+    (run_dir / "run.json").write_text('{"graph": null, "recipe": [], "notes": null, "preset": "x"}')
+    (run_dir / "metrics.json").write_text('{"test": 3, "test_accuracy": "high", "epochs": null}')
+    (run_dir / "history.jsonl").write_text('{"epoch": 1}\n[]\n')
+    check_self_contained(run_page(run_dir))
+
+
+def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path):
+    with pytest.raises(RunError, match=r"run\.json"):
+        run_page(tmp_path)
+
+
+def test_a_damaged_run_json_is_a_clear_error(tmp_path):
+    (tmp_path / "run.json").write_text('{"graph": ')
+    with pytest.raises(RunError, match="not JSON"):
+        run_page(tmp_path)
+
+
+def test_comparison_page_is_self_contained_and_draws_a_conclusion(history):
+    page = comparison_page(
+        compare(),
+        title="Digits " + HOSTILE,
+        graph_facts={"nodes": 1797, "note": HOSTILE},
+        histories={"none": [history], "scr": [history, history]},
+    )
+    text = "".join(check_self_contained(page).text)
+    assert "scr helped with" in text
+    assert "+5.00" in text
+    assert "1,797" in text
+    assert "<script" not in page
+
+
+def test_comparison_page_with_one_seed_says_that_it_shows_little():
+    content = compare()
+    content["runs"] = [run for run in content["runs"] if run["seed"] == 0]
+    text = "".join(Reader(comparison_page(content, title="t", graph_facts={})).text)
+    assert "use more seeds" in text
+    assert "no interval" in text
+
+
+def test_comparison_page_without_runs_is_still_a_page():
+    check_self_contained(comparison_page({"runs": []}, title="t", graph_facts={}))
+
+
+def test_example_nodes_show_image_truth_and_every_answer():
+    labels = np.array([0, 1, 1, -1])
+    base, better = np.full((4, 2), 0.3), np.full((4, 2), 0.3)
+    base[:, 0] = better[[0, 3], 0] = better[[1, 2], 1] = 0.7
+    groups = choose_examples(
+        labels, {"none": base, "scr": better}, images=np.zeros((4, 64)),
+        ids=["a", "b", HOSTILE, "d"], class_names=["zero", "one"],
+    )  # fmt: skip
+    assert [(group.title, len(group.examples)) for group in groups] == [
+        ("Put right by scr", 2),
+        ("A random sample", 3),
+    ]
+    page = comparison_page(compare(), title="t", graph_facts={}, examples=groups)
+    reader = check_self_contained(page)
+    text = "".join(reader.text)
+    assert reader.tags.count("img") == 5
+    assert "zero ✗" in text
+    assert "one ✓" in text
+    assert "2 of 2 nodes that none got wrong and scr right" in text
+
+
+def test_a_page_is_written_whole_and_replaces_the_old_one(tmp_path):
+    target = tmp_path / "new" / "report.html"
+    write_page(target, "first")
+    assert write_page(target, "second ✓").read_text(encoding="utf-8") == "second ✓"
+    assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+
+def test_a_page_that_cannot_be_written_is_a_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        write_page(tmp_path / "file" / "report.html", "page")

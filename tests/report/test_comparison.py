@@ -1,0 +1,194 @@
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+from rich.console import Console
+
+from scr.errors import RunError
+from scr.report.comparison import compare_runs, pooled_difference
+from scr.report.conclusion import conclusions, headline
+from scr.report.intervals import paired_difference
+from scr.report.tables import comparison_markdown, comparison_table
+
+
+def run(regularizer, seed, test, *, encoder="ssgc", **more):
+    return {
+        "encoder": encoder, "regularizer": regularizer, "seed": seed, "valid_accuracy": test,
+        "test_accuracy": test, "train_seconds": 2.0, **more,
+    }  # fmt: skip
+
+
+def runs_of(**accuracies):
+    return [
+        run(name.replace("_", "-"), seed, value)
+        for name, values in accuracies.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_paired_interval_is_the_one_worked_by_hand():
+    # Differences 1, 2, 3: mean 2, standard deviation 1, t(0.975, 2) = 4.302653.
+    difference = paired_difference([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+    assert difference.mean == 2
+    assert difference.high == pytest.approx(2 + 4.302653 / np.sqrt(3), abs=1e-6)
+    assert difference.low == pytest.approx(2 - 4.302653 / np.sqrt(3), abs=1e-6)
+
+
+def test_paired_interval_agrees_with_scipy():
+    generator = np.random.default_rng(0)
+    ours, base = generator.random(8), generator.random(8)
+    expected = scipy.stats.ttest_rel(ours, base).confidence_interval(0.95)
+    difference = paired_difference(ours, base)
+    assert (difference.low, difference.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_rows_hold_mean_sample_spread_and_difference():
+    base, better = compare_runs(runs_of(scr=[0.82, 0.84, 0.86], none=[0.80, 0.81, 0.84]))
+    assert (base["regularizer"], base["verdict"], base["difference"]) == ("none", "base", None)
+    assert better["test_mean"] == pytest.approx(0.84)
+    assert better["test_std"] == pytest.approx(np.std([0.82, 0.84, 0.86], ddof=1))
+    assert better["difference"] == pytest.approx((0.02 + 0.03 + 0.02) / 3)
+    assert better["verdict"] == "better"
+    assert better["pairs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.9, 0.91, 0.92], "better"),
+        ([0.7, 0.71, 0.72], "worse"),
+        ([0.9, 0.7, 0.8], "no clear difference"),
+        ([0.8, 0.81, 0.82], "no clear difference"),
+    ],
+)
+def test_verdict_follows_the_interval(values, verdict):
+    rows = compare_runs(runs_of(none=[0.8, 0.81, 0.82], scr=values))
+    assert rows[1]["verdict"] == verdict
+
+
+def test_a_single_seed_has_no_interval_and_says_so():
+    row = compare_runs(runs_of(none=[0.8], scr=[0.9]))[1]
+    assert row["difference"] == pytest.approx(0.1)
+    assert row["difference_low"] is None
+    assert row["test_std"] is None
+    assert row["verdict"] == "one seed: no interval"
+    assert "single seed" in conclusions([row])[0]
+
+
+def test_only_seeds_in_common_are_paired():
+    rows = compare_runs([run("none", 0, 0.5), run("none", 1, 0.6), run("scr", 1, 0.7),
+                         run("scr", 2, 0.1)])  # fmt: skip
+    assert rows[1]["pairs"] == 1
+    assert rows[1]["difference"] == pytest.approx(0.1)
+
+
+def test_without_a_seed_in_common_there_is_no_difference():
+    row = compare_runs([run("none", 0, 0.5), run("scr", 1, 0.7)])[1]
+    assert row["difference"] is None
+    assert row["verdict"] == "no seed in common with the base"
+
+
+def test_runs_without_test_nodes_are_compared_on_validation_nodes():
+    runs = [{**made, "test_accuracy": None} for made in runs_of(none=[0.5, 0.6], scr=[0.6, 0.7])]
+    row = compare_runs(runs)[1]
+    assert row["measure"] == "valid_accuracy"
+    assert row["difference"] == pytest.approx(0.1)
+
+
+def test_two_runs_with_the_same_seed_are_refused():
+    with pytest.raises(RunError, match="seed 0"):
+        compare_runs([run("scr", 0, 0.5), run("scr", 0, 0.6)])
+
+
+def test_rows_are_valid_json():
+    rows = compare_runs(runs_of(none=[0.5, 0.6], scr=[0.6, 0.7], scr_m=[0.5, 0.5]))
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+def graph_runs():
+    generator = np.random.default_rng(1)
+    return [
+        run(regularizer, seed, float(generator.normal(0.8 + gain, 0.01)), graph=graph)
+        for graph, seeds in (("cora", 6), ("pubmed", 4))
+        for regularizer, gain in (("none", 0.0), ("scr", 0.02))
+        for seed in range(seeds)
+    ]
+
+
+def differences_on(runs, graph):
+    values = {
+        name: [r["test_accuracy"] for r in runs if (r["graph"], r["regularizer"]) == (graph, name)]
+        for name in ("none", "scr")
+    }
+    return np.subtract(values["scr"], values["none"])
+
+
+def test_pooling_over_seeds_adds_up_the_variances_within_graphs():
+    runs = graph_runs()
+    pooled = pooled_difference(runs, "ssgc", "scr")
+    first, second = differences_on(runs, "cora"), differences_on(runs, "pubmed")
+    # A sum of two means has the standard error and freedom of Welch's test on (first, -second).
+    welch = scipy.stats.ttest_ind(first, -second, equal_var=False).confidence_interval(0.95)
+    assert pooled.mean == pytest.approx((first.mean() + second.mean()) / 2)
+    assert (pooled.low, pooled.high) == pytest.approx((welch.low / 2, welch.high / 2))
+    assert pooled.pairs == 10
+
+
+def test_pooling_over_graphs_takes_one_mean_per_graph():
+    runs = graph_runs()
+    pooled = pooled_difference(runs, "ssgc", "scr", unit="graphs")
+    means = [differences_on(runs, graph).mean() for graph in ("cora", "pubmed")]
+    expected = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    assert (pooled.low, pooled.high) == pytest.approx((expected.low, expected.high))
+    assert pooled.pairs == 2
+
+
+def test_pooling_nothing_is_none():
+    assert pooled_difference([run("scr", 0, 0.5)], "ssgc", "scr") is None
+
+
+def test_the_terminal_table_fits_eighty_columns():
+    rows = compare_runs(runs_of(none=[0.5, 0.6], scr=[0.6, 0.7], scr_m=[0.5, 0.7]))
+    console = Console(width=80, record=True, file=None, force_terminal=False, quiet=False)
+    with console.capture() as captured:
+        console.print(comparison_table(rows))
+    text = captured.get()
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "…" not in text
+    assert "+10.00" in text
+
+
+def test_names_with_brackets_are_text_and_not_rich_markup():
+    rows = compare_runs([run("none", 0, 0.5, encoder="[red]x")])
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(comparison_table(rows))
+    assert "[red]x" in captured.get()
+
+
+def test_markdown_has_a_line_per_row_and_explains_itself():
+    rows = compare_runs(runs_of(none=[0.5, 0.6], scr=[0.6, 0.7]))
+    lines = comparison_markdown(rows).splitlines()
+    assert lines[3].startswith("| ssgc | scr | 65.0 ± 7.1 | 65.0 ± 7.1 |")
+    assert "+10.00 (+10.00 to +10.00)" in lines[3]
+    assert "95% interval" in lines[-1]
+
+
+def test_a_gain_that_balanced_accuracy_does_not_share_is_doubted():
+    runs = [
+        run(name, seed, 0.8 + gain + seed / 100, balanced_accuracy=0.7 + wobble * (-1) ** seed)
+        for name, gain, wobble in (("none", 0.0, 0.0), ("scr", 0.02, 0.01))
+        for seed in range(4)
+    ]
+    sentences = conclusions(compare_runs(runs))
+    assert any("class prior" in sentence for sentence in sentences)
+
+
+def test_the_headline_counts_what_helped_and_what_did_not():
+    rows = compare_runs(
+        runs_of(none=[0.8, 0.81, 0.82], scr=[0.9, 0.91, 0.93], scr_m=[0.8, 0.7, 0.9])
+    )
+    text = headline(rows)
+    assert "1 is better" in text
+    assert "1 shows no clear difference" in text
