@@ -7,12 +7,14 @@ computed once, before training. That is why SCR with these encoders scales.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from scr.config import check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,24 @@ class EncoderConfig:
     """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
     input_dropout: float = 0.0
     """Chance that an input feature is silenced."""
+    norm: Literal["batch", "layer", "none"] = "batch"
+    """Normalization before every activation; `none` suits small training sets."""
+    label_layers: int = 4
+    """Linear layers of the branch that reads propagated labels."""
+    label_dropout: float = 0.0
+    """Chance that a propagated label is silenced."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("dropout"):
+                check(0 <= value < 1, f"encoder.{field.name}", value, "a number in [0, 1)")
+            elif field.name == "hop_layers":
+                check(value >= 0, f"encoder.{field.name}", value, "a whole number, 0 or more")
+            elif field.name.endswith("layers") or field.name in ("hidden", "heads"):
+                check(value >= 1, f"encoder.{field.name}", value, "a whole number, 1 or more")
+            elif field.name == "alpha":
+                check(0 <= value <= 1, "encoder.alpha", value, "a number in [0, 1]")
 
 
 class Encoder(nn.Module, ABC):

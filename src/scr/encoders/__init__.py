@@ -1,0 +1,54 @@
+"""Decoupled encoders: from the hops of some rows to their logits, one file per paper."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from scr.config import build
+from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
+from scr.encoders.gamlp import GAMLP
+from scr.encoders.gamlp_jk import GAMLPJK
+from scr.encoders.mlp import MLP
+from scr.encoders.sagn import SAGN
+from scr.encoders.sgc import SGC
+from scr.encoders.sign import SIGN
+from scr.encoders.ssgc import SSGC
+from scr.errors import ConfigError
+
+ENCODERS: dict[str, type[Encoder]] = {
+    encoder.name: encoder for encoder in (MLP, SGC, SSGC, SIGN, SAGN, GAMLP, GAMLPJK)
+}
+
+__all__ = [
+    "ENCODERS",
+    "Encoder",
+    "EncoderConfig",
+    "HopBatch",
+    "ProblemShape",
+    "encoder_class",
+    "make_encoder",
+]
+
+
+def encoder_class(name: str) -> type[Encoder]:
+    """The encoder of a name; an unknown name is an error that suggests the closest one."""
+    if name in ENCODERS:
+        return ENCODERS[name]
+    close = difflib.get_close_matches(name.lower().replace("_", "-"), ENCODERS, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else None
+    raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}", hint=hint)
+
+
+def make_encoder(name: str, settings: Mapping[str, Any], shape: ProblemShape) -> Encoder:
+    """Build an encoder with fresh weights, drawn from torch's default generator.
+
+    Args:
+        name: One of `ENCODERS`.
+        settings: Its own settings by name; those left out have the paper's values.
+        shape: The sizes of the data.
+    """
+    chosen = encoder_class(name)
+    config = build(chosen.config_class, settings, section="encoder")
+    return chosen(config, shape)

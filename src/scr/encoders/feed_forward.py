@@ -1,0 +1,114 @@
+"""The multi-layer perceptron that all encoders are built of, alone or many side by side.
+
+Each layer but the last is followed by `activate`: norm, activation and dropout in one pass.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders.activation import Norm, activate, make_norm
+from scr.encoders.grouped_linear import GroupedLinear
+
+Activation = Literal["relu", "prelu"]
+
+
+class GroupedFeedForward(nn.Module):
+    """Perceptrons of one shape side by side, each on its own columns.
+
+    Args:
+        groups: Of the input, such as hops.
+        inputs: Columns per group.
+        hidden: Width of the layers between, per head.
+        outputs: Columns that come out, per head.
+        layers: Linear layers; 1 has no hidden units.
+        dropout: After every hidden layer.
+        norm: Before every activation.
+        activation: ``prelu`` learns one slope per perceptron.
+        heads: Perceptrons per group that read the same columns.
+    """
+
+    def __init__(
+        self,
+        groups: int,
+        inputs: int,
+        hidden: int,
+        outputs: int,
+        *,
+        layers: int,
+        dropout: float,
+        norm: Norm = "batch",
+        activation: Activation = "prelu",
+        heads: int = 1,
+    ) -> None:
+        super().__init__()
+        self.dropout, self.heads = dropout, heads
+        self.count = groups * heads
+        count = self.count
+        widths = [inputs, *[hidden] * (layers - 1), outputs]
+        # All heads of a group read the same columns: their first layer is one wider product.
+        first = GroupedLinear(groups, inputs, widths[1] * heads)
+        others = [GroupedLinear(count, *pair) for pair in pairwise(widths[1:])]
+        self.layers = nn.ModuleList([first, *others])
+        self.norms = nn.ModuleList(make_norm(norm, count * hidden, count) for _ in others)
+        learned = activation == "prelu" and layers > 1
+        self.slope = nn.Parameter(torch.full((count,), 0.25)) if learned else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From (rows, groups, inputs) to (rows, groups * heads, outputs)."""
+        for layer, norm in zip(self.layers, self.norms, strict=False):
+            x = self._hidden(x, layer, norm)
+        last: Tensor = self.layers[-1](x)
+        if self.heads > 1 and len(self.layers) == 1:
+            last = last.reshape(x.shape[0], x.shape[1] * self.heads, -1)
+        return last
+
+    def _hidden(self, x: Tensor, layer: nn.Module, norm: nn.Module) -> Tensor:
+        assert isinstance(layer, GroupedLinear)
+        raw = layer.product(x).flatten(1)
+        slope = None
+        if self.slope is not None:
+            slope = self.slope.repeat_interleave(raw.shape[1] // len(self.slope))
+        activated = activate(
+            raw,
+            norm,
+            bias=None if layer.bias is None else layer.bias.flatten(),
+            slope=slope,
+            chance=self.dropout,
+            training=self.training,
+        )
+        return activated.view(len(activated), self.count, -1)
+
+
+class FeedForward(GroupedFeedForward):
+    """One perceptron, from (rows, inputs) to (rows, outputs)."""
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        outputs: int,
+        *,
+        layers: int,
+        dropout: float,
+        norm: Norm = "batch",
+        activation: Activation = "prelu",
+    ) -> None:
+        super().__init__(
+            1,
+            inputs,
+            hidden,
+            outputs,
+            layers=layers,
+            dropout=dropout,
+            norm=norm,
+            activation=activation,
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From (rows, inputs) to (rows, outputs)."""
+        return super().forward(x.unsqueeze(1)).squeeze(1)

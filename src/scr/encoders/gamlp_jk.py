@@ -1,0 +1,65 @@
+"""GAMLP with JK attention: each hop is weighed against a summary of all hops.
+
+Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders.base import ProblemShape
+from scr.encoders.dropout import dropout
+from scr.encoders.gamlp import GAMLP, GAMLPConfig
+from scr.encoders.hop_mixture import mix_hops
+from scr.encoders.initial_residual import InitialResidualMLP
+from scr.encoders.recursive_attention import attention_activation
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAMLPJKConfig(GAMLPConfig):
+    """Settings of `GAMLPJK`."""
+
+    reference_layers: int = 4
+    """Linear layers of the perceptron that summarizes all hops."""
+
+
+class GAMLPJK(GAMLP):
+    """GAMLP whose attention scores are act(a.r + b.x_k + c), r a perceptron of all hops."""
+
+    name = "gamlp-jk"
+    config_class = GAMLPJKConfig
+
+    def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
+        assert isinstance(config, GAMLPJKConfig)
+        self.reference = InitialResidualMLP(
+            shape.hops * width,
+            config.hidden,
+            config.hidden,
+            layers=config.reference_layers,
+            alpha=config.alpha,
+            dropout=config.dropout,
+            norm=config.norm,
+        )
+        bound = math.sqrt(12 / (config.hidden + width + 1))
+        self.attention_reference = nn.Parameter(torch.empty(config.hidden).uniform_(-bound, bound))
+        self.attention = nn.Parameter(torch.empty(1, width).uniform_(-bound, bound))
+        self.attention_bias = nn.Parameter(torch.zeros(1))
+        # As in the paper's code, one slope serves the summary and the residual.
+        self.slope = nn.Parameter(torch.tensor([0.25]))
+
+    def mix(self, hidden: Tensor) -> Tensor:
+        """The attention: from (rows, hops, columns) to (rows, columns)."""
+        reference = self._activate(self.reference(hidden.flatten(1)))
+        context = reference @ self.attention_reference + self.attention_bias
+        return mix_hops(
+            hidden.unsqueeze(2), self.attention.unsqueeze(0), context, self._weigh
+        ).squeeze(1)
+
+    def _weigh(self, dots: Tensor, reference: Tensor) -> Tensor:
+        act = attention_activation(self.config.activation)
+        scores = act(dots[..., 0] + reference[:, None, None])
+        return dropout(torch.softmax(scores, 1), self.config.attention_dropout, self.training)

@@ -1,0 +1,87 @@
+"""What the propagated training labels of a row say about its class, added to the logits.
+
+With one label matrix (ogbn-products) a perceptron reads it. With several (ogbn-papers100M keeps
+all) each is first moved towards the last one, the nearer the more, because a training node's own
+label comes back to it through short cycles; then recursive attention mixes them:
+
+    l_k <- (1 - cos(k pi / 2L)) l_k + cos(k pi / 2L) l_{L-1},   k = 0..L-1
+
+Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders.base import EncoderConfig, HopBatch, ProblemShape
+from scr.encoders.dropout import dropout
+from scr.encoders.feed_forward import FeedForward
+from scr.encoders.recursive_attention import AttentionActivation, recursive_weights
+
+
+class LabelMixture(nn.Module):
+    """One label matrix out of several; one alone passes unchanged."""
+
+    def __init__(self, classes: int, hops: int, activation: AttentionActivation) -> None:
+        super().__init__()
+        self.activation: AttentionActivation = activation
+        self.hops = hops
+        if hops > 1:
+            towards_last = [math.cos(hop * math.pi / (2 * hops)) for hop in range(hops)]
+            self.towards_last: Tensor
+            self.register_buffer("towards_last", torch.tensor(towards_last), persistent=False)
+            # Xavier with relu's gain for a layer from (history, present) to one score.
+            bound = math.sqrt(2) * math.sqrt(6 / (2 * classes + 1))
+            self.vectors = nn.Parameter(torch.empty(2, classes).uniform_(-bound, bound))
+            self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, labels: Tensor) -> Tensor:
+        """From (rows, hops, classes) to (rows, classes)."""
+        if self.hops == 1:
+            return labels[:, 0]
+        share = self.towards_last.to(labels.dtype)[:, None]
+        labels = torch.lerp(labels, labels[:, -1:], share)
+        history, present = (labels @ self.vectors.t()).unbind(-1)
+        weights = recursive_weights(history, present, self.bias, activation=self.activation)
+        return (weights.unsqueeze(-1) * labels).sum(1)
+
+
+class LabelBranch(nn.Module):
+    """Logits from propagated labels; the same branch for every encoder but SAGN."""
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        shape: ProblemShape,
+        activation: AttentionActivation = "leaky_relu",
+    ) -> None:
+        super().__init__()
+        self.label_dropout = config.label_dropout
+        self.mixture = LabelMixture(shape.classes, shape.label_hops, activation)
+        self.perceptron = FeedForward(
+            shape.classes,
+            config.hidden,
+            shape.classes,
+            layers=config.label_layers,
+            dropout=config.dropout,
+            norm=config.norm,
+        )
+
+    def forward(self, labels: Tensor) -> Tensor:
+        """From (rows, label_hops, classes) to logits (rows, classes)."""
+        labels = dropout(labels, self.label_dropout, self.training)
+        logits: Tensor = self.perceptron(self.mixture(labels))
+        return logits
+
+
+def add_label_logits(logits: Tensor, branch: nn.Module | None, batch: HopBatch) -> Tensor:
+    """Add what the labels say, where the encoder was built with a label branch."""
+    if branch is None:
+        return logits
+    if batch.labels is None:
+        raise ValueError("The encoder has a label branch, but the batch has no labels")
+    added: Tensor = branch(batch.labels)
+    return logits + added
