@@ -29,7 +29,7 @@ from scr.report.page.html import (
 from scr.report.page.run import training_plots
 from scr.report.tables import caption
 
-_READABLE = 6
+_READABLE = 4
 _BADGES = {BETTER: "badge good", WORSE: "badge bad"}
 
 

@@ -51,6 +51,8 @@ def reliability_diagram(curve: ReliabilityCurve, *, file_format: Format = "svg")
         axes.tick_params(length=0)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     lower.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    # Room between the two zeros in the corner.
+    lower.tick_params(axis="x", pad=7)
     return to_bytes(figure, file_format)
 
 
