@@ -24,7 +24,6 @@ help: ## list the targets
 
 demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report page
 	$(BIN)/scr demo --out $(DEMO_DIR)
-	@echo "The report is $(CURDIR)/$(DEMO_DIR)/report.html"
 
 test: $(VENV)/.test ## every test, and the examples in docstrings
 	$(BIN)/python -m pytest -n $(WORKERS)
