@@ -101,12 +101,12 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             parts = {part: _read_part(file, part, index, len(labels)) for part in _PART_NAMES}
             has = sorted(name for name in file.files if name.startswith("train_"))
     except FileNotFoundError:
         raise SourceError(f"There is no file of splits at `{path}`") from None
-    except (ValueError, OSError, zipfile.BadZipFile, EOFError):
+    except (ValueError, TypeError, OSError, zipfile.BadZipFile, EOFError):
         raise SourceError(f"`{path}` is not a file of splits; expected an `.npz` file") from None
     train, valid, test = parts["train"], parts["valid"], parts["test"]
     if train is None or valid is None:

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from scr.errors import StoreError
+from scr.graph import Graph, open_store, verify_store, write_store
+
+
+def assert_same(found, expected):
+    for name in ("indptr", "indices", "weights", "labels", "train", "valid", "test", "ids"):
+        ours, theirs = getattr(found, name), getattr(expected, name)
+        assert (ours is None) == (theirs is None), name
+        if theirs is not None:
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+    for name in ("class_names", "name", "directed", "steps"):
+        assert getattr(found, name) == getattr(expected, name)
+
+
+def test_a_graph_comes_back_as_it_was(tmp_path, random_graph):
+    graph = random_graph(weights=np.arange(200.0), class_names=["ä", "b", "c"])
+    found = open_store(graph.save(tmp_path / "store"))
+    assert_same(found, graph)
+    np.testing.assert_array_equal(found.features, graph.features)
+    assert found.path == tmp_path / "store"
+
+
+@pytest.mark.parametrize("ids", [np.arange(60) * 10**10, [f"knoten-{i}-ß" for i in range(60)]])
+def test_ids_come_back(tmp_path, random_graph, ids):
+    graph = random_graph(ids=ids)
+    assert open_store(graph.save(tmp_path / "store")).ids.tolist() == list(ids)
+
+
+def test_sparse_features_stay_sparse_on_disk_and_back(tmp_path, random_graph):
+    matrix = sp.random_array((60, 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    graph = random_graph(features=matrix)
+    found = open_store(graph.save(tmp_path / "store"))
+    assert isinstance(found.features, sp.csr_array)
+    np.testing.assert_allclose(found.features.toarray(), matrix.toarray(), rtol=1e-6)
+    assert not (tmp_path / "store" / "features.npy").exists()
+
+
+def test_a_graph_without_features_labels_and_splits_comes_back(tmp_path):
+    graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]], undirected=False)
+    found = open_store(graph.save(tmp_path / "store"))
+    assert_same(found, graph)
+    assert found.features is None
+
+
+def test_arrays_are_memory_maps(tmp_path, random_graph):
+    found = open_store(random_graph().save(tmp_path / "store"))
+    assert isinstance(found.features, np.memmap)
+    assert not found.indices.flags.writeable
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_fingerprint_is_that_of_the_graph_in_memory(tmp_path, random_graph, sparse):
+    graph = random_graph()
+    if sparse:
+        graph = random_graph(features=sp.csr_array(graph.features))
+    found = open_store(graph.save(tmp_path / "store"))
+    assert found.fingerprint() == graph.fingerprint()
+    other = found.with_split(found.train, found.valid)
+    assert other.fingerprint() == graph.with_split(graph.train, graph.valid).fingerprint()
+
+
+def test_the_fingerprint_of_a_store_reads_no_array(tmp_path, random_graph, monkeypatch):
+    found = open_store(random_graph().save(tmp_path / "store"))
+    monkeypatch.setattr("scr.graph.store.checksums", lambda _: pytest.fail("read an array"))
+    found.fingerprint()
+
+
+def test_a_changed_view_of_a_store_is_hashed_anew(tmp_path, random_graph):
+    graph = random_graph()
+    found = open_store(graph.save(tmp_path / "store"))
+    object.__setattr__(found, "labels", found.labels[::-1])
+    assert found.fingerprint() != graph.fingerprint()
+
+
+def test_the_manifest_names_node_types_and_relations(tmp_path, random_graph):
+    path = write_store(random_graph(), tmp_path / "store")
+    metadata = json.loads((path / "manifest.json").read_text())["metadata"]
+    assert [each["name"] for each in metadata["node_types"]] == ["node"]
+    assert metadata["relations"][0]["source"] == metadata["target_type"] == "node"
+
+
+def test_a_store_may_be_rewritten_from_itself(tmp_path, random_graph):
+    path = random_graph().save(tmp_path / "store")
+    graph = open_store(path)
+    graph.with_split(graph.train, graph.valid).save(path, overwrite=True)
+    assert len(open_store(path).test) == 0
+
+
+def test_a_truncated_store_is_told(tmp_path, random_graph):
+    path = random_graph().save(tmp_path / "store")
+    os.truncate(path / "indices.npy", 200)
+    with pytest.raises(StoreError, match=r"indices\.npy` is truncated"):
+        open_store(path)
+
+
+def test_verify_finds_a_changed_byte(tmp_path, random_graph):
+    path = random_graph().save(tmp_path / "store")
+    verify_store(path)
+    with (path / "features.npy").open("r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        stream.write(b"\x7f")
+    open_store(path)
+    with pytest.raises(StoreError, match="features"):
+        verify_store(path)
+
+
+def test_a_store_of_other_types_is_refused(tmp_path, random_graph):
+    path = random_graph().save(tmp_path / "store")
+    content = json.loads((path / "manifest.json").read_text())
+    content["metadata"]["node_types"] *= 2
+    (path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(StoreError, match="one node type"):
+        open_store(path)
