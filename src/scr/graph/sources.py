@@ -137,7 +137,7 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
         duplicates="merge" if options.drop_duplicates else "count",
         steps=(f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes", *raw.notes),
     )
-    return _draw_split(graph, options) if drawn else graph
+    return draw_split(graph, options) if drawn else graph
 
 
 Reader = Callable[[Path, IngestOptions], RawGraph]
@@ -147,18 +147,34 @@ def _reader(path: Path) -> Reader:
     """The reader for what is at a path."""
     if path.is_dir():
         if is_shards(path):
-            return lambda folder, _: read_shards(folder)
+            return _without_numbered_splits(lambda folder, _: read_shards(folder))
         if is_tables(path):
-            return _read_tables
+            return _without_numbered_splits(_read_tables)
     if path.is_file() and path.suffix == ".npz":
         keys = set(NpzFile(path))
         if is_bundle(keys):
             return lambda file, options: read_bundle(file, split=_own_split(options))
         if is_gnn_benchmark(keys):
-            return lambda file, _: read_gnn_benchmark(file)
+            return _without_numbered_splits(lambda file, _: read_gnn_benchmark(file))
     if planetoid_prefix(path) is not None:
-        return lambda where, _: read_planetoid(planetoid_prefix(where) or where)
+        return _without_numbered_splits(
+            lambda where, _: read_planetoid(planetoid_prefix(where) or where)
+        )
     raise _unrecognized(path)
+
+
+def _without_numbered_splits(reader: Reader) -> Reader:
+    """A reader of a format that cannot hold several splits, so that none can be asked for."""
+
+    def read(path: Path, options: IngestOptions) -> RawGraph:
+        if _own_split(options) is not None:
+            raise SourceError(
+                f"`{path}` has no numbered splits, so there is no split {options.split} in it",
+                hint="give a file of splits with `--splits FILE`",
+            )
+        return reader(path, options)
+
+    return read
 
 
 def _unrecognized(path: Path) -> SourceError:
@@ -200,7 +216,7 @@ def _embedded(name: str, options: IngestOptions) -> Graph:
     makers = {"digits": digits}
     # Split i of an embedded data set is the one drawn with seed i.
     graph = makers[name](seed=_own_split(options) or 0)
-    return graph if options.splits is None else _draw_split(graph, options)
+    return graph if options.splits is None else draw_split(graph, options)
 
 
 def _open(path: Path, options: IngestOptions) -> Graph:
@@ -208,7 +224,7 @@ def _open(path: Path, options: IngestOptions) -> Graph:
 
     graph = open_store(path)
     if options.splits is not None:
-        return _draw_split(graph, options)
+        return draw_split(graph, options)
     if options.split is not None:
         raise SourceError(
             f"`{path}` is a store, which has one split; split {options.split} was asked for",
@@ -217,7 +233,7 @@ def _open(path: Path, options: IngestOptions) -> Graph:
     return graph
 
 
-def _draw_split(graph: Graph, options: IngestOptions) -> Graph:
+def draw_split(graph: Graph, options: IngestOptions) -> Graph:
     """Split as `IngestOptions.splits` says, and record it."""
     spec, number = str(options.splits), options.split or 0
     rule, colon, values = spec.partition(":")

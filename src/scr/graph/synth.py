@@ -60,7 +60,7 @@ class SynthConfig:
 
     def __post_init__(self) -> None:
         check(2 <= self.nodes < 2**31, "nodes", self.nodes, "a number from 2 to 2,147,483,647")
-        check(self.edges >= 0, "edges", self.edges, "0 or more")
+        check(self.edges >= 1, "edges", self.edges, "1 or more")
         check(1 <= self.classes <= self.nodes, "classes", self.classes, "from 1 to the nodes")
         check(self.features >= 0, "features", self.features, "0 or more")
         check(0 <= self.homophily <= 1, "homophily", self.homophily, "a share from 0 to 1")
@@ -105,8 +105,7 @@ def synth_graph(config: SynthConfig | None = None, **settings: Any) -> Graph:
         **settings: Instead of a config: its fields.
     """
     config = config or SynthConfig(**settings)
-    chunks = list(edge_chunks(config))
-    edges = np.concatenate(chunks, axis=1) if chunks else np.zeros((2, 0), np.int32)
+    edges = np.concatenate(list(edge_chunks(config)), axis=1)
     labels = draw_labels(config, np.empty(config.nodes, np.int64))
     blocks = list(feature_blocks(config, labels))
     return Graph.from_edges(

@@ -45,6 +45,13 @@ def _new_array(_subtype: object, shape: object, code: object) -> NDArray[Any]:
     return np.zeros(0, dtype=np.uint8)  # the array's own state, set next, has shape and type
 
 
+def _array_of_bytes(data: object, dtype: np.dtype[Any], shape: object, order: str) -> NDArray[Any]:
+    # How protocol 5 writes arrays.
+    if dtype.hasobject or not isinstance(data, (bytes, bytearray)) or not isinstance(shape, tuple):
+        raise pickle.UnpicklingError("an array that is not made of numbers or text")
+    return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if order == "F" else "C")
+
+
 def _new_scalar(dtype: np.dtype[Any], data: object = b"") -> Any:
     raw = data.encode("latin1") if isinstance(data, str) else data
     if dtype.hasobject or not isinstance(raw, bytes):
@@ -88,8 +95,11 @@ _STAND_INS: dict[str, Callable[..., Any]] = {
     "numpy._core.multiarray._reconstruct": _new_array,
     "numpy.core.multiarray.scalar": _new_scalar,
     "numpy._core.multiarray.scalar": _new_scalar,
+    "numpy.core.numeric._frombuffer": _array_of_bytes,
+    "numpy._core.numeric._frombuffer": _array_of_bytes,
     "collections.defaultdict": _new_dict,
     "collections.OrderedDict": _new_dict,
+    "builtins.bytearray": bytearray,
     "builtins.list": _new_list,
     "builtins.dict": _new_dict,
     "builtins.object": _Marker,
