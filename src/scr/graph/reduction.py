@@ -10,14 +10,15 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from scr.graph.scaling import Matrix
 
 _ITERATIONS = 5
 _OVERSAMPLES = 16
 """Halko et al. 2011, arXiv:0909.4061, section 1.4: a few extra columns and iterations suffice."""
-_TINY = 1e-300
-"""Keeps the division of an all-zero block defined."""
+_TINY = 1e-30
+"""Keeps an all-zero block factorable."""
 _SIGNS_PER_COLUMN = 8
 """Kane and Nelson 2014, arXiv:1012.1577: a handful of signs per column keeps distances."""
 
@@ -25,7 +26,7 @@ _SIGNS_PER_COLUMN = 8
 def singular_directions(features: Matrix, columns: int, seed: int = 0) -> NDArray[np.float32]:
     """Leading right singular vectors V of X: X V is U S of the truncated SVD U S V^T.
 
-    Block power iteration with products and small eigenproblems only: they cost a fraction of a QR
+    Block power iteration with products and small factorizations only: they cost a fraction of a QR
     of the long side. The largest entry of each vector is positive, so that equal seeds agree.
 
     Args:
@@ -51,11 +52,16 @@ def singular_directions(features: Matrix, columns: int, seed: int = 0) -> NDArra
 
 
 def _orthonormal(block: NDArray[np.float32]) -> NDArray[np.float32]:
-    """An orthonormal basis of a block's columns; directions lost in rounding become zero."""
-    values, vectors = np.linalg.eigh((block.T @ block).astype(np.float64))
-    floor = values[-1] * np.finfo(np.float32).eps
-    scales = np.where(values > floor, 1 / np.sqrt(np.maximum(values, floor) + _TINY), 0)
-    return np.asarray(block @ (vectors * scales).astype(np.float32))
+    """Orthonormalize columns by the Cholesky factor of their products, up to single rounding.
+
+    A second call on the result removes what rounding left in the first.
+    """
+    products = (block.T @ block).astype(np.float64)
+    # Lifts what rounding made negative, where columns depend on each other or are zero.
+    products += np.eye(len(products)) * (np.trace(products) * np.finfo(np.float32).eps + _TINY)
+    factor = np.linalg.cholesky(products)
+    inverse = solve_triangular(factor, np.eye(len(factor)), lower=True)
+    return np.asarray(block @ inverse.T.astype(np.float32))
 
 
 def random_directions(features: int, columns: int, seed: int = 0) -> sp.csr_array:
