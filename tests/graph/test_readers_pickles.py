@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scr.errors import SourceError
-from scr.graph.readers.pickles import NpzFile, read_pickle
+from scr.graph.readers.npz import NpzFile
+from scr.graph.readers.pickles import read_pickle
 
 
 def read(payload):

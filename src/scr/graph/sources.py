@@ -14,18 +14,17 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from scr.errors import ConfigError, SourceError
+from scr.errors import SourceError
 from scr.graph.graph import Graph
 from scr.graph.readers.bundle import is_bundle, read_bundle
 from scr.graph.readers.gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
-from scr.graph.readers.pickles import NpzFile
+from scr.graph.readers.npz import NpzFile
 from scr.graph.readers.planetoid import planetoid_prefix, read_planetoid
 from scr.graph.readers.raw import RawGraph
 from scr.graph.readers.shards import is_shards, read_shards
 from scr.graph.readers.tables import TableColumns, is_tables, read_features, read_tables
-from scr.graph.splits import per_class_split, random_split, read_splits
+from scr.graph.split_rules import apply_split
 
 DATASETS = ("digits",)
 """Names of the embedded data."""
@@ -137,7 +136,7 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
         duplicates="merge" if options.drop_duplicates else "count",
         steps=(f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes", *raw.notes),
     )
-    return draw_split(graph, options) if drawn else graph
+    return draw_split(graph, options)
 
 
 Reader = Callable[[Path, IngestOptions], RawGraph]
@@ -215,54 +214,22 @@ def _embedded(name: str, options: IngestOptions) -> Graph:
 
     makers = {"digits": digits}
     # Split i of an embedded data set is the one drawn with seed i.
-    graph = makers[name](seed=_own_split(options) or 0)
-    return graph if options.splits is None else draw_split(graph, options)
+    return draw_split(makers[name](seed=_own_split(options) or 0), options)
 
 
 def _open(path: Path, options: IngestOptions) -> Graph:
     from scr.graph.store import open_store
 
-    graph = open_store(path)
-    if options.splits is not None:
-        return draw_split(graph, options)
-    if options.split is not None:
+    if _own_split(options) is not None:
         raise SourceError(
             f"`{path}` is a store, which has one split; split {options.split} was asked for",
             hint="give a file of splits with `--splits FILE`",
         )
-    return graph
+    return draw_split(open_store(path), options)
 
 
 def draw_split(graph: Graph, options: IngestOptions) -> Graph:
-    """Split as `IngestOptions.splits` says, and record it."""
-    spec, number = str(options.splits), options.split or 0
-    rule, colon, values = spec.partition(":")
-    # Split i of a drawn kind is the one of the i-th seed from `options.seed` on.
-    seed = options.seed + number
-    if colon and rule == "per-class":
-        train, valid = _two_numbers(spec, values, int)
-        split = per_class_split(graph.labels, train, valid, seed=seed)
-        step = f"drew {train} training and {valid} validation nodes per class with seed {seed}"
-    elif colon and rule == "random":
-        share, valid_share = _two_numbers(spec, values, float)
-        split = random_split(graph.labels, share, valid_share, seed=seed)
-        step = f"drew {share:g} training and {valid_share:g} validation nodes with seed {seed}"
-    else:
-        split = read_splits(spec, number, labels=graph.labels)
-        step = f"took split {number} of {Path(spec).name}"
-    parts = {name: nodes if len(nodes) else None for name, nodes in split._asdict().items()}
-    return dataclasses.replace(graph.with_split(**parts), steps=(*graph.steps, step))
-
-
-Number = TypeVar("Number", int, float)
-
-
-def _two_numbers(spec: str, values: str, kind: type[Number]) -> tuple[Number, Number]:
-    try:
-        train, valid = (kind(value) for value in values.split(","))
-    except ValueError:
-        raise ConfigError(
-            "splits", spec, "`per-class:TRAIN,VALID` or `random:TRAIN,VALID`, such as "
-            "`per-class:20,30` or `random:0.1,0.1`"
-        ) from None  # fmt: skip
-    return train, valid
+    """Split a graph as `IngestOptions.splits` says; without it, the graph stays as it is."""
+    if options.splits is None:
+        return graph
+    return apply_split(graph, options.splits, number=options.split or 0, seed=options.seed)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.graph.readers.pickles import NpzFile
+from scr.graph.readers.npz import NpzFile
 from scr.graph.readers.raw import Features, RawGraph
 
 

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.graph.readers.pickles import NpzFile
+from scr.graph.readers.npz import NpzFile
 from scr.graph.readers.raw import Features, RawGraph, edges_of
 
 _ADJACENCY = ("adj", "adj_matrix")
