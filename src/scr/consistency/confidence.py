@@ -100,7 +100,9 @@ class ConfidentSet:
         """Choose the confident nodes by fresh predictions for all candidates, without dropout."""
         if len(probabilities) != len(self.candidates):
             raise ConfigError(
-                "probabilities", len(probabilities), f"one row per candidate, {len(self.candidates)}"
+                "probabilities",
+                len(probabilities),
+                f"one row per candidate, {len(self.candidates)}",
             )
         self.threshold = threshold_at(epoch, epochs, self.start, self.end)
         mask = confidence_mask(probabilities, self.threshold)

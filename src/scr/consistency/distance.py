@@ -16,7 +16,7 @@ DistanceName = Literal["mse", "kl", "reverse-kl"]
 Distance = Callable[[Tensor, Tensor], Tensor]
 
 SMALLEST_PROBABILITY = 1e-8
-"""Floor of a pseudo label inside a logarithm; the value that the published results were tuned with."""
+"""Floor of a pseudo label inside a logarithm, as the published results were tuned with it."""
 
 
 def squared_distance(pseudo_labels: Tensor, log_predictions: Tensor) -> Tensor:

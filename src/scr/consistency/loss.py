@@ -1,6 +1,6 @@
 """The consistency term of SCR's loss, for our trainer and for anybody's torch model.
 
-    loss = cross_entropy(logits[:labelled], y) + ConsistencyLoss()(noisy_views(model, rows, 2))
+loss = cross_entropy(logits[:labelled], y) + ConsistencyLoss()(noisy_views(model, rows, 2))
 """
 
 from __future__ import annotations

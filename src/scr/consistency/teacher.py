@@ -69,7 +69,9 @@ class MeanTeacher:
     def _pairs(self, student: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
         averages = [*self.model.parameters(), *self.model.buffers()]
         values = [*student.parameters(), *student.buffers()]
-        floating = [pair for pair in zip(averages, values, strict=True) if pair[0].is_floating_point()]
+        floating = [
+            pair for pair in zip(averages, values, strict=True) if pair[0].is_floating_point()
+        ]
         return [mine for mine, _ in floating], [theirs for _, theirs in floating]
 
     @torch.no_grad()

@@ -24,7 +24,9 @@ NO_TRUST, FULL_TRUST = 0.15, 0.35
 def agreement_beyond_chance(
     features: NDArray[np.floating], labels: NDArray[np.integer], *, seed: int = 0
 ) -> float:
-    r"""Cross-validated accuracy of a ridge classifier, as kappa = (accuracy - chance) / (1 - chance).
+    """Cross-validated accuracy of a ridge classifier beyond chance.
+
+        kappa = (accuracy - chance) / (1 - chance)
 
     Args:
         features: Propagated features of the training nodes, shape (nodes, features).
@@ -52,7 +54,10 @@ def agreement_beyond_chance(
 
 
 def _ridge_scores(
-    rows: NDArray[np.float64], codes: NDArray[np.integer], queries: NDArray[np.float64], classes: int
+    rows: NDArray[np.float64],
+    codes: NDArray[np.integer],
+    queries: NDArray[np.float64],
+    classes: int,
 ) -> NDArray[np.float64]:
     """Least squares on one-hot targets, in whichever of the two dual forms is smaller."""
     mean = rows.mean(axis=0)

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from scr.encoders import activation_kernels as kernels
+from scr.encoders.buffers import empty_like
 from scr.encoders.dropout import TINY, dropout, fits_kernels
 from scr.encoders.noise import Keep, draw_keep
 from scr.encoders.parallel import run_ranges
@@ -156,7 +157,7 @@ class _Activation(torch.autograd.Function):
             shift = (shift - mean * scale).float()
         ctx.save_for_backward(x, scale, shift, slope, residual, mean, spread)
         ctx.keep = keep
-        activated = torch.empty_like(x)
+        activated = empty_like(x)
         run_ranges(
             kernels.activate_rows,
             x.shape[0],
@@ -179,7 +180,7 @@ class _Activation(torch.autograd.Function):
         blocks = -(-rows // kernels.ROWS)
         sums = x.new_zeros(3, blocks, columns)
         center = x.new_zeros(columns) if mean is None else mean.float()
-        inner = torch.empty_like(x)
+        inner = empty_like(x)
         numbers = x.detach().numpy()
         run_ranges(
             kernels.activation_gradient,
@@ -202,7 +203,7 @@ class _Activation(torch.autograd.Function):
             weighted = weighted * spread
             by_x = -scale * spread * weighted / rows
             constant = -scale * total / rows - by_x * center
-        result = inner if residual is None else torch.empty_like(x)
+        result = inner if residual is None else empty_like(x)
         if ctx.needs_input_grad[0]:
             run_ranges(
                 kernels.input_gradient,

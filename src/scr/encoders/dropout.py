@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from scr.encoders.buffers import empty_like
 from scr.encoders.noise import Keep, column_word, draw_keep, row_key
 from scr.encoders.parallel import compiled, run_ranges
 
@@ -74,7 +75,7 @@ class _Dropout(torch.autograd.Function):
 
 def _apply_mask(numbers: Tensor, keep: Keep) -> Tensor:
     source = numbers.detach().contiguous()
-    kept = torch.empty_like(source)
+    kept = empty_like(source)
     count = source.numel()
     blocks = -(-count // _BLOCK)
     run_ranges(_keep_blocks, blocks, count, source.view(-1).numpy(), kept.view(-1).numpy(), *keep)

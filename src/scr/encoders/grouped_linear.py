@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from scr.encoders.buffers import empty, empty_like
+
 
 class GroupedLinear(nn.Module):
     """One linear layer per group.
@@ -58,10 +60,6 @@ def grouped_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         weight: Shape (groups, inputs, outputs).
         bias: Shape (groups, outputs), or none.
     """
-    if weight.shape[0] == 1:
-        rows = x[:, 0]
-        joined = rows @ weight[0] if bias is None else torch.addmm(bias[0], rows, weight[0])
-        return joined.unsqueeze(1)
     return cast(Tensor, _GroupedLinear.apply(x, weight, bias))  # type: ignore[no-untyped-call]
 
 
@@ -70,7 +68,7 @@ class _GroupedLinear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         groups, _, outputs = weight.shape
-        result = x.new_empty(x.shape[0], groups, outputs)
+        result = empty((x.shape[0], groups, outputs), x)
         for group in range(groups):
             target = result[:, group]
             if bias is None:
@@ -83,7 +81,7 @@ class _GroupedLinear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
         x, weight = ctx.saved_tensors
-        by_input = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        by_input = empty_like(x) if ctx.needs_input_grad[0] else None
         by_weight = torch.empty_like(weight)
         for group in range(weight.shape[0]):
             incoming = gradient[:, group]

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from scr.encoders.buffers import empty, empty_like
 from scr.encoders.dropout import TINY, fits_kernels
 from scr.encoders.parallel import compiled, run_ranges
 
@@ -57,7 +58,7 @@ class _Mixture(torch.autograd.Function):
             dots.requires_grad_(learning)
             entry = context.detach().requires_grad_(learning)
             weights = weigh(dots, entry).contiguous()
-        mixed = hidden.new_empty(rows, heads, columns)
+        mixed = empty((rows, heads, columns), hidden)
         run_ranges(_mix, rows, hidden.numel(), numbers, weights.detach().numpy(), mixed.numpy())
         ctx.save_for_backward(hidden, vectors)
         ctx.attention = (dots, entry, weights)
@@ -82,7 +83,7 @@ class _Mixture(torch.autograd.Function):
                 weights, (dots, entry), by_weights, allow_unused=True, retain_graph=True
             )
         by_dots = torch.zeros_like(dots) if by_dots is None else by_dots.contiguous()
-        by_hidden = torch.empty_like(hidden)
+        by_hidden = empty_like(hidden)
         blocks = -(-rows // _ROWS)
         partial = hidden.new_zeros(blocks, heads, vectors.shape[1], columns)
         run_ranges(

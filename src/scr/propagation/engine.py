@@ -1,12 +1,15 @@
 """Compute X, A X, A^2 X, ... once, before training: the step that makes encoders decoupled.
 
-The in-memory engine writes every hop straight into its place in the result. `propagate_mixture`
-keeps only two hops and a running sum, for encoders that read a fixed weighted sum of the hops.
+`propagate` keeps every hop, in memory or in an artifact on disk, a block of columns at a time if
+memory is short. `propagate_mixture` keeps only a running sum, for encoders that read nothing but
+a fixed weighted sum of the hops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,21 +17,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError, MemoryBudgetError
-from scr.propagation.config import HopScale, Norm, PropagationConfig, StorageType
-from scr.propagation.hops import Hops
-from scr.propagation.kernel import product
+from scr.propagation.config import Direction, HopScale, Norm, PropagationConfig, StorageType
+from scr.propagation.hops import Hops, HopsWriter
 from scr.propagation.memory import aligned_empty, memory_budget, readable_bytes
-from scr.propagation.normalization import NormalizedAdjacency, normalize, turned_bytes
+from scr.propagation.normalization import NormalizedAdjacency, normalize
+from scr.propagation.plan import PropagationPlan, plan_propagation
+from scr.propagation.steps import add_scaled, advance, fill, unit_rows, walk
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
 
-FLOAT16_MAX = 65504.0
-ROWS_PER_STEP = 1 << 14
-"""Rows handled at once by the elementwise passes: a few megabytes, which stay in the cache."""
-
-Features = Any
-"""A dense array or a SciPy sparse matrix of shape (nodes, columns)."""
+__all__ = ["propagate", "propagate_mixture", "unit_rows"]
 
 
 def propagate(
@@ -36,12 +35,14 @@ def propagate(
     hops: int = 5,
     norm: Norm = "sym",
     self_loops: bool = False,
-    direction: str = "both",
+    direction: Direction = "both",
     dtype: StorageType = "float32",
     memory: str | int = "auto",
-    features: Features | None = None,
+    features: Any = None,
     *,
     hop_scale: HopScale = "none",
+    out: str | Path | None = None,
+    overwrite: bool = False,
     threads: int | None = None,
 ) -> Hops:
     """Multiply the features by the first powers of the normalized adjacency.
@@ -57,28 +58,29 @@ def propagate(
         memory: Most memory to use, such as `4GiB`; `auto` is 80% of what is available.
         features: X, dense or sparse; by default the graph's own.
         hop_scale: `unit` gives every row of every hop length 1 at the end.
+        out: Folder to write the hops to, instead of keeping them in memory.
+        overwrite: Replace hops that are there already.
         threads: Cores to use; all by default. The result does not depend on it.
 
     Returns:
         Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`.
     """
     config = PropagationConfig(
-        hops=hops, norm=norm, self_loops=self_loops, direction=direction,  # type: ignore[arg-type]
-        dtype=dtype, hop_scale=hop_scale,
+        hops=hops, norm=norm, self_loops=self_loops, direction=direction, dtype=dtype,
+        hop_scale=hop_scale,
     )  # fmt: skip
-    source = _features(graph, features)
-    _check_budget(graph, config, source.shape[1], memory)
-    array = aligned_empty((graph.num_nodes, config.matrices, source.shape[1]), config.dtype)
-    _fill(array[:, 0], source)
-    for way, first in _ways(config):
-        adjacency = normalize(graph, norm=norm, self_loops=self_loops, direction=way)
-        for hop in range(config.hops):
-            previous = 0 if hop == 0 else first + hop - 1
-            step(adjacency, array[:, previous], array[:, first + hop], threads=threads)
-    if config.hop_scale == "unit":
-        for hop in range(config.matrices):
-            _scale_rows(array[:, hop])
-    return Hops(array)
+    source = check_features(graph, features)
+    columns = int(source.shape[1])
+    plan = plan_propagation(graph, config, columns, memory=memory, on_disk=out is not None)
+    shape = (graph.num_nodes, config.matrices, columns)
+    if out is None:
+        array = aligned_empty(shape, config.dtype)
+        _propagate_in_memory(graph, config, plan, source, array, threads)
+        return Hops(array, settings=hop_settings(config))
+    with HopsWriter(out, shape, config.dtype, overwrite=overwrite) as writer:
+        writer.settings.update(hop_settings(config))
+        _propagate_to_disk(graph, config, plan, source, writer.array, threads)
+    return Hops.open(out)
 
 
 def propagate_mixture(
@@ -86,74 +88,64 @@ def propagate_mixture(
     weights: Sequence[float] | NDArray[Any],
     norm: Norm = "sym",
     self_loops: bool = False,
-    direction: str = "both",
+    direction: Direction = "both",
     dtype: StorageType = "float32",
-    features: Features | None = None,
+    memory: str | int = "auto",
+    features: Any = None,
     *,
     hop_scale: HopScale = "none",
     threads: int | None = None,
 ) -> NDArray[np.float32]:
-    r"""The weighted sum of the hops, with two of them in memory at a time.
+    r"""Weighted sum of the hops, with two matrices in memory beside the sum.
 
     Equation: sum_k weights_k * scale(A^k X), where `scale` is the identity or, for
         `hop_scale="unit"`, divides every row by its length.
 
     Args:
+        graph: As for `propagate`, like all that is not named here.
         weights: One per matrix that `propagate` would return, hop 0 first.
 
     Returns:
         Shape (nodes, columns).
     """
-    factors = np.asarray(weights, dtype=np.float32)
+    factors = [float(weight) for weight in weights]
     ways = 2 if direction == "separate" else 1
-    if factors.ndim != 1 or factors.size == 0 or (factors.size - 1) % ways:
-        raise ConfigError(
-            "weights", factors.tolist(), f"a list of {ways} K + 1 numbers, one per hop"
-        )
+    if not factors or (len(factors) - 1) % ways:
+        expected = f"{'2 K' if ways == 2 else 'K'} + 1 numbers, one per hop"
+        raise ConfigError("weights", factors, expected)
     config = PropagationConfig(
-        hops=(factors.size - 1) // ways, norm=norm, self_loops=self_loops,
-        direction=direction, dtype=dtype, hop_scale=hop_scale,  # type: ignore[arg-type]
+        hops=(len(factors) - 1) // ways, norm=norm, self_loops=self_loops, direction=direction,
+        dtype=dtype, hop_scale=hop_scale,
     )  # fmt: skip
-    source = _features(graph, features)
+    source = check_features(graph, features)
     shape = (graph.num_nodes, int(source.shape[1]))
+    needed = shape[0] * shape[1] * (4 + 2 * np.dtype(dtype).itemsize)
+    if needed > memory_budget(memory):
+        raise MemoryBudgetError(
+            f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs "
+            f"{readable_bytes(needed)}; the budget is {readable_bytes(memory_budget(memory))}",
+            hint="reduce the columns (`data.reduce`), or use float16",
+        )
     unit = config.hop_scale == "unit"
-    current, following = aligned_empty(shape, dtype), aligned_empty(shape, dtype)
+    current, spare = aligned_empty(shape, dtype), aligned_empty(shape, dtype)
     total = np.zeros(shape, dtype=np.float32)
-    _fill(current, source)
-    _add(total, current, factors[0], unit)
-    for way, first in _ways(config):
-        adjacency = normalize(graph, norm=norm, self_loops=self_loops, direction=way)
-        if first > 1:
-            _fill(current, source)
-        for hop in range(config.hops):
-            step(adjacency, current, following, threads=threads)
-            current, following = following, current
-            _add(total, current, factors[first + hop], unit)
+    fill(current, source, threads=threads)
+    add_scaled(total, current, factors[0], unit=unit, threads=threads)
+    for way, places in _ways(config):
+        fill(current, source, threads=threads)
+        hops = walk(_adjacency(graph, config, way), current, spare, config.hops, threads=threads)
+        for place, hop in zip(places, hops, strict=True):
+            add_scaled(total, hop, factors[place], unit=unit, threads=threads)
     return total
 
 
-def step(
-    adjacency: NormalizedAdjacency,
-    matrix: NDArray[Any],
-    out: NDArray[Any],
-    *,
-    threads: int | None = None,
-) -> None:
-    """One hop; float16 sums that overflow are refused."""
-    product(adjacency, matrix, out, threads=threads)
+def hop_settings(config: PropagationConfig) -> dict[str, Any]:
+    """The settings that decide what hops are, without those of labels."""
+    return {key: value for key, value in asdict(config).items() if not key.startswith("label_")}
 
 
-def _ways(config: PropagationConfig) -> list[tuple[str, int]]:
-    """Directions to walk, each with the place of its first hop."""
-    if config.hops == 0:
-        return []
-    if config.direction == "separate":
-        return [("out", 1), ("in", config.hops + 1)]
-    return [(config.direction, 1)]
-
-
-def _features(graph: Graph, features: Features | None) -> Any:
-    """The matrix X, checked against the graph."""
+def check_features(graph: Graph, features: Any = None) -> Any:
+    """The matrix X, as an array or in CSR form, checked against the graph."""
     source = graph.features if features is None else features
     if source is None:
         raise GraphError(
@@ -169,58 +161,76 @@ def _features(graph: Graph, features: Features | None) -> Any:
     return source
 
 
-def _check_budget(graph: Graph, config: PropagationConfig, columns: int, memory: str | int) -> None:
-    needed = memory_needed(graph, config, columns)
-    budget = memory_budget(memory)
-    if needed > budget:
-        raise MemoryBudgetError(
-            f"{config.matrices} hops of {graph.num_nodes:,} nodes x {columns:,} columns in "
-            f"{config.dtype} need {readable_bytes(needed)}; the budget is {readable_bytes(budget)}",
-            hint=f'the smallest that works is memory="{readable_bytes(needed)}"; fewer hops, '
-            'columns, or dtype="float16" need less',
-        )
+def _propagate_in_memory(
+    graph: Graph,
+    config: PropagationConfig,
+    plan: PropagationPlan,
+    source: Any,
+    array: NDArray[Any],
+    threads: int | None,
+) -> None:
+    """Every hop straight into its place; one block of columns serves as spare."""
+    fill(array[:, 0], source, threads=threads)
+    for way, places in _ways(config):
+        adjacency = _adjacency(graph, config, way)
+        spare = None
+        if adjacency.column_scale is not None:
+            spare = aligned_empty((graph.num_nodes, plan.block_columns), config.dtype)
+        for block in _blocks(plan, array.shape[2]):
+            current = array[:, 0, block]
+            for place in places:
+                target = array[:, place, block]
+                room = None if spare is None else spare[:, : target.shape[1]]
+                advance(adjacency, current, target, room, threads=threads)
+                current = target
+    if config.hop_scale == "unit":
+        for hop in range(config.matrices):
+            unit_rows(array[:, hop], threads=threads)
 
 
-def memory_needed(graph: Graph, config: PropagationConfig, columns: int) -> int:
-    """Bytes that `propagate` allocates at its peak, beside the graph and the features."""
-    hops = graph.num_nodes * config.matrices * columns * np.dtype(config.dtype).itemsize
-    scales = 16 * graph.num_nodes
-    return hops + scales + turned_bytes(graph, config.direction)
+def _propagate_to_disk(
+    graph: Graph,
+    config: PropagationConfig,
+    plan: PropagationPlan,
+    source: Any,
+    array: NDArray[Any],
+    threads: int | None,
+) -> None:
+    """Hops of one block of columns in two matrices; each hop is copied out when it is done."""
+    # In CSC form, a block of columns costs as much as it holds.
+    columns = source.tocsc() if sp.issparse(source) and plan.blocks > 1 else source
+    adjacencies = [(_adjacency(graph, config, way), places) for way, places in _ways(config)]
+    shape = (graph.num_nodes, plan.block_columns)
+    first, second = aligned_empty(shape, config.dtype), aligned_empty(shape, config.dtype)
+    for block in _blocks(plan, array.shape[2]):
+        part = columns[:, block]
+        part = part.tocsr() if sp.issparse(part) else part
+        current, spare = first[:, : part.shape[1]], second[:, : part.shape[1]]
+        fill(array[:, 0, block], part, threads=threads)
+        for adjacency, places in adjacencies:
+            fill(current, part, threads=threads)
+            made = walk(adjacency, current, spare, config.hops, threads=threads)
+            for place, hop in zip(places, made, strict=True):
+                fill(array[:, place, block], hop, threads=threads)
+    if config.hop_scale == "unit":
+        for hop in range(config.matrices):
+            unit_rows(array[:, hop], threads=threads)
 
 
-def _fill(out: NDArray[Any], source: Any) -> None:
-    """Copy the features into hop 0, a few dense rows at a time."""
-    half = out.dtype == np.float16
-    for start in range(0, out.shape[0], ROWS_PER_STEP):
-        part = source[start : start + ROWS_PER_STEP]
-        block = part.toarray() if sp.issparse(part) else part
-        if half and block.size and np.abs(block).max() > FLOAT16_MAX:
-            raise _overflow("A feature")
-        out[start : start + ROWS_PER_STEP] = block
+def _adjacency(graph: Graph, config: PropagationConfig, way: str) -> NormalizedAdjacency:
+    return normalize(graph, norm=config.norm, self_loops=config.self_loops, direction=way)
 
 
-def _overflow(what: str) -> ConfigError:
-    return ConfigError(
-        "dtype", "float16", f"float32: {what} exceeds 65504, the most that float16 holds",
-        hint="standardize the feature columns, or use float32",
-    )  # fmt: skip
+def _ways(config: PropagationConfig) -> list[tuple[str, range]]:
+    """Directions to walk, each with the places of its hops."""
+    count = config.hops
+    if count == 0:
+        return []
+    if config.direction == "separate":
+        return [("out", range(1, count + 1)), ("in", range(count + 1, 2 * count + 1))]
+    return [(config.direction, range(1, count + 1))]
 
 
-def _unit(block: NDArray[Any]) -> NDArray[np.float32]:
-    """Rows divided by their length; zero rows stay zero."""
-    rows = np.asarray(block, dtype=np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1)[:, None], dtype=np.float32)
-
-
-def _scale_rows(matrix: NDArray[Any]) -> None:
-    for start in range(0, matrix.shape[0], ROWS_PER_STEP):
-        part = slice(start, start + ROWS_PER_STEP)
-        matrix[part] = _unit(matrix[part])
-
-
-def _add(total: NDArray[Any], matrix: NDArray[Any], factor: np.float32, unit: bool) -> None:
-    for start in range(0, matrix.shape[0], ROWS_PER_STEP):
-        part = slice(start, start + ROWS_PER_STEP)
-        block = _unit(matrix[part]) if unit else matrix[part].astype(np.float32)
-        total[part] += factor * block
+def _blocks(plan: PropagationPlan, columns: int) -> list[slice]:
+    width = max(plan.block_columns, 1)
+    return [slice(at, min(at + width, columns)) for at in range(0, columns, width)]

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-SCHEMA = "scr.hops"
+from scr.graph.artifact import ArtifactWriter, open_array, read_manifest
+
+KIND = "hops"
+SCHEMA = 1
+ARRAY = "hops"
 
 
 class Hops:
@@ -34,6 +39,7 @@ class Hops:
 
     @property
     def nodes(self) -> int:
+        """Rows."""
         return int(self.array.shape[0])
 
     @property
@@ -43,18 +49,22 @@ class Hops:
 
     @property
     def features(self) -> int:
+        """Columns of each hop."""
         return int(self.array.shape[2])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
-
-    @property
     def shape(self) -> tuple[int, int, int]:
+        """(nodes, count, features)."""
         return self.nodes, self.count, self.features
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float16."""
+        return self.array.dtype
+
+    @property
     def nbytes(self) -> int:
+        """Size of the array, wherever it is."""
         return int(self.array.nbytes)
 
     def rows(self, index: NDArray[Any] | slice) -> NDArray[Any]:
@@ -65,12 +75,62 @@ class Hops:
         """One hop of all nodes, as a view. Shape (nodes, features)."""
         return np.asarray(self.array[:, k])
 
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the hops as an artifact that `Hops.open` reads back."""
+        with HopsWriter(path, self.shape, self.dtype, overwrite=overwrite) as writer:
+            writer.settings.update(self.settings)
+            writer.array[...] = self.array
+        return Path(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Hops:
+        """Map hops on disk into memory, read-only.
+
+        Raises:
+            StoreError: There are no hops at `path`, or they are damaged.
+        """
+        manifest = read_manifest(path, KIND, schema=SCHEMA)
+        array = open_array(manifest, ARRAY)
+        return cls(array, path=Path(path), settings=manifest.metadata)
+
     def __len__(self) -> int:
         return self.nodes
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.array, dtype=dtype, copy=copy)
+        # `asarray` of a memory map is the same memory as a plain array.
+        return np.array(np.asarray(self.array), dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        where = f", path={str(self.path)!r}" if self.path else ""
-        return f"Hops(nodes={self.nodes}, count={self.count}, features={self.features}, {self.dtype}{where})"
+        where = "" if self.path is None else f", path={str(self.path)!r}"
+        sizes = f"nodes={self.nodes}, count={self.count}, features={self.features}"
+        return f"Hops({sizes}, dtype={self.dtype}{where})"
+
+
+class HopsWriter:
+    """Hops in the making: `array` is a memory map on disk that becomes an artifact on leaving."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        shape: tuple[int, int, int],
+        dtype: DTypeLike,
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        self._writer = ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite)
+        self._shape, self._dtype = shape, dtype
+        self.array: NDArray[Any]
+        self.settings = self._writer.metadata
+
+    def __enter__(self) -> HopsWriter:
+        self._writer.__enter__()
+        self.array = self._writer.create_array(ARRAY, self._shape, self._dtype)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._writer.__exit__(kind, error, traceback)

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from scr.errors import GraphError
 from scr.propagation.config import PropagationConfig
-from scr.propagation.kernel import product
 from scr.propagation.memory import aligned_empty
 from scr.propagation.normalization import NormalizedAdjacency, normalize
+from scr.propagation.steps import walk
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
@@ -115,15 +115,13 @@ def _propagate(
     classes, kept = targets.shape[1], config.label_matrices
     result = np.empty((adjacency.num_nodes, kept, classes), dtype=np.float32)
     current = aligned_empty((adjacency.num_nodes, classes), np.float32)
-    following = aligned_empty((adjacency.num_nodes, classes), np.float32)
+    spare = aligned_empty((adjacency.num_nodes, classes), np.float32)
     current[...] = 0
     current[nodes[visible]] = targets[visible]
-    for hop in range(1, config.label_hops + 1):
-        product(adjacency, current, following, threads=threads)
-        current, following = following, current
-        place = hop - 1 - (config.label_hops - kept)
+    hops = walk(adjacency, current, spare, config.label_hops, threads=threads)
+    for place, hop in enumerate(hops, start=kept - config.label_hops):
         if place >= 0:
-            result[:, place] = current
+            result[:, place] = hop
     return result
 
 

@@ -102,6 +102,7 @@ def normalize(
     elif norm in ("col", "sym"):
         sums = _row_sums(indptr, weights) if symmetric else _column_sums(indptr, indices, weights)
         columns = _inverse(sums + self_loops, root=norm == "sym")
+    rows, columns = _balance(rows, columns, len(indptr) - 1)
     return NormalizedAdjacency(indptr, indices, weights, rows, columns, self_loops)
 
 
@@ -162,6 +163,22 @@ def _column_sums(
         chunk = None if weights is None else weights[part]
         sums += np.bincount(indices[part], weights=chunk, minlength=count)
     return sums
+
+
+def _balance(
+    rows: FloatVector | None, columns: FloatVector | None, count: int
+) -> tuple[FloatVector | None, FloatVector | None]:
+    """Move a power of two from c to r, so that the largest c lies between 1/2 and 1.
+
+    The kernel stores c_j x_j, in float16 if asked to: it must not overflow because edge weights
+    are small, nor vanish because they are large. Powers of two change no digit.
+    """
+    largest = 0.0 if columns is None or count == 0 else float(columns.max())
+    exponent = np.frexp(largest)[1]
+    if columns is None or largest == 0 or largest == 1 or exponent == 0:
+        return rows, columns
+    ones = np.ones(count, dtype=np.float32)
+    return np.ldexp(ones if rows is None else rows, exponent), np.ldexp(columns, -exponent)
 
 
 def _inverse(degrees: NDArray[np.float64], *, root: bool) -> FloatVector:

@@ -1,6 +1,6 @@
 """One row of a sparse-dense product as LLVM vector code, which plain numba loops do not become.
 
-    out = row_scale * (sum_e weight_e * column_scale[j_e] * x[j_e] + own * x[row])
+    out = row_scale * (sum_e weight_e * x[j_e] + own * x[row])
 
 Two things make it fast. The columns of a block stay in vector registers for the whole sum, and
 the rows of x that will be needed some edges later are prefetched: their addresses look random to
@@ -25,11 +25,13 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-PREFETCH_EDGES = 12
-"""Edges between a prefetch and its use."""
 CACHE_LINE = 64
-HALF_LIMIT = 65520.0
-"""The smallest number that rounds to infinity in float16."""
+PREFETCH_LINES = 64
+"""Cache lines between a prefetch and its use: enough to hide the memory, few enough to stay."""
+PREFETCH_EDGES = (8, 32)
+"""Fewest and most edges between a prefetch and its use."""
+HALF_LIMIT_BITS = 0x477FF000
+"""65520, the smallest float32 that rounds to infinity in float16, as its bits."""
 
 _I16, _I32, _I64, _F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
@@ -45,8 +47,8 @@ def has_half_instructions() -> bool:
 
 @intrinsic(prefer_literal=True)
 def row_product(  # type: ignore[no-untyped-def]
-    typingctx, lanes, vectors, start, stop, indices, weights, column_scale, x, pitch, column,
-    overlap, row, own, row_scale, out, target,
+    typingctx, lanes, vectors, start, stop, indices, weights, x, pitch, column, overlap,
+    row, own, row_scale, out, target,
 ):  # fmt: skip
     """Sum one row's block of columns and store it; returns 1 if float16 overflowed, else 0.
 
@@ -57,7 +59,6 @@ def row_product(  # type: ignore[no-untyped-def]
         stop: Edge after its last.
         indices: Neighbor of each edge.
         weights: One per edge, or none.
-        column_scale: One per node, or none.
         x: The dense matrix as one flat array, float32 or the bits of float16.
         pitch: Elements from one row of x to the next.
         column: First column of the block.
@@ -69,8 +70,8 @@ def row_product(  # type: ignore[no-untyped-def]
         target: Element of `out` where the block starts.
     """
     signature = types.int64(
-        lanes, vectors, types.int64, types.int64, indices, weights, column_scale, x, types.int64,
-        types.int64, types.int64, types.int64, types.float32, types.float32, out, types.int64,
+        lanes, vectors, types.int64, types.int64, indices, weights, x, types.int64, types.int64,
+        types.int64, types.int64, types.float32, types.float32, out, types.int64,
     )  # fmt: skip
     width, count = lanes.literal_value, vectors.literal_value
 
@@ -87,19 +88,19 @@ class _RowProduct:
         self, context: Any, builder: Any, kinds: Any, values: Any, lanes: int, vectors: int
     ) -> None:
         self.builder, self.lanes, self.vectors = builder, lanes, vectors
-        (_, _, self.start, self.stop, indices, weights, scale, x, self.pitch, self.column,
-         self.overlap, self.row, self.own, self.row_scale, out, self.target) = values  # fmt: skip
-        _, _, _, _, indices_kind, weights_kind, scale_kind, x_kind, *_, out_kind, _ = kinds
+        (_, _, self.start, self.stop, indices, weights, x, self.pitch, self.column, self.overlap,
+         self.row, self.own, self.row_scale, out, self.target) = values  # fmt: skip
+        _, _, _, _, indices_kind, weights_kind, x_kind, *_, out_kind, _ = kinds
 
         def array(kind: Any, value: Any) -> Any:
             return None if kind == types.none else context.make_array(kind)(context, builder, value)
 
         self.indices, self.x = array(indices_kind, indices), array(x_kind, x)
-        self.weights, self.scale = array(weights_kind, weights), array(scale_kind, scale)
-        self.out = array(out_kind, out)
+        self.weights, self.out = array(weights_kind, weights), array(out_kind, out)
         self.index_type = context.get_data_type(indices_kind.dtype)
         self.x_half, self.out_half = x_kind.dtype == types.uint16, out_kind.dtype == types.uint16
         self.vector = ir.VectorType(_F32, lanes)
+        self.block_lines = -(-lanes * vectors * (2 if self.x_half else 4) // CACHE_LINE)
         self.hardware_half = has_half_instructions()
 
     def emit(self) -> Any:
@@ -107,13 +108,16 @@ class _RowProduct:
         sums = [cgutils.alloca_once(builder, self.vector) for _ in range(self.vectors)]
         for total in sums:
             builder.store(ir.Constant(self.vector, [0.0] * self.lanes), total)
+        fewest, most = PREFETCH_EDGES
+        distance = min(max(PREFETCH_LINES // self.block_lines, fewest), most)
         last = builder.sub(self.indices.nitems, _I64(1))
         with cgutils.for_range_slice(builder, self.start, self.stop, _I64(1)) as (edge, _):
-            ahead = builder.add(edge, _I64(PREFETCH_EDGES))
+            ahead = builder.add(edge, _I64(distance))
             inside = builder.icmp_signed("<", ahead, last)
             self._prefetch(self._neighbor(builder.select(inside, ahead, last)))
             neighbor = self._neighbor(edge)
-            self._add(sums, neighbor, self._factor(edge, neighbor))
+            factor = None if self.weights is None else self._weight(edge)
+            self._add(sums, neighbor, factor)
         with builder.if_then(builder.fcmp_unordered("!=", self.own, _F32(0.0))):
             self._add(sums, self.row, self.own)
         overflow: Any = _I64(0)
@@ -137,14 +141,8 @@ class _RowProduct:
         value = self.builder.load(self._pointer(self.indices, edge))
         return self.builder.sext(value, _I64) if self.index_type.width < 64 else value
 
-    def _factor(self, edge: Any, neighbor: Any) -> Any:
-        """weight_e * column_scale[j_e], or none where both are 1."""
-        factor = None
-        for array, place in ((self.weights, edge), (self.scale, neighbor)):
-            if array is not None:
-                value = self.builder.load(self._pointer(array, place))
-                factor = value if factor is None else self.builder.fmul(factor, value)
-        return factor
+    def _weight(self, edge: Any) -> Any:
+        return self.builder.load(self._pointer(self.weights, edge))
 
     def _block(self, row: Any) -> Any:
         """Element of x where a row's block starts."""
@@ -203,11 +201,9 @@ class _RowProduct:
 
     def _overflows(self, value: Any) -> Any:
         """1 if a lane does not fit float16 (or is not a number), else 0."""
-        sizes = self.builder.call(
-            self.builder.module.declare_intrinsic("llvm.fabs", [self.vector]), [value]
-        )
-        limit = ir.Constant(self.vector, [HALF_LIMIT] * self.lanes)
-        beyond = self.builder.fcmp_unordered(">=", sizes, limit)
+        bits = self.builder.bitcast(value, ir.VectorType(_I32, self.lanes))
+        sizes = self.builder.and_(bits, self._integers(0x7FFFFFFF))
+        beyond = self.builder.icmp_unsigned(">=", sizes, self._integers(HALF_LIMIT_BITS))
         mask = self.builder.bitcast(beyond, ir.IntType(self.lanes))
         return self.builder.zext(
             self.builder.icmp_unsigned("!=", mask, ir.IntType(self.lanes)(0)), _I64

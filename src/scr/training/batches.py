@@ -30,7 +30,8 @@ def epoch_batches(
         labelled: How many labelled nodes there are.
         confident: Indices of the confident nodes; empty: no unlabelled rows at all.
         batch_size: N_L, or N_L + N_U with `proportional`.
-        unlabelled_per_batch: N_U; `proportional` cuts both pools into equally many parts.
+        unlabelled_per_batch: N_U; `proportional` cuts both pools into equally many parts, of which
+            there are at most as many as labelled nodes.
         generator: Source of the order.
 
     Yields:
@@ -38,7 +39,7 @@ def epoch_batches(
     """
     if unlabelled_per_batch == "proportional":
         total = labelled + len(confident)
-        steps = -(-total // batch_size)
+        steps = min(-(-total // batch_size), labelled)  # every step needs a labelled row
         per_step = -(-len(confident) // steps)
     else:
         steps = -(-labelled // batch_size)

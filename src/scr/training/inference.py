@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from scr.training.rows import Rows
 
 ROWS_AT_ONCE = 16_384
-"""Rows of one forward pass: enough for full speed, little enough for hidden layers to stay small."""
+"""Rows of one forward pass: enough for full speed, and hidden layers stay small."""
 
 
 @torch.no_grad()

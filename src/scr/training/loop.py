@@ -125,9 +125,7 @@ class Trainer:
             if consistency.decay is not None:
                 self.teacher = MeanTeacher(student, consistency.decay, ramp=consistency.ramp)
         self.average = (
-            None
-            if training.average_decay is None
-            else MeanTeacher(student, training.average_decay)
+            None if training.average_decay is None else MeanTeacher(student, training.average_decay)
         )
         self.optimizer = torch.optim.Adam(
             student.parameters(),
@@ -258,7 +256,9 @@ class Trainer:
         return supervised.item(), consistent
 
     def _consistency_is_active(self, epoch: int) -> bool:
-        return self.confident is not None and self.config is not None and epoch >= self.config.warmup
+        return (
+            self.confident is not None and self.config is not None and epoch >= self.config.warmup
+        )
 
     def _refresh_confident_set(self, epoch: int) -> None:
         """Score all candidates without dropout, by whoever makes the pseudo labels."""
@@ -282,7 +282,7 @@ class Trainer:
             return {}
         logits = predict_logits(self._evaluated, self.rows, self.validation.nodes)
         score = self.validation.score(logits)
-        if score.beats(self.progress.best):
+        if epoch >= self.training.select_after and score.beats(self.progress.best):
             self.progress.best = score
             self.progress.best_epoch = epoch + 1
             if self.training.select == "best":

@@ -13,6 +13,9 @@ from torch import Tensor
 from scr.encoders.base import HopBatch, ProblemShape
 
 
+CPU = torch.device("cpu")
+
+
 @dataclass(frozen=True)
 class Rows:
     """Hops, and label hops where the encoder reads them, of all nodes."""
@@ -22,7 +25,7 @@ class Rows:
     classes: int
     labels: NDArray[np.floating] | None = None
     """Propagated training labels, shape (nodes, label hops, classes)."""
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
     def __len__(self) -> int:
         return int(self.hops.shape[0])

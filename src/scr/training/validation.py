@@ -53,4 +53,6 @@ class ValidationNodes:
         return right.float().mean().item()
 
 
-NO_VALIDATION = ValidationNodes(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
+NO_VALIDATION = ValidationNodes(
+    torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+)

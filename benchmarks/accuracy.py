@@ -1,0 +1,200 @@
+"""Accuracy on real graphs: every encoder with and without SCR, over seeds.
+
+    python benchmarks/accuracy.py search --data DIR     choose settings on validation nodes
+    python benchmarks/accuracy.py table --data DIR      run all seeds with the chosen settings
+    python benchmarks/accuracy.py defaults --data DIR   the same without any tuning
+
+Both steps keep every finished run and go on where they were. `search` tries the same candidates
+(`settings/GRAPH.toml`) for each encoder and regularizer, base included, on the first seeds, and
+picks by mean validation accuracy; test accuracy is not looked at. `table` writes
+`results/accuracy/GRAPH.json`, `defaults` writes `results/defaults/GRAPH.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from scr.compare import Comparison, Task, compare
+from scr.graph import load_graph
+from scr.prediction.run_directory import write_json
+from scr.report import comparison_table
+from scr.training.recipe import merge, specialize
+
+HERE = Path(__file__).parent
+CACHE = HERE / ".cache"
+ENCODERS = ("mlp", "sgc", "ssgc", "sign", "sagn", "gamlp", "gamlp-jk")
+REGULARIZERS = ("none", "scr", "scr-m")
+SEARCH_SEEDS = 3
+
+console = Console()
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One graph of the table."""
+
+    name: str
+    seeds: int
+    encoders: tuple[str, ...] = ENCODERS[:-1]
+    splits: bool = True
+    """Seed i uses shared split i; otherwise the public split."""
+
+
+BENCHMARKS = (
+    Benchmark("cora", 10, ENCODERS, splits=False),
+    Benchmark("pubmed", 10, splits=False),
+    Benchmark("amazon_photo", 10, ENCODERS),
+    Benchmark("dblp_citation", 10),
+    Benchmark("coauthor_cs", 5),
+    Benchmark("actor", 5),
+    Benchmark("wordnet", 3),
+)
+
+
+def load(benchmark: Benchmark, data: Path) -> Comparison:
+    """The graph with its splits; actor's public splits are in its own file."""
+    graph = load_graph(data / f"{benchmark.name}.npz")
+    file = data / "splits" / f"{benchmark.name}.npz"
+    if not benchmark.splits:
+        return Comparison(graph)
+    return Comparison(graph, str(file if file.exists() else data / f"{benchmark.name}.npz"))
+
+
+def candidates(name: str, encoder: str, regularizer: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Settings to choose from: the common tables with each candidate laid over them."""
+    tables = tomllib.loads((HERE / "settings" / f"{name}.toml").read_text(encoding="utf-8"))
+    options = tables.pop("candidate", {"preset": {}})
+    common = specialize(tables, encoder, regularizer)
+    for label, option in options.items():
+        if encoder in option.get("encoders", ENCODERS):
+            chosen = {key: value for key, value in option.items() if key != "encoders"}
+            yield label, merge(common, specialize(chosen, encoder, regularizer))
+
+
+def task(encoder: str, regularizer: str, seed: int, settings: dict[str, Any]) -> Task:
+    """One run with these settings."""
+    return Task(encoder, regularizer, seed, (settings,))
+
+
+def run(benchmark: Benchmark, data: Path, tasks: list[Task], jobs: int) -> list[dict[str, Any]]:
+    """Run what is missing; results come in the order of the tasks."""
+    done = 0
+
+    def tell(record: Any) -> None:
+        nonlocal done
+        done += 1
+        console.print(
+            f"{benchmark.name} {record['encoder']} {record['regularizer']} seed {record['seed']}: "
+            f"valid {record['valid_accuracy']:.3f}, {record['train_seconds']:.1f} s ({done})"
+        )
+
+    result = compare(
+        load(benchmark, data), tasks, out=CACHE / benchmark.name, jobs=jobs, on_run=tell
+    )
+    runs: list[dict[str, Any]] = result["runs"]
+    return runs
+
+
+def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
+    """Pick settings for each encoder and regularizer by mean validation accuracy."""
+    seeds = range(min(SEARCH_SEEDS, benchmark.seeds))
+    tasks, labels = [], []
+    for encoder in benchmark.encoders:
+        for label, _ in candidates(benchmark.name, encoder, "none"):
+            for regularizer in REGULARIZERS:
+                settings = dict(candidates(benchmark.name, encoder, regularizer))[label]
+                for seed in seeds:
+                    tasks.append(task(encoder, regularizer, seed, settings))
+                    labels.append(label)
+    scores: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for label, record in zip(labels, run(benchmark, data, tasks, jobs), strict=True):
+        pair = (record["encoder"], record["regularizer"])
+        scores.setdefault(pair, {}).setdefault(label, []).append(record["valid_accuracy"])
+    chosen = [
+        {
+            "encoder": encoder,
+            "regularizer": regularizer,
+            "candidate": max(found, key=lambda label: statistics.mean(found[label])),
+            "valid_accuracy": {label: statistics.mean(values) for label, values in found.items()},
+        }
+        for (encoder, regularizer), found in scores.items()
+    ]
+    folder = HERE / "results" / "search"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{benchmark.name}.json", {"seeds": len(seeds), "chosen": chosen})
+
+
+def table(benchmark: Benchmark, data: Path, jobs: int) -> None:
+    """All seeds with the chosen settings."""
+    file = HERE / "results" / "search" / f"{benchmark.name}.json"
+    chosen = {
+        (row["encoder"], row["regularizer"]): row["candidate"]
+        for row in json.loads(file.read_text(encoding="utf-8"))["chosen"]
+    }
+    settings = {
+        pair: dict(candidates(benchmark.name, *pair))[label] for pair, label in chosen.items()
+    }
+    tasks = [
+        task(encoder, regularizer, seed, settings[encoder, regularizer])
+        for encoder in benchmark.encoders
+        for seed in range(benchmark.seeds)
+        for regularizer in REGULARIZERS
+    ]
+    write(benchmark, data, tasks, jobs, "accuracy", chosen)
+
+
+def defaults(benchmark: Benchmark, data: Path, jobs: int) -> None:
+    """All seeds with the preset alone."""
+    tasks = [
+        task(encoder, regularizer, seed, {})
+        for encoder in benchmark.encoders
+        for seed in range(min(benchmark.seeds, 5))
+        for regularizer in REGULARIZERS
+    ]
+    write(benchmark, data, tasks, jobs, "defaults", {})
+
+
+def write(
+    benchmark: Benchmark,
+    data: Path,
+    tasks: list[Task],
+    jobs: int,
+    kind: str,
+    chosen: dict[tuple[str, str], str],
+) -> None:
+    """Run, summarize and keep."""
+    run(benchmark, data, tasks, jobs)
+    result = compare(load(benchmark, data), tasks, out=CACHE / benchmark.name)
+    result["command"] = f"python benchmarks/accuracy.py {kind} --graph {benchmark.name}"
+    result["candidates"] = {" ".join(pair): label for pair, label in chosen.items()}
+    folder = HERE / "results" / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{benchmark.name}.json", result)
+    console.print(comparison_table(result["rows"]))
+
+
+def main() -> None:
+    """Parse the command line and go through the graphs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("step", choices=["search", "table", "defaults"])
+    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    step = {"search": search, "table": table, "defaults": defaults}[arguments.step]
+    for benchmark in BENCHMARKS:
+        if arguments.graph is None or benchmark.name in arguments.graph:
+            step(benchmark, arguments.data, arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()

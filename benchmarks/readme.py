@@ -1,0 +1,158 @@
+"""Write the measured tables into README.md and docs/results.md, from the JSON of `results/`.
+
+python benchmarks/readme.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from scr.report import compare_runs, pooled_difference
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")
+LOW_HOMOPHILY = "actor"
+NAMES = {"none": "base", "scr": "SCR", "scr-m": "SCR-m"}
+
+
+def read(kind: str) -> dict[str, dict[str, Any]]:
+    """Results by graph, in the order of the table."""
+    found = {}
+    for name in (*GRAPHS, LOW_HOMOPHILY):
+        file = HERE / "results" / kind / f"{name}.json"
+        if file.exists():
+            found[name] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def cell(row: dict[str, Any]) -> str:
+    """Mean and spread in percent."""
+    if row["test_std"] is None:
+        return f"{100 * row['test_mean']:.1f}"
+    return f"{100 * row['test_mean']:.1f} ± {100 * row['test_std']:.1f}"
+
+
+def accuracy_table(results: dict[str, dict[str, Any]]) -> list[str]:
+    """Encoders and regularizers by graphs; the best validation mean of a graph in bold."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for name, result in results.items():
+        best = max(result["rows"], key=lambda row: row["valid_mean"])
+        for row in result["rows"]:
+            text = f"**{cell(row)}**" if row is best else cell(row)
+            rows.setdefault((row["encoder"], row["regularizer"]), {})[name] = text
+    lines = [
+        "| encoder | | " + " | ".join(name.replace("_", " ") for name in results) + " |",
+        "| --- | --- |" + " --- |" * len(results),
+    ]
+    for (encoder, regularizer), cells in rows.items():
+        label = f"`{encoder}`" if regularizer == "none" else ""
+        values = " | ".join(cells.get(name, "") for name in results)
+        lines.append(f"| {label} | {NAMES[regularizer]} | {values} |")
+    return lines
+
+
+def gain_table(results: dict[str, dict[str, Any]]) -> list[str]:
+    """Paired differences to the base, pooled over the homophilous graphs, and on the other one."""
+    runs = [run for name in GRAPHS if name in results for run in results[name]["runs"]]
+    low = [] if LOW_HOMOPHILY not in results else compare_runs(results[LOW_HOMOPHILY]["runs"])
+    lines = [
+        f"| encoder | | mean gain over the first six graphs [95% interval] | on {LOW_HOMOPHILY} |",
+        "| --- | --- | --- | --- |",
+    ]
+    for encoder in dict.fromkeys(run["encoder"] for run in runs):
+        for regularizer in ("scr", "scr-m"):
+            gain = pooled_difference(runs, encoder, regularizer)
+            if gain is None:
+                continue
+            there = [
+                interval(row["difference"], row["difference_low"], row["difference_high"])
+                for row in low
+                if (row["encoder"], row["regularizer"]) == (encoder, regularizer)
+            ]
+            shown = interval(gain.mean, gain.low, gain.high)
+            lines.append(f"| `{encoder}` | {NAMES[regularizer]} | {shown} | {''.join(there)} |")
+    return lines
+
+
+def interval(mean: float, low: float | None, high: float | None) -> str:
+    """Points with their interval."""
+    if low is None or high is None:
+        return f"{100 * mean:+.1f}"
+    return f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def section(results: dict[str, dict[str, Any]], command: str, how: str) -> list[str]:
+    """Both tables with the sentence that says what they are."""
+    seeds = ", ".join(
+        f"{name} {len({run['seed'] for run in result['runs']})}" for name, result in results.items()
+    )
+    return [
+        f"Test accuracy in percent, mean ± deviation over seeds ({seeds}); {how} "
+        f"In bold: the row with the best validation mean. Printed by `{command}`.",
+        "",
+        *accuracy_table(results),
+        "",
+        "Paired difference to the base with the same seeds, in points:",
+        "",
+        *gain_table(results),
+    ]
+
+
+def speed_lines() -> list[str]:
+    """One line per speed benchmark."""
+    lines = []
+    for name in ("propagation", "training"):
+        file = HERE / "results" / f"{name}.json"
+        if file.exists():
+            result = json.loads(file.read_text(encoding="utf-8"))
+            lines.append(f"- {result['summary']} (`{result['command']}`)")
+    return lines
+
+
+def main() -> None:
+    """Replace the part between the markers in README.md and write the docs page."""
+    tuned = section(
+        read("accuracy"),
+        "python benchmarks/accuracy.py table",
+        "public split or shared splits, settings chosen on validation nodes from the same "
+        "candidates for base and SCR (`python benchmarks/accuracy.py search`).",
+    )
+    untuned = section(
+        read("defaults"),
+        "python benchmarks/accuracy.py defaults",
+        "the preset alone, nothing tuned.",
+    )
+    speed = ["", "Speed, beside peers in the same run on 2 cores:", "", *speed_lines()]
+    readme = ROOT / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    text = "\n".join([BEGIN, *tuned, *speed, "", "More: [docs/results.md](docs/results.md).", END])
+    readme.write_text(before + text + after, encoding="utf-8")
+    page = [
+        "# Results",
+        "",
+        "Everything on this page was printed by the command beside it and is kept as JSON in "
+        "`benchmarks/results`.",
+        "",
+        "## With settings chosen on validation nodes",
+        "",
+        *tuned,
+        "",
+        "## With the presets alone",
+        "",
+        *untuned,
+        "",
+        "## Speed",
+        "",
+        *speed_lines(),
+        "",
+    ]
+    (ROOT / "docs" / "results.md").write_text("\n".join(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

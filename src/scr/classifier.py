@@ -1,0 +1,401 @@
+"""NodeClassifier: the Python door.
+
+classifier = scr.NodeClassifier(encoder="gamlp", regularizer="scr-m", seed=0).fit(graph)
+classifier.score("test"), classifier.predict_proba([0, 1, 2])
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
+from scr.graph import Graph
+from scr.graph.sources import load_graph
+from scr.prediction import run_directory
+from scr.prediction.table import ProbabilityColumns, write_predictions
+from scr.propagation.memory import available_bytes
+from scr.report.metrics import classification_metrics
+from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
+from scr.training.inference import predict_probabilities
+from scr.training.prepare import PreparedHops, label_rows, prepare_hops
+from scr.training.rows import Rows
+
+SPLITS = ("train", "valid", "test")
+
+
+class NodeClassifier:
+    """Trains an encoder on a graph with a few labels, and predicts every node.
+
+    What `fit` found out has names that end in an underscore, as in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        encoder: str | Mapping[str, Any] | None = None,
+        regularizer: str | None = None,
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        preset: str = "auto",
+        recipe: Mapping[str, Any] | None = None,
+        data: Mapping[str, Any] | None = None,
+        propagation: Mapping[str, Any] | None = None,
+        consistency: Mapping[str, Any] | None = None,
+        **training: Any,
+    ) -> None:
+        """Take settings; those left out come from a preset that is chosen by the graph.
+
+        Args:
+            encoder: A name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``.
+            regularizer: ``"none"``, ``"scr"`` (the default) or ``"scr-m"``.
+            seed: Decides initial weights, batches and dropout.
+            device: Where torch computes.
+            preset: A preset's name, or ``"auto"``.
+            recipe: Tables as in a recipe file; the other arguments win over it.
+            data: Settings of the section `data`.
+            propagation: Settings of the section `propagation`.
+            consistency: Settings of the section `consistency`.
+            **training: Settings of the section `training`, such as ``epochs=200``.
+        """
+        settings = {"name": encoder} if isinstance(encoder, str) else dict(encoder or {})
+        sections: dict[str, Any] = {
+            "data": data,
+            "propagation": propagation,
+            "encoder": settings,
+            "consistency": consistency,
+            "training": training,
+        }
+        overrides = {name: table for name, table in sections.items() if table}
+        self._layers = [recipe or {}, overrides]
+        self._regularizer = regularizer
+        self._preset = preset
+        self.seed = seed
+        self.device = device
+        self._graph: Graph | None = None
+        self._model: run_directory.StoredModel | None = None
+        self._rows: Rows | None = None
+        self._fitted: Fitted | None = None
+
+    def resolve(self, graph: Graph) -> Recipe:
+        """The recipe that `fit` would use on this graph."""
+        return resolve(
+            graph_facts(graph),
+            regularizer=self._regularizer,
+            layers=self._layers,
+            preset=self._preset,
+        )
+
+    def fit(
+        self,
+        graph: Graph,
+        *,
+        prepared: PreparedHops | None = None,
+        checkpoint: Path | None = None,
+        on_epoch: Callable[[EpochRecord], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> NodeClassifier:
+        """Train on the graph's training nodes, with all its other nodes as unlabelled ones.
+
+        Args:
+            graph: With features, labels and splits.
+            prepared: Hops made before with the same settings.
+            checkpoint: File to continue from and to write to.
+            on_epoch: Called after every epoch.
+            should_stop: Asked after every epoch.
+
+        Returns:
+            Itself.
+        """
+        fitted = fit(
+            graph,
+            self.resolve(graph),
+            seed=self.seed,
+            device=self.device,
+            prepared=prepared,
+            checkpoint=checkpoint,
+            on_epoch=on_epoch,
+            should_stop=should_stop,
+        )
+        self._fitted, self._graph, self._rows = fitted, graph, fitted.rows
+        return self
+
+    @property
+    def recipe_(self) -> Recipe:
+        """All settings of the run."""
+        return self._fitted.recipe if self._fitted is not None else self._loaded().recipe
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One record per evaluated epoch."""
+        return self._trained().outcome.history
+
+    @property
+    def notes_(self) -> list[str]:
+        """What the run decided by itself, in sentences."""
+        if self._fitted is not None:
+            return self._fitted.notes
+        return list(self._loaded().run["notes"])
+
+    @property
+    def best_epoch_(self) -> int:
+        """The epoch whose weights were kept."""
+        return self._trained().outcome.best_epoch
+
+    @property
+    def stopped_(self) -> str:
+        """Why training ended: `epochs`, `patience` or `interrupted`."""
+        return self._trained().outcome.stopped
+
+    def predict_proba(
+        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
+    ) -> NDArray[np.float32]:
+        """Class probabilities.
+
+        Args:
+            nodes: Numbers of the nodes; none: all of them.
+            graph: Another graph with the same kind of features, for nodes that were not there at
+                training; none: the graph that the classifier was fitted on.
+
+        Returns:
+            Shape (nodes, classes).
+        """
+        rows = self._rows_of(graph)
+        index = np.arange(len(rows)) if nodes is None else _node_numbers(nodes, len(rows))
+        needed = len(index) * rows.classes * 4
+        if needed > available_bytes() // 2:
+            raise MemoryBudgetError(
+                f"Probabilities of {len(index):,} nodes need {needed / 1e9:.1f} GB; "
+                f"{available_bytes() / 1e9:.1f} GB are free",
+                hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
+            )
+        encoder = self._fitted.encoder if self._fitted is not None else self._loaded().encoder
+        return predict_probabilities(encoder, rows, torch.from_numpy(index)).numpy()
+
+    def predict(
+        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
+    ) -> NDArray[np.int64]:
+        """The likeliest class of each node, as its number; see `predict_proba`."""
+        predicted: NDArray[np.int64] = self.predict_proba(nodes, graph=graph).argmax(axis=1)
+        return predicted
+
+    def score(self, split: str = "test") -> float:
+        """Accuracy on the labelled nodes of a split."""
+        return float(self.metrics(split)["accuracy"] or 0)
+
+    def metrics(self, split: str = "test") -> dict[str, float | None]:
+        """Accuracy, balanced accuracy, macro-F1, log-loss and calibration error of a split."""
+        graph = self._fit_graph()
+        if split not in SPLITS:
+            raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
+        nodes = np.asarray(getattr(graph, split))
+        labels = np.asarray(graph.labels[nodes])
+        nodes, labels = nodes[labels >= 0], labels[labels >= 0]
+        if len(nodes) == 0:
+            raise GraphError(f"The split `{split}` has no labelled nodes; expected at least one")
+        return classification_metrics(labels, self.predict_proba(nodes))
+
+    def summary(self) -> dict[str, Any]:
+        """The content of `metrics.json`."""
+        fitted, graph = self._trained(), self._fit_graph()
+        outcome = fitted.outcome
+        scored = {name: self.metrics(name) for name in ("valid", "test") if self._has_labels(name)}
+        return {
+            "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
+            "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
+            "best_epoch": outcome.best_epoch,
+            "epochs": outcome.epochs,
+            "stopped": outcome.stopped,
+            "train_seconds": outcome.train_seconds,
+            "propagate_seconds": fitted.prepared.seconds,
+            "peak_memory_bytes": peak_memory_bytes(),
+            "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
+            "nodes": graph.num_nodes,
+            **scored,
+        }
+
+    def save(self, path: str | Path, *, source: str | None = None) -> Path:
+        """Write a run directory that `load`, `scr predict` and `scr report` read.
+
+        Args:
+            path: A new folder; written whole or not at all.
+            source: Where the graph can be loaded from again; none: its store, if it has one.
+        """
+        path = Path(path)
+        if path.exists():
+            raise RunError(
+                f"`{path}` exists already; expected a new folder", hint="choose another path"
+            )
+        fitted, graph = self._trained(), self._fit_graph()
+        store = None if graph.path is None else str(graph.path)
+        run = run_directory.describe_run(
+            graph, fitted.recipe, seed=self.seed, source=source or store, command=None
+        )
+        temporary = path.with_name(f".{path.name}.partial")
+        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            run_directory.start_run(temporary, run, resume=False)
+            self.write_into(temporary, run)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return path
+
+    def write_into(
+        self,
+        path: Path,
+        run: Mapping[str, Any],
+        *,
+        probabilities: ProbabilityColumns | None = None,
+    ) -> dict[str, Any]:
+        """Write model, history, predictions and, last, metrics into a run directory."""
+        fitted = self._trained()
+        run_directory.write_model(path / run_directory.MODEL, fitted)
+        run_directory.write_history(path / run_directory.HISTORY, self.history_)
+        run_directory.write_json(path / run_directory.RUN, {**run, "notes": fitted.notes})
+        run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
+        self.write_predictions(path / run_directory.PREDICTIONS, columns=probabilities)
+        summary = self.summary()
+        run_directory.write_json(path / run_directory.METRICS, summary)
+        (path / run_directory.CHECKPOINT).unlink(missing_ok=True)
+        return summary
+
+    def write_predictions(
+        self,
+        path: str | Path,
+        *,
+        graph: Graph | None = None,
+        nodes: NDArray[np.int64] | None = None,
+        columns: ProbabilityColumns | None = None,
+        on_rows: Callable[[int], None] | None = None,
+    ) -> None:
+        """Stream predictions to a Parquet file, with the user's own ids.
+
+        Args:
+            path: The file.
+            graph: Another graph, for new nodes; none: the one of the fit.
+            nodes: Which nodes; none: all.
+            columns: Which probabilities to add.
+            on_rows: Told how many rows were just written.
+        """
+        known = self._fit_graph() if graph is None else graph
+        rows = self._rows_of(graph)
+        encoder = self._fitted.encoder if self._fitted is not None else self._loaded().encoder
+
+        def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
+            return predict_probabilities(encoder, rows, torch.from_numpy(part)).numpy()
+
+        if known.num_classes != rows.classes or graph is not None:
+            known = _with_classes_of(known, self._class_names())
+        write_predictions(Path(path), known, predict, nodes=nodes, columns=columns, on_rows=on_rows)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, graph: Graph | None = None, device: str = "cpu"
+    ) -> NodeClassifier:
+        """Read a run directory.
+
+        Args:
+            path: As given to `save`, or to ``scr train --out``.
+            graph: The graph it was fitted on; none: loaded again from where it was, when needed.
+            device: Where torch computes.
+        """
+        model = run_directory.read_model(Path(path))
+        classifier = cls(seed=model.run["seed"], device=device, recipe=model.run["recipe"])
+        classifier._model, classifier._graph = model, graph
+        model.encoder.to(device)
+        return classifier
+
+    def _rows_of(self, graph: Graph | None) -> Rows:
+        """Rows of the fitted graph (made once), or of another one."""
+        if graph is None and self._rows is not None:
+            return self._rows
+        if self._fitted is not None:
+            recipe, features = self._fitted.recipe, self._fitted.prepared.features
+        else:
+            recipe, features = self._loaded().recipe, self._loaded().features
+        known = self._fit_graph() if graph is None else graph
+        prepared = prepare_hops(known, recipe, fitted=features)
+        labels = label_rows(known, recipe, seed=self.seed)
+        rows = Rows(prepared.array, len(self._class_names()), labels, torch.device(self.device))
+        if graph is None:
+            self._rows = rows
+        return rows
+
+    def _class_names(self) -> tuple[str, ...]:
+        if self._fitted is not None:
+            return self._fit_graph().class_names
+        return tuple(self._loaded().run["graph"]["class_names"])
+
+    def _fit_graph(self) -> Graph:
+        if self._graph is None:
+            facts = self._loaded().run["graph"]
+            if facts["source"] is None:
+                raise RunError(
+                    "The graph of this run was made in memory; expected it as an argument",
+                    hint="NodeClassifier.load(path, graph=graph)",
+                )
+            split = run_directory.read_split(self._loaded().path / run_directory.SPLIT)
+            self._graph = _load_again(facts).with_split(*split)
+        return self._graph
+
+    def _has_labels(self, split: str) -> bool:
+        graph = self._fit_graph()
+        return bool((graph.labels[getattr(graph, split)] >= 0).any())
+
+    def _trained(self) -> Fitted:
+        if self._fitted is None:
+            raise RunError("The classifier has not been fitted here; expected a call of `fit`")
+        return self._fitted
+
+    def _loaded(self) -> run_directory.StoredModel:
+        if self._model is None:
+            raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
+        return self._model
+
+
+def peak_memory_bytes() -> int:
+    """Largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
+    index = np.asarray(nodes)
+    if index.dtype == bool:
+        index = np.flatnonzero(index)
+    index = np.atleast_1d(index).astype(np.int64)
+    wrong = index[(index < 0) | (index >= count)]
+    if len(wrong):
+        raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
+    return index
+
+
+def _with_classes_of(graph: Graph, class_names: tuple[str, ...]) -> Graph:
+    """The graph under the class names of the model, its own labels translated or dropped."""
+    import dataclasses
+
+    place = {name: code for code, name in enumerate(class_names)}
+    translation = np.array([place.get(name, -1) for name in graph.class_names] + [-1], np.int64)
+    labels = translation[np.asarray(graph.labels)]
+    return dataclasses.replace(graph, class_names=class_names, labels=labels)
+
+
+def _load_again(facts: Mapping[str, Any]) -> Graph:
+    """Load the graph of a run from where it was, and check that it has not changed shape."""
+    graph = load_graph(facts["source"])
+    if graph.num_nodes != facts["nodes"] or graph.num_features != facts["features"]:
+        raise RunError(
+            f"`{facts['source']}` now has {graph.num_nodes:,} nodes and {graph.num_features:,} "
+            f"features; expected {facts['nodes']:,} and {facts['features']:,} as at training",
+            hint="pass the graph yourself: --graph, or NodeClassifier.load(path, graph=graph)",
+        )
+    return graph

@@ -1,0 +1,92 @@
+"""`scr compare`: the table that says whether SCR helps on a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from scr.cli.console import console
+from scr.cli.train import recipe_layers, shown_command
+
+
+def compare(
+    graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
+    out: Annotated[Path, typer.Option(help="Folder for the result; goes on where it was.")],
+    encoders: Annotated[str, typer.Option(help="Names, with commas.")] = "ssgc,sign,gamlp",
+    regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "none,scr,scr-m",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,
+    splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
+) -> None:
+    """Compare encoders and regularizers over seeds."""
+    from scr import compare as comparing
+    from scr.encoders import encoder_class
+    from scr.errors import ConfigError
+    from scr.graph import load_graph
+    from scr.report import comparison_page, comparison_table, conclusions, write_page
+    from scr.training import REGULARIZERS
+
+    encoder_names, regularizer_names = names(encoders), names(regularizers)
+    for name in encoder_names:
+        encoder_class(name)
+    for name in regularizer_names:
+        if name not in REGULARIZERS:
+            raise ConfigError("--regularizers", name, f"one of {', '.join(REGULARIZERS)}")
+    comparison = comparing.Comparison(load_graph(graph), splits)
+    comparison.graph_of(seeds - 1)
+    layers = [recipe_layers(recipe, settings)]
+    tasks = comparing.plan(
+        encoder_names, regularizer_names, range(seeds), layers=layers, preset=preset
+    )
+    columns = (
+        TextColumn("Comparing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("compare", total=len(tasks), state="")
+        result = comparing.compare(
+            comparison,
+            tasks,
+            out=out,
+            jobs=jobs,
+            on_run=lambda run: progress.update(
+                bar,
+                advance=1,
+                state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}",
+            ),
+            command=shown_command(),
+        )
+    console.print(comparison_table(result["rows"]))
+    for sentence in conclusions(result["rows"]):
+        console.print(sentence)
+    page = out / "report.html"
+    title = f"Comparison on {result['graph']['name']}"
+    write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))
+    console.print(f"Wrote {out / comparing.RESULT} and {page}")
+
+
+def graph_facts(graph: Mapping[str, Any]) -> dict[str, object]:
+    """What a page shows about the graph of a comparison."""
+    shown = {name: graph[name] for name in ("nodes", "edges", "features", "classes")}
+    return {"graph": graph["name"], **shown, "splits": graph["splits"] or "the graph's own"}
+
+
+def names(text: str) -> list[str]:
+    """Split a list with commas.
+
+    >>> names("ssgc, sign")
+    ['ssgc', 'sign']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,46 @@
+"""`scr predict`: class and probabilities for every node of a run, or for a new graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scr.cli.console import console
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A finished run directory.")],
+    out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    graph: Annotated[
+        str | None, typer.Option(help="Another graph with the same features, for new nodes.")
+    ] = None,
+    nodes: Annotated[
+        Path | None, typer.Option(help="A .npy with the numbers of the nodes to predict.")
+    ] = None,
+    probabilities: Annotated[
+        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
+    ] = "all",
+    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+) -> None:
+    """Predict every node, or the nodes of a new graph."""
+    import numpy as np
+
+    from scr.classifier import NodeClassifier
+    from scr.errors import SourceError
+    from scr.graph import load_graph
+    from scr.prediction.table import ProbabilityColumns
+
+    columns = ProbabilityColumns.parse(probabilities)
+    classifier = NodeClassifier.load(run, device=device)
+    other = None if graph is None else load_graph(graph)
+    chosen = None
+    if nodes is not None:
+        try:
+            chosen = np.load(nodes, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise SourceError(f"`{nodes}` is not a .npy file of node numbers: {error}") from None
+    with console.status("Predicting"):
+        classifier.write_predictions(out, graph=other, nodes=chosen, columns=columns)
+    console.print(f"Wrote {out}")

@@ -1,0 +1,161 @@
+"""`scr train`: one run, watched, stoppable and resumable."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from scr.cli.console import console
+
+if TYPE_CHECKING:
+    from scr.training import EpochRecord
+
+INTERRUPTED = 130
+"""Exit code of a run that was stopped from the keyboard, as shells have it."""
+
+
+def train(
+    graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
+    out: Annotated[Path, typer.Option(help="The run directory to make.")],
+    encoder: Annotated[str | None, typer.Option(help="Such as ssgc, sign or gamlp.")] = None,
+    regularizer: Annotated[str | None, typer.Option(help="none, scr or scr-m.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Decides weights, batches and dropout.")] = 0,
+    splits: Annotated[
+        str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
+    ] = None,
+    split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
+    resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
+    probabilities: Annotated[
+        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
+    ] = "none",
+    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+) -> None:
+    """Train one encoder on one graph."""
+    from scr.classifier import NodeClassifier
+    from scr.graph import load_graph
+    from scr.prediction import run_directory
+    from scr.prediction.table import ProbabilityColumns
+    from scr.report import run_page, write_page
+
+    columns = ProbabilityColumns.parse(probabilities)
+    layers = recipe_layers(recipe, settings)
+    loaded = load_graph(graph, split=split, splits=splits)
+    classifier = NodeClassifier(
+        encoder, regularizer, seed=seed, device=device, preset=preset, recipe=layers
+    )
+    resolved = classifier.resolve(loaded)
+    run = run_directory.describe_run(
+        loaded, resolved, seed=seed, source=lasting_source(graph), command=shown_command()
+    )
+    if run_directory.start_run(out, run, resume=resume):
+        console.print(f"The run in {out} is finished already.")
+        return
+    console.print(f"Preset {resolved.preset}: {resolved.reason}.")
+    with watched(resolved.training.epochs) as on_epoch, stoppable() as should_stop:
+        classifier.fit(
+            loaded,
+            checkpoint=out / run_directory.CHECKPOINT,
+            on_epoch=on_epoch,
+            should_stop=should_stop,
+        )
+    if classifier.stopped_ == "interrupted":
+        console.print(f"Stopped; continue with the same command and --resume. Kept in {out}.")
+        raise typer.Exit(INTERRUPTED)
+    for note in classifier.notes_:
+        console.print(f"[yellow]Note:[/] {note}.")
+    summary = classifier.write_into(out, run, probabilities=columns)
+    write_page(out / run_directory.REPORT, run_page(out))
+    console.print(score_line(summary))
+    console.print(f"Wrote {out} (page: {out / run_directory.REPORT})")
+
+
+def recipe_layers(recipe: Path | None, settings: list[str] | None) -> dict[str, Any]:
+    """A recipe file with `--set` laid over it, as one table of sections."""
+    from scr.config import parse_assignment, read_toml
+
+    tables: dict[str, Any] = {} if recipe is None else read_toml(recipe)
+    for text in settings or []:
+        section, key, value = parse_assignment(text)
+        tables[section] = {**tables.get(section, {}), key: value}
+    return tables
+
+
+def lasting_source(graph: str) -> str:
+    """How to find the graph again from another folder: a full path, or a dataset's name."""
+    path = Path(graph)
+    return str(path.resolve()) if path.exists() else graph
+
+
+def shown_command() -> str:
+    """The command as it was typed, for the record."""
+    return " ".join(["scr", *sys.argv[1:]])
+
+
+def score_line(summary: dict[str, Any]) -> str:
+    """One line that says how a run went."""
+    parts = []
+    for split in ("valid", "test"):
+        if split in summary:
+            scores = summary[split]
+            parts.append(
+                f"{split} accuracy [bold]{scores['accuracy']:.1%}[/]"
+                f" (balanced {scores['balanced_accuracy']:.1%})"
+            )
+    parts.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}")
+    parts.append(f"{summary['train_seconds']:.1f} s of training")
+    return ", ".join(parts)
+
+
+@contextmanager
+def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
+    """A progress bar with loss, accuracy and time left."""
+    columns = (
+        TextColumn("Training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("train", total=epochs, state="")
+        accuracy = ""
+
+        def on_epoch(record: EpochRecord) -> None:
+            nonlocal accuracy
+            if record.valid_accuracy is not None:
+                accuracy = f" valid {record.valid_accuracy:.1%}"
+            losses = f"loss {record.supervised_loss:.3f} + {record.consistency_loss:.3f}"
+            progress.update(task, completed=record.epoch, state=losses + accuracy)
+
+        yield on_epoch
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a stop after the current epoch; a second one stops at once."""
+    asked = False
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,250 @@
+"""Encoders times regularizers times seeds on one graph, with every finished run kept.
+
+Runs are independent, so they may go to several processes; hops are made once per process and
+encoder. Each finished run is appended to `runs.jsonl` at once: a comparison that was stopped goes
+on where it was, and a repeated one with more seeds runs only what is new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scr.classifier import NodeClassifier
+from scr.errors import SCRError, StoreError
+from scr.graph import Graph
+from scr.graph.sources import IngestOptions, draw_split
+from scr.prediction.run_directory import versions, write_json
+from scr.report.comparison import compare_runs
+from scr.training import PreparedHops, Recipe, prepare_hops
+
+RUNS, RESULT = "runs.jsonl", "compare.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of a comparison."""
+
+    encoder: str
+    regularizer: str
+    seed: int
+    layers: tuple[dict[str, Any], ...]
+    preset: str = "auto"
+
+    @property
+    def key(self) -> str:
+        """Names the run by everything that decides its result, besides the graph."""
+        content = json.dumps([self.encoder, self.regularizer, self.seed, self.layers, self.preset])
+        return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The graph of a comparison, and the splits that its seeds use."""
+
+    graph: Graph
+    splits: str | None = None
+    """A splits file or a rule such as `per-class:20,30`: seed i uses split i; none: all seeds use
+    the graph's own split."""
+
+    def graph_of(self, seed: int) -> Graph:
+        """The graph as one seed sees it."""
+        if self.splits is None:
+            return self.graph
+        return draw_split(self.graph, IngestOptions(splits=self.splits, split=seed))
+
+
+def compare(
+    comparison: Comparison,
+    tasks: Iterable[Task],
+    *,
+    out: Path | None = None,
+    jobs: int = 1,
+    on_run: Callable[[Mapping[str, Any]], None] | None = None,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Run all tasks that are not done yet and summarize all.
+
+    Args:
+        comparison: The graph and its splits.
+        tasks: What to run.
+        out: Folder for `runs.jsonl` and `compare.json`; none keeps nothing.
+        jobs: Processes; each uses one thread if there are several.
+        on_run: Called with every finished run.
+        command: Recorded in the result.
+
+    Returns:
+        The content of `compare.json`: `graph`, `runs`, `rows`.
+    """
+    tasks = list(tasks)
+    fingerprint = comparison.graph.fingerprint()
+    done = {} if out is None else _read_runs(out / RUNS, fingerprint)
+    missing = [task for task in tasks if task.key not in done]
+    for record in _execute(comparison, missing, jobs):
+        record |= {"graph": comparison.graph.name, "fingerprint": fingerprint}
+        done[record["key"]] = record
+        if out is not None:
+            _append(out / RUNS, record)
+        if on_run is not None:
+            on_run(record)
+    runs = [done[task.key] for task in tasks]
+    graph = comparison.graph
+    result = {
+        "graph": {
+            "name": graph.name,
+            "nodes": graph.num_nodes,
+            "edges": graph.num_edges,
+            "features": graph.num_features,
+            "classes": graph.num_classes,
+            "fingerprint": fingerprint,
+            "splits": comparison.splits and Path(comparison.splits).name,
+        },
+        "command": command,
+        "versions": versions(),
+        "runs": runs,
+        "rows": compare_runs(runs),
+    }
+    if out is not None:
+        write_json(out / RESULT, result)
+    return result
+
+
+def plan(
+    encoders: Sequence[str],
+    regularizers: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    layers: Sequence[Mapping[str, Any]] = (),
+    preset: str = "auto",
+) -> list[Task]:
+    """All combinations, those that share hops next to each other."""
+    settings = tuple(dict(layer) for layer in layers)
+    return [
+        Task(encoder, regularizer, seed, settings, preset)
+        for encoder in encoders
+        for seed in seeds
+        for regularizer in regularizers
+    ]
+
+
+def _execute(comparison: Comparison, tasks: Sequence[Task], jobs: int) -> Iterable[dict[str, Any]]:
+    if jobs <= 1 or len(tasks) <= 1:
+        worker = _Worker(comparison)
+        yield from map(worker.run, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_start_worker, initargs=(comparison,)
+    ) as pool:
+        futures = [pool.submit(_run_in_worker, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class _Worker:
+    """Runs tasks one after another and keeps the hops of the last settings."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.hops: tuple[str, PreparedHops] | None = None
+
+    def run(self, task: Task) -> dict[str, Any]:
+        graph = self.comparison.graph_of(task.seed)
+        classifier = NodeClassifier(
+            task.encoder,
+            task.regularizer,
+            seed=task.seed,
+            preset=task.preset,
+            recipe=_merged(task.layers),
+        )
+        recipe = classifier.resolve(graph)
+        classifier.fit(graph, prepared=self._prepared(graph, recipe))
+        summary = classifier.summary()
+        test = summary.get("test", {})
+        return {
+            "encoder": task.encoder,
+            "regularizer": task.regularizer,
+            "seed": task.seed,
+            "valid_accuracy": summary["valid_accuracy"],
+            "test_accuracy": summary["test_accuracy"],
+            "train_seconds": round(summary["train_seconds"], 3),
+            **{name: value for name, value in test.items() if name != "accuracy"},
+            "epochs": summary["epochs"],
+            "best_epoch": summary["best_epoch"],
+            "propagate_seconds": round(summary["propagate_seconds"], 3),
+            "preset": recipe.preset,
+            "notes": classifier.notes_,
+            "key": task.key,
+        }
+
+    def _prepared(self, graph: Graph, recipe: Recipe) -> PreparedHops:
+        tables = recipe.tables()
+        needed = [tables["data"], tables["propagation"], tables["encoder"]]
+        key = json.dumps(needed, sort_keys=True)
+        if self.hops is None or self.hops[0] != key:
+            self.hops = None  # the old hops go before the new ones come
+            self.hops = key, prepare_hops(graph, recipe)
+        return self.hops[1]
+
+
+_worker: _Worker | None = None
+
+
+def _start_worker(comparison: Comparison) -> None:
+    """Set up one process: a thread each, since small runs gain nothing from more."""
+    global _worker
+    import numba
+    import torch
+
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    _worker = _Worker(comparison)
+
+
+def _run_in_worker(task: Task) -> dict[str, Any]:
+    if _worker is None:
+        raise SCRError("A worker of the comparison was not set up")
+    return _worker.run(task)
+
+
+def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    from scr.training.recipe import merge
+
+    return merge(*layers)
+
+
+def _read_runs(path: Path, fingerprint: str) -> dict[str, dict[str, Any]]:
+    """Finished runs on the same graph, by key; a torn last line of a killed process is dropped."""
+    runs: dict[str, dict[str, Any]] = {}
+    if not path.exists():
+        return runs
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if record.get("fingerprint") == fingerprint:
+            runs[record["key"]] = record
+    return runs
+
+
+def _append(path: Path, record: Mapping[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"`{path}` could not be written: {error.strerror}") from None

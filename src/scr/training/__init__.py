@@ -1,0 +1,27 @@
+"""Training: recipes and presets, prepared rows, mixed batches, the loop and its checkpoints."""
+
+from scr.training.config import TrainingConfig
+from scr.training.fitting import Fitted, fit, graph_facts
+from scr.training.loop import EpochRecord, Trainer, TrainingOutcome
+from scr.training.prepare import PreparedHops, prepare_hops
+from scr.training.presets import PRESETS, GraphFacts
+from scr.training.recipe import REGULARIZERS, Recipe, resolve
+from scr.training.rows import Rows
+
+__all__ = [
+    "PRESETS",
+    "REGULARIZERS",
+    "EpochRecord",
+    "Fitted",
+    "GraphFacts",
+    "PreparedHops",
+    "Recipe",
+    "Rows",
+    "Trainer",
+    "TrainingConfig",
+    "TrainingOutcome",
+    "fit",
+    "graph_facts",
+    "prepare_hops",
+    "resolve",
+]

@@ -1,0 +1,164 @@
+"""One run from graph to trained encoder: prepare, judge trust, train."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from scr.consistency import ConsistencyConfig, agreement_beyond_chance, trusted_share
+from scr.consistency.trust import MOST_ROWS
+from scr.encoders import Encoder, make_encoder
+from scr.errors import ConfigError, GraphError
+from scr.graph import Graph
+from scr.training.inference import predict_probabilities
+from scr.training.loop import EpochRecord, Trainer, TrainingOutcome
+from scr.training.prepare import PreparedHops, label_rows, prepare_hops
+from scr.training.presets import GraphFacts
+from scr.training.recipe import Recipe
+from scr.training.rows import Rows
+from scr.training.validation import NO_VALIDATION, ValidationNodes
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained encoder and all that is known of how it came about."""
+
+    encoder: Encoder
+    rows: Rows
+    recipe: Recipe
+    prepared: PreparedHops
+    outcome: TrainingOutcome
+    seed: int
+    notes: list[str] = field(default_factory=list)
+    """What the run decided by itself, in sentences for the report."""
+
+    def probabilities(self, nodes: Tensor | None = None) -> Tensor:
+        """Class probabilities of some nodes, or of all."""
+        index = torch.arange(len(self.rows)) if nodes is None else nodes
+        return predict_probabilities(self.encoder, self.rows, index)
+
+
+def graph_facts(graph: Graph) -> GraphFacts:
+    """What the choice of a preset may look at."""
+    return GraphFacts(nodes=graph.num_nodes, train=len(graph.train), classes=graph.num_classes)
+
+
+def fit(
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    prepared: PreparedHops | None = None,
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    checkpoint_seconds: float = 60.0,
+) -> Fitted:
+    """Train one encoder on one graph.
+
+    The same seed, versions and machine give the same weights bit for bit on the CPU. The caller's
+    random state is left as it was.
+
+    Args:
+        graph: With features, labels and splits.
+        recipe: All settings.
+        seed: Decides initial weights, batches and dropout.
+        device: Where torch computes.
+        prepared: Hops made before with the same settings, to be shared by runs.
+        checkpoint: File to continue from and to write to.
+        on_epoch: Called after every epoch.
+        should_stop: Asked after every epoch.
+        checkpoint_seconds: Least time between two checkpoints.
+    """
+    _check(graph, recipe)
+    prepared = prepared or prepare_hops(graph, recipe)
+    place = torch.device(device)
+    labels = label_rows(graph, recipe, seed=seed)
+    rows = Rows(prepared.array, graph.num_classes, labels, place)
+    train = torch.from_numpy(np.asarray(graph.train, dtype=np.int64))
+    train_labels = torch.from_numpy(np.asarray(graph.labels[graph.train], dtype=np.int64))
+    consistency, notes = judge_trust(
+        recipe.consistency, prepared.array, graph.train, train_labels.numpy()
+    )
+    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+        torch.manual_seed(seed)
+        encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape)
+        trainer = Trainer(
+            encoder,
+            rows,
+            train=train,
+            train_labels=train_labels,
+            unlabelled=_all_but(train, graph.num_nodes),
+            validation=_validation(graph),
+            training=recipe.training,
+            consistency=consistency,
+            seed=seed,
+            checkpoint=checkpoint,
+        )
+        outcome = trainer.run(
+            on_epoch=on_epoch, should_stop=should_stop, checkpoint_seconds=checkpoint_seconds
+        )
+    encoder.eval()
+    return Fitted(encoder, rows, recipe, prepared, outcome, seed, notes)
+
+
+def judge_trust(
+    consistency: ConsistencyConfig | None,
+    hops: NDArray[np.floating[Any]],
+    train: NDArray[np.integer[Any]],
+    train_labels: NDArray[np.integer[Any]],
+) -> tuple[ConsistencyConfig | None, list[str]]:
+    """Turn the consistency weight down where training labels say that pseudo labels mislead."""
+    if consistency is None or consistency.trust == "full" or consistency.weight == 0:
+        return consistency, []
+    chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
+    averaged = hops[train[chosen]].astype(np.float32).mean(axis=1)
+    agreement = agreement_beyond_chance(averaged, train_labels[chosen])
+    share = trusted_share(agreement)
+    if share == 1:
+        return consistency, []
+    weight = consistency.weight * share
+    note = (
+        f"Consistency weight turned down from {consistency.weight:g} to {weight:.3g}: held-out "
+        f"training labels agree with a linear model {agreement:.0%} of the way from chance to "
+        f"certainty, so pseudo labels deserve little trust here"
+    )
+    return dataclasses.replace(consistency, weight=weight), [note]
+
+
+def _check(graph: Graph, recipe: Recipe) -> None:
+    if len(graph.train) == 0:
+        raise GraphError(
+            f"The graph `{graph.name}` has no training nodes; expected at least one",
+            hint="give a split, such as --per-class 20,30 or train=...",
+        )
+    if len(graph.valid) == 0 and recipe.training.select == "best":
+        raise ConfigError(
+            "training.select",
+            "best",
+            "`last` where a graph has no validation nodes",
+            hint="give validation nodes, or set training.select=last",
+        )
+
+
+def _all_but(train: Tensor, nodes: int) -> Tensor:
+    mask = torch.ones(nodes, dtype=torch.bool)
+    mask[train] = False
+    return mask.nonzero().squeeze(1)
+
+
+def _validation(graph: Graph) -> ValidationNodes:
+    if len(graph.valid) == 0:
+        return NO_VALIDATION
+    nodes = np.asarray(graph.valid, dtype=np.int64)
+    labels = np.asarray(graph.labels[graph.valid], dtype=np.int64)
+    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels))

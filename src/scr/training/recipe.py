@@ -1,0 +1,164 @@
+"""A recipe: every setting of a run, in sections, from a preset, a TOML file and single overrides.
+
+Later layers win: preset < recipe file < `--set` or keywords. The result is recorded whole in
+`run.json`, so that a run can be repeated without knowing which layer a value came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from scr.config import build
+from scr.consistency import ConsistencyConfig
+from scr.encoders import ENCODERS, encoder_class
+from scr.errors import ConfigError
+from scr.graph.features import FeatureConfig
+from scr.propagation import PropagationConfig
+from scr.training.config import TrainingConfig
+from scr.training.presets import GraphFacts, choose_preset, read_preset
+
+Regularizer = Literal["none", "scr", "scr-m"]
+REGULARIZERS: tuple[str, ...] = get_args(Regularizer)
+DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"
+SECTIONS = ("data", "propagation", "encoder", "consistency", "training")
+
+Tables = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All settings of one run."""
+
+    encoder: str
+    encoder_settings: dict[str, Any]
+    regularizer: str
+    data: FeatureConfig
+    propagation: PropagationConfig
+    consistency: ConsistencyConfig | None
+    training: TrainingConfig
+    preset: str = "none"
+    reason: str = ""
+
+    def tables(self) -> dict[str, Any]:
+        """As plain tables, the form in which recipes are read and recorded."""
+        tables: dict[str, Any] = {
+            "regularizer": self.regularizer,
+            "data": asdict(self.data),
+            "propagation": asdict(self.propagation),
+            "encoder": {"name": self.encoder, **self.encoder_settings},
+            "training": asdict(self.training),
+        }
+        if self.consistency is not None:
+            tables["consistency"] = asdict(self.consistency)
+        return tables
+
+    @classmethod
+    def from_tables(cls, tables: Tables, *, preset: str = "none", reason: str = "") -> Recipe:
+        """Check and fill every section; an unknown section or setting is named."""
+        _check_sections(tables)
+        encoder = dict(tables.get("encoder", {}))
+        name = encoder.pop("name", None)
+        if not isinstance(name, str):
+            raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}")
+        regularizer = tables.get("regularizer", "none")
+        if regularizer not in REGULARIZERS:
+            raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
+        settings = build(encoder_class(name).config_class, encoder, section="encoder")
+        return cls(
+            encoder=name,
+            encoder_settings=asdict(settings),
+            regularizer=regularizer,
+            data=build(FeatureConfig, tables.get("data", {}), section="data"),
+            propagation=build(
+                PropagationConfig, tables.get("propagation", {}), section="propagation"
+            ),
+            consistency=_consistency(regularizer, tables.get("consistency", {})),
+            training=build(TrainingConfig, tables.get("training", {}), section="training"),
+            preset=preset,
+            reason=reason,
+        )
+
+
+def resolve(
+    facts: GraphFacts,
+    *,
+    encoder: str | None = None,
+    regularizer: str | None = None,
+    layers: Iterable[Tables] = (),
+    preset: str = "auto",
+) -> Recipe:
+    """Choose a preset by the facts of a graph and lay the user's settings over it.
+
+    Args:
+        facts: Sizes of the graph and of its training set.
+        encoder: Name; none: the layers', else the default, `ssgc`.
+        regularizer: Name; none: the layers', else the default, `scr`.
+        layers: Recipe tables, later ones win.
+        preset: A preset's name, or `auto`.
+    """
+    layers = list(layers)
+    plain = merge(*layers)
+    encoder = encoder or plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
+    regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
+    if regularizer not in REGULARIZERS:
+        raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
+    known = {field.name for field in dataclasses.fields(encoder_class(encoder).config_class)}
+    chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
+    base = specialize(read_preset(chosen[0]), encoder, regularizer)
+    base.pop("description", None)
+    base["encoder"] = {key: value for key, value in base["encoder"].items() if key in known}
+    named = [specialize(layer, encoder, regularizer) for layer in layers]
+    names = {"encoder": {"name": encoder}, "regularizer": regularizer}
+    return Recipe.from_tables(merge(base, *named, names), preset=chosen[0], reason=chosen[1])
+
+
+def specialize(tables: Tables, encoder: str, regularizer: str) -> dict[str, Any]:
+    """Lay the tables below `for.NAME` of an encoder, then of a regularizer, over the common ones.
+
+    So one file can hold the settings of a whole comparison:
+
+        [training]
+        epochs = 300
+        [for.gamlp.encoder]
+        hidden = 64
+    """
+    common = dict(tables)
+    variants = common.pop("for", {})
+    return merge(common, variants.get(encoder, {}), variants.get(regularizer, {}))
+
+
+def merge(*layers: Tables) -> dict[str, Any]:
+    """Lay tables over each other, section by section; the last one wins."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if isinstance(value, Mapping):
+                merged[key] = {**merged.get(key, {}), **value}
+            else:
+                merged[key] = value
+    return merged
+
+
+def _check_sections(tables: Tables) -> None:
+    for key, value in tables.items():
+        if key == "regularizer":
+            continue
+        if key not in SECTIONS:
+            raise ConfigError(key, value, f"one of the sections {', '.join(SECTIONS)}")
+        if not isinstance(value, Mapping):
+            raise ConfigError(key, value, "a table of settings")
+
+
+def _consistency(regularizer: str, values: Mapping[str, Any]) -> ConsistencyConfig | None:
+    """The section as the regularizer's name wants it: SCR has no decay, SCR-m has one."""
+    config = build(ConsistencyConfig, values, section="consistency")
+    if regularizer == "none":
+        return None
+    if regularizer == "scr-m" and config.decay is None:
+        raise ConfigError("consistency.decay", None, "a number in [0, 1) for `scr-m`")
+    if regularizer == "scr":
+        return dataclasses.replace(config, decay=None)
+    return config

@@ -1,0 +1,168 @@
+"""`train`, `predict`, `report` and `compare` from the command line, good input and bad."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from scr.cli import main
+
+QUICK = ["--set", "training.epochs=6", "--set", "training.evaluate_every=2"]
+
+
+def scr(*arguments):
+    """Run the command in this process; returns its exit code."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return caught.value.code or 0
+
+
+def test_train_then_predict_then_report(tmp_path, capsys):
+    run, file = tmp_path / "run", tmp_path / "predictions.parquet"
+    assert scr("train", "digits", "--out", run, "--encoder", "ssgc", *QUICK) == 0
+    assert "test accuracy" in capsys.readouterr().out
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert 0 < metrics["test_accuracy"] <= 1
+    assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert not (run / "checkpoint.safetensors").exists()
+    assert scr("predict", run, "--out", file, "--probabilities", "top-2") == 0
+    table = pq.read_table(file)
+    first = table.slice(0, 1).to_pylist()[0]
+    assert first["class_1"] == first["prediction"]
+    assert first["probability_1"] >= first["probability_2"]
+    assert table["prediction"].equals(pq.read_table(run / "predictions.parquet")["prediction"])
+    assert scr("report", run) == 0
+
+
+def test_an_existing_run_is_left_alone(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert scr("train", "digits", "--out", run, *QUICK) == 0
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    assert scr("train", "digits", "--out", run, *QUICK) == 2
+    assert "exists already" in " ".join(capsys.readouterr().err.split())
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    assert scr("train", "digits", "--out", run, *QUICK, "--resume") == 0
+    assert "finished already" in capsys.readouterr().out
+
+
+def test_resuming_with_other_settings_is_refused(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert scr("train", "digits", "--out", run, *QUICK) == 0
+    code = scr("train", "digits", "--out", run, *QUICK, "--seed", 4, "--resume")
+    assert code == 2
+    assert "another seed" in " ".join(capsys.readouterr().err.split())
+
+
+def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_weights(tmp_path):
+    settings = ["--set", "training.epochs=300", "--set", "training.patience=0"]
+    command = [sys.executable, "-m", "scr.cli", "train", "digits", *settings, "--out"]
+    # Both runs in processes of their own, with equal threads, so that sums round alike.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    process = subprocess.Popen([*command, tmp_path / "stopped"], env=environment)
+    while not (tmp_path / "stopped" / "run.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    code = process.wait(timeout=120)
+    if code == 130:
+        assert (tmp_path / "stopped" / "checkpoint.safetensors").exists()
+        assert not (tmp_path / "stopped" / "metrics.json").exists()
+    else:
+        assert code == 0  # it was faster than the signal
+    resumed = [*command, tmp_path / "stopped", "--resume"]
+    subprocess.run(resumed, env=environment, check=True)
+    subprocess.run([*command, tmp_path / "whole"], env=environment, check=True)
+    one = load_file(tmp_path / "stopped" / "model.safetensors")
+    two = load_file(tmp_path / "whole" / "model.safetensors")
+    assert all(torch.equal(one[name], two[name]) for name in two)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--encoder", "gnn"], "gnn"),
+        (["--regularizer", "l2"], "l2"),
+        (["--set", "training.epoch=3"], "did you mean `epochs`?"),
+        (["--set", "training=3"], "section.key=value"),
+        (["--set", "trainning.epochs=3"], "trainning"),
+        (["--set", "training.epochs=0"], "training.epochs"),
+        (["--recipe", "missing.toml"], "missing.toml"),
+        (["--preset", "tiny"], "few-labels"),
+        (["--splits", "missing.npz"], "missing.npz"),
+        (["--probabilities", "some"], "top-K"),
+    ],
+)
+def test_bad_options_are_one_sentence_and_exit_code_2(tmp_path, capsys, arguments, said):
+    assert scr("train", "digits", "--out", tmp_path / "run", *arguments) == 2
+    printed = capsys.readouterr()
+    assert said in " ".join(printed.err.split())
+    assert "Traceback" not in printed.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_graph_is_named(tmp_path, capsys):
+    assert scr("train", tmp_path / "nothing", "--out", tmp_path / "run") == 2
+    assert "nothing" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_predict_refuses_a_folder_that_is_no_run(tmp_path, capsys):
+    assert scr("predict", tmp_path, "--out", tmp_path / "file.parquet") == 2
+    assert "not a run directory" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "file.parquet").exists()
+
+
+def test_predict_refuses_a_truncated_model(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert scr("train", "digits", "--out", run, *QUICK) == 0
+    model = run / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:-100])
+    assert scr("predict", run, "--out", tmp_path / "file.parquet") == 2
+    assert "cannot be read" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "file.parquet").exists()
+
+
+def test_compare_pairs_seeds_and_goes_on_where_it_was(tmp_path, capsys):
+    arguments = ["compare", "digits", "--encoders", "ssgc", "--out", tmp_path / "out", *QUICK]
+    arguments += ["--regularizers", "none,scr", "--splits", "per-class:2,10"]
+    assert scr(*arguments, "--seeds", 2) == 0
+    first = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert scr(*arguments, "--seeds", 3) == 0
+    second = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert len(first["runs"]) == 4
+    assert len(second["runs"]) == 6
+    kept = [run for run in second["runs"] if run["seed"] < 2]
+    assert sorted(kept, key=str) == sorted(first["runs"], key=str)  # times too: not run again
+    by_name = {row["regularizer"]: row for row in second["rows"]}
+    scores = {
+        name: np.array([r["test_accuracy"] for r in second["runs"] if r["regularizer"] == name])
+        for name in ("none", "scr")
+    }
+    expected = (scores["scr"] - scores["none"]).mean()
+    assert by_name["scr"]["difference"] == pytest.approx(expected)
+    assert "report.html" in capsys.readouterr().out
+
+
+def test_compare_in_two_processes_gives_the_same_runs(tmp_path):
+    arguments = ["compare", "digits", "--encoders", "ssgc", "--regularizers", "none,scr", *QUICK]
+    assert scr(*arguments, "--seeds", 2, "--jobs", 2, "--out", tmp_path / "two") == 0
+    result = json.loads((tmp_path / "two" / "compare.json").read_text())
+    assert [(run["regularizer"], run["seed"]) for run in result["runs"]] == [
+        ("none", 0), ("scr", 0), ("none", 1), ("scr", 1),
+    ]  # fmt: skip
+
+
+def test_compare_refuses_an_unknown_encoder_before_any_run(tmp_path, capsys):
+    code = scr("compare", "digits", "--encoders", "ssgc,foo", "--out", tmp_path / "out")
+    assert code == 2
+    assert "foo" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,23 @@
+"""Views and their average."""
+
+import torch
+from torch import nn
+
+from scr.consistency import average_views, noisy_views
+
+
+def test_the_average_is_of_probabilities_not_of_logits():
+    logits = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log()
+    torch.testing.assert_close(average_views(logits), torch.tensor([[0.6, 0.4]]))
+
+
+def test_views_differ_by_dropout_alone():
+    torch.manual_seed(0)
+    model = nn.Dropout(0.5)
+    rows = torch.ones(4, 50)
+    views = noisy_views(model, rows, 3)
+    assert views.shape == (3, 4, 50)
+    assert not torch.equal(views[0], views[1])
+    model.eval()
+    views = noisy_views(model, rows, 2)
+    assert torch.equal(views[0], views[1])

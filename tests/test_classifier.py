@@ -1,0 +1,160 @@
+"""The Python door: fit, predict, score, save, load, and what it refuses."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import scr
+from scr.errors import ConfigError, GraphError, RunError
+from scr.graph.digits import digits
+
+QUICK = {"epochs": 8, "evaluate_every": 2}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return digits(seed=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(graph):
+    return scr.NodeClassifier("ssgc", "scr", seed=1, **QUICK).fit(graph)
+
+
+def test_probabilities_are_distributions_and_predictions_their_largest(graph, fitted):
+    probabilities = fitted.predict_proba()
+    assert probabilities.shape == (graph.num_nodes, 10)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    assert np.array_equal(fitted.predict(), probabilities.argmax(axis=1))
+    np.testing.assert_allclose(fitted.predict_proba([5, 2]), probabilities[[5, 2]], rtol=1e-5)
+
+
+def test_the_score_is_scikit_learns_accuracy(graph, fitted):
+    from sklearn.metrics import accuracy_score
+
+    expected = accuracy_score(graph.labels[graph.test], fitted.predict(graph.test))
+    assert fitted.score("test") == pytest.approx(expected)
+
+
+def test_a_seed_decides_everything_bit_for_bit(graph, fitted):
+    again = scr.NodeClassifier("ssgc", "scr", seed=1, **QUICK).fit(graph)
+    other = scr.NodeClassifier("ssgc", "scr", seed=2, **QUICK).fit(graph)
+    assert np.array_equal(fitted.predict_proba(), again.predict_proba())
+    assert not np.array_equal(fitted.predict_proba(), other.predict_proba())
+
+
+def test_fitting_leaves_the_callers_random_state_alone(graph):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    scr.NodeClassifier("ssgc", "none", epochs=1).fit(graph)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_training_learns_more_than_chance(graph):
+    classifier = scr.NodeClassifier("ssgc", "none", epochs=40).fit(graph)
+    assert classifier.score("test") > 0.6
+
+
+@pytest.mark.parametrize("regularizer", ["none", "scr", "scr-m"])
+def test_a_saved_classifier_predicts_the_same_after_loading(graph, tmp_path, regularizer):
+    classifier = scr.NodeClassifier("gamlp", regularizer, seed=1, **QUICK).fit(graph)
+    classifier.save(tmp_path / "run", source="digits")
+    loaded = scr.NodeClassifier.load(tmp_path / "run")
+    assert np.array_equal(loaded.predict_proba(), classifier.predict_proba())
+    assert loaded.score("test") == classifier.score("test")
+    assert (
+        loaded.recipe_ == classifier.recipe_
+        or loaded.recipe_.tables() == classifier.recipe_.tables()
+    )
+
+
+def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {
+        "run.json", "metrics.json", "history.jsonl", "model.safetensors",
+        "predictions.parquet", "split.npz",
+    }  # fmt: skip
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    for name in (
+        "valid_accuracy", "test_accuracy", "best_epoch", "epochs", "train_seconds",
+        "propagate_seconds", "peak_memory_bytes",
+    ):  # fmt: skip
+        assert isinstance(metrics[name], (int, float))
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["preset"]["name"] == "few-labels"
+    assert run["seed"] == 1
+    assert run["graph"]["fingerprint"] == graph.fingerprint()
+    table = pq.read_table(tmp_path / "run" / "predictions.parquet")
+    assert table.column_names == ["id", "prediction", "confidence", "split", "label"]
+    assert table.num_rows == graph.num_nodes
+    assert table["split"].to_pylist().count("train") == len(graph.train)
+
+
+def test_new_nodes_are_predicted_by_a_graph_that_holds_them(graph, fitted):
+    half = np.arange(graph.num_nodes) < 900
+    smaller = scr.Graph.from_features(np.asarray(graph.features)[half], k=10)
+    probabilities = fitted.predict_proba(graph=smaller)
+    assert probabilities.shape == (900, 10)
+    labels = np.asarray(graph.labels)[half]
+    assert (probabilities.argmax(axis=1) == labels).mean() > 0.4
+
+
+def test_other_features_are_refused_in_one_sentence(fitted):
+    narrow = scr.Graph.from_features(np.random.default_rng(0).random((50, 7)), k=3)
+    with pytest.raises(GraphError, match="7 columns; expected 64"):
+        fitted.predict_proba(graph=narrow)
+
+
+def test_an_existing_folder_is_not_overwritten(fitted, tmp_path):
+    with pytest.raises(RunError, match="exists already"):
+        fitted.save(tmp_path)
+
+
+def test_a_failed_save_leaves_nothing(fitted, tmp_path, monkeypatch):
+    def full(*_arguments, **_settings):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("scr.classifier.write_predictions", full)
+    with pytest.raises(OSError, match="No space"):
+        fitted.save(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"encoder": "gamlq"}, "gamlq(.|\n)*gamlp"),
+        ({"regularizer": "scrm"}, "scrm"),
+        ({"epoch": 3}, "training.epoch(.|\n)*epochs"),
+        ({"epochs": "many"}, "training.epochs"),
+        ({"consistency": {"temperature": 2.0}}, "consistency.temperature"),
+        ({"preset": "huge"}, "preset"),
+        ({"encoder": {"name": "ssgc", "hiden": 3}}, "encoder.hiden(.|\n)*hidden"),
+    ],
+)
+def test_wrong_settings_are_named_with_a_way_out(graph, arguments, named):
+    with pytest.raises(ConfigError, match=named):
+        scr.NodeClassifier(**arguments).fit(graph)
+
+
+def test_a_graph_without_training_nodes_is_refused(graph):
+    import dataclasses
+
+    empty = dataclasses.replace(graph, train=np.zeros(0, np.int64))
+    with pytest.raises(GraphError, match="no training nodes"):
+        scr.NodeClassifier().fit(empty)
+
+
+def test_a_node_that_does_not_exist_is_named(fitted):
+    with pytest.raises(GraphError, match="no node 99999"):
+        fitted.predict_proba([0, 99999])
+
+
+def test_an_unfitted_classifier_says_what_is_missing():
+    with pytest.raises(RunError, match="`fit` or `load`"):
+        scr.NodeClassifier().predict()

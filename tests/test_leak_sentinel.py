@@ -1,0 +1,96 @@
+"""Validation and test labels must not reach training: scrambled, nothing may change, bit for bit.
+
+The stopping epoch is fixed (`select="last"`, no patience), since choosing the epoch is the one use
+of validation labels that is allowed. A planted leak shows that the sentinel can bark.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from scr.classifier import NodeClassifier
+from scr.graph.digits import digits
+from scr.training import fitting
+
+FIXED = {"epochs": 6, "select": "last", "patience": 0, "evaluate_every": 2}
+
+
+def scrambled(graph, seed=1):
+    """The same graph with random labels on every node that is not a training node."""
+    labels = np.array(graph.labels)
+    others = np.setdiff1d(np.arange(graph.num_nodes), graph.train)
+    labels[others] = np.random.default_rng(seed).integers(0, graph.num_classes, len(others))
+    return dataclasses.replace(graph, labels=labels)
+
+
+def weights_and_predictions(graph, encoder, regularizer, **sections):
+    classifier = NodeClassifier(encoder, regularizer, seed=3, **FIXED, **sections).fit(graph)
+    state = classifier._trained().encoder.state_dict()
+    return {name: value.clone() for name, value in state.items()}, classifier.predict_proba()
+
+
+def same(one, two):
+    weights = all(torch.equal(value, two[0][name]) for name, value in one[0].items())
+    return weights and np.array_equal(one[1], two[1])
+
+
+@pytest.mark.parametrize("regularizer", ["none", "scr", "scr-m"])
+@pytest.mark.parametrize("encoder", ["ssgc", "gamlp"])
+def test_scrambled_validation_and_test_labels_change_nothing(encoder, regularizer):
+    graph = digits(seed=0)
+    sections = {
+        "consistency": {"threshold": 0.5, "refresh": 2, "warmup": 1},
+        "propagation": {"label_hops": 2},
+    }
+    before = weights_and_predictions(graph, encoder, regularizer, **sections)
+    after = weights_and_predictions(scrambled(graph), encoder, regularizer, **sections)
+    assert same(before, after)
+
+
+def test_scrambled_training_labels_do_change_everything():
+    graph = digits(seed=0)
+    labels = np.array(graph.labels)
+    labels[graph.train] = (labels[graph.train] + 1) % graph.num_classes
+    other = dataclasses.replace(graph, labels=labels)
+    before = weights_and_predictions(graph, "ssgc", "scr")
+    assert not same(before, weights_and_predictions(other, "ssgc", "scr"))
+
+
+def test_the_sentinel_barks_at_a_planted_leak(monkeypatch):
+    """All labelled nodes slip into the label hops: the classic mistake."""
+    honest = fitting.label_rows
+
+    def leaky(graph, recipe, *, seed):
+        everything = np.flatnonzero(np.asarray(graph.labels) >= 0)
+        return honest(dataclasses.replace(graph, train=everything), recipe, seed=seed)
+
+    monkeypatch.setattr(fitting, "label_rows", leaky)
+    graph = digits(seed=0)
+    sections = {"propagation": {"label_hops": 2}}
+    before = weights_and_predictions(graph, "gamlp", "none", **sections)
+    after = weights_and_predictions(scrambled(graph), "gamlp", "none", **sections)
+    assert not same(before, after)
+
+
+def test_the_sentinel_barks_when_the_confident_set_asks_validation_labels(monkeypatch):
+    """A subtler leak: keeping only those confident nodes whose prediction is right."""
+    from scr.training.loop import Trainer
+
+    graph = digits(seed=0)
+    honest = Trainer._refresh_confident_set
+    known = {}
+
+    def leaky(self, epoch):
+        honest(self, epoch)
+        labels = torch.from_numpy(np.array(known["labels"]))
+        nodes = self.confident.candidates
+        self.confident.nodes = nodes[labels[nodes] < 5]
+
+    monkeypatch.setattr(Trainer, "_refresh_confident_set", leaky)
+    known["labels"] = graph.labels
+    before = weights_and_predictions(graph, "ssgc", "scr")
+    known["labels"] = scrambled(graph).labels
+    after = weights_and_predictions(scrambled(graph), "ssgc", "scr")
+    assert not same(before, after)

@@ -1,0 +1,98 @@
+"""The loop: what it evaluates, keeps, stops at and switches off."""
+
+import numpy as np
+import pytest
+import torch
+
+from scr.graph.digits import digits
+from scr.training import fit, graph_facts, resolve
+from scr.training.config import TrainingConfig
+from scr.training.loop import learning_rate_at
+
+
+def outcome(regularizer="scr", graph=None, **sections):
+    graph = graph or digits(seed=0)
+    sections.setdefault("training", {})
+    sections["training"] = {"epochs": 10, "evaluate_every": 2, **sections["training"]}
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=[sections])
+    return fit(graph, recipe, seed=0)
+
+
+def test_history_has_one_record_per_evaluation():
+    history = outcome().outcome.history
+    assert [record["epoch"] for record in history] == [2, 4, 6, 8, 10]
+    for record in history:
+        assert record["supervised_loss"] > 0
+        assert 0 <= record["valid_accuracy"] <= 1
+
+
+def test_the_kept_weights_are_those_of_the_best_epoch():
+    graph = digits(seed=0)
+    fitted = outcome(training={"epochs": 30})
+    valid = torch.from_numpy(np.asarray(graph.valid))
+    labels = torch.from_numpy(np.asarray(graph.labels[graph.valid]))
+    accuracy = (fitted.probabilities(valid).argmax(1) == labels).float().mean().item()
+    best = max(record["valid_accuracy"] for record in fitted.outcome.history)
+    assert accuracy == pytest.approx(best)
+    chosen = [r for r in fitted.outcome.history if r["epoch"] == fitted.outcome.best_epoch]
+    assert chosen[0]["valid_accuracy"] == pytest.approx(best)
+
+
+def test_weights_are_kept_only_from_the_epoch_on_that_was_asked_for():
+    free = outcome(training={"epochs": 12, "learning_rate": 1e-9})
+    late = outcome(training={"epochs": 12, "learning_rate": 1e-9, "select_after": 7})
+    assert free.outcome.best_epoch < 8 <= late.outcome.best_epoch
+
+
+def test_patience_stops_training():
+    fitted = outcome(training={"epochs": 500, "patience": 6, "learning_rate": 1e-9})
+    assert fitted.outcome.stopped == "patience"
+    assert fitted.outcome.epochs < 20
+
+
+def test_warm_up_switches_off_only_the_loss_term():
+    history = outcome("scr-m", consistency={"warmup": 6}).outcome.history
+    losses = [record["consistency_loss"] for record in history]
+    assert losses[:3] == [0.0, 0.0, 0.0]
+    assert all(loss > 0 for loss in losses[3:])
+
+
+def test_a_threshold_that_nobody_clears_is_no_crash():
+    history = outcome(consistency={"threshold": 1.0}, training={"epochs": 4}).outcome.history
+    assert history[0]["confident_nodes"] == 0
+    assert history[0]["consistency_loss"] == 0.0
+
+
+def test_a_falling_threshold_is_recorded():
+    settings = {"threshold": 0.5, "threshold_end": 0.1, "refresh": 1}
+    history = outcome(consistency=settings).outcome.history
+    expected = [0.5 - 0.4 * (epoch - 1) / 9 for epoch in (2, 4, 6, 8, 10)]
+    assert [record["threshold"] for record in history] == pytest.approx(expected)
+
+
+def test_weight_zero_is_exactly_the_base():
+    base = outcome("none")
+    off = outcome("scr", consistency={"weight": 0.0})
+    for name, value in base.encoder.state_dict().items():
+        assert torch.equal(value, off.encoder.state_dict()[name])
+
+
+def test_labels_without_a_pattern_turn_consistency_off():
+    import dataclasses
+
+    graph = digits(labels_per_class=20, seed=0)
+    labels = np.random.default_rng(0).permutation(np.asarray(graph.labels))
+    fitted = outcome(graph=dataclasses.replace(graph, labels=labels))
+    assert "turned down from" in fitted.notes[0]
+    assert fitted.outcome.history[-1]["consistency_loss"] == 0.0
+
+
+def test_the_cosine_schedule_by_hand():
+    training = TrainingConfig(epochs=4, learning_rate=0.2, schedule="cosine")
+    rates = [learning_rate_at(epoch, training) for epoch in range(4)]
+    assert rates == pytest.approx([0.2, 0.1 * (1 + 0.5**0.5), 0.1, 0.1 * (1 - 0.5**0.5)])
+
+
+def test_a_training_set_of_one_class_per_batch_still_trains():
+    fitted = outcome(training={"batch_size": 3, "unlabelled_per_batch": "proportional"})
+    assert np.isfinite(fitted.outcome.history[-1]["supervised_loss"])

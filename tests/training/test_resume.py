@@ -1,0 +1,45 @@
+"""A run that was stopped, at any epoch, ends in the same weights as one that was not."""
+
+import pytest
+import torch
+
+from scr.graph.digits import digits
+from scr.training import fit, graph_facts, resolve
+
+SETTINGS = {
+    "training": {"epochs": 9, "evaluate_every": 2, "patience": 0, "batch_size": 8,
+                 "average_decay": 0.5, "schedule": "cosine", "clip": 1.0},
+    "consistency": {"threshold": 0.3, "refresh": 3, "warmup": 2},
+}  # fmt: skip
+
+
+def run(tmp_path, regularizer, *, stops=()):
+    graph = digits(seed=0)
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=[SETTINGS])
+    checkpoint = tmp_path / "checkpoint"
+    for stop in stops:
+        seen = []
+        stopped = fit(
+            graph, recipe, seed=2, checkpoint=checkpoint, on_epoch=seen.append,
+            should_stop=lambda stop=stop, seen=seen: bool(seen) and seen[-1].epoch == stop,
+        )  # fmt: skip
+        assert stopped.outcome.stopped == "interrupted"
+        torch.rand(5)  # what happens between two sessions must not matter
+    return fit(graph, recipe, seed=2, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("regularizer", ["none", "scr", "scr-m"])
+@pytest.mark.parametrize("stops", [(1,), (2, 3, 8)])
+def test_a_stopped_run_ends_in_the_same_weights(tmp_path, regularizer, stops):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    whole = run(tmp_path / "one", regularizer)
+    pieces = run(tmp_path / "two", regularizer, stops=stops)
+    for name, value in whole.encoder.state_dict().items():
+        assert torch.equal(value, pieces.encoder.state_dict()[name]), name
+    assert whole.outcome.best_epoch == pieces.outcome.best_epoch
+    timeless = [
+        [{key: value for key, value in record.items() if key != "seconds"} for record in records]
+        for records in (whole.outcome.history, pieces.outcome.history)
+    ]
+    assert timeless[0] == timeless[1]
