@@ -146,13 +146,14 @@ def hop_settings(config: PropagationConfig) -> dict[str, Any]:
 
 def check_features(graph: Graph, features: Any = None) -> Any:
     """The matrix X, as an array or in CSR form, checked against the graph."""
-    source = graph.features if features is None else features
+    source: Any = graph.features if features is None else features
     if source is None:
         raise GraphError(
             "The graph has no features; expected a matrix with one row per node",
             hint="pass `features=`, or ingest the graph with a features file",
         )
-    source = source.tocsr() if sp.issparse(source) else np.asarray(source)
+    sparse = sp.issparse(source)
+    source = sp.csr_array(source) if sparse else np.asarray(source)
     if source.ndim != 2 or source.shape[0] != graph.num_nodes:
         raise GraphError(
             f"The features have shape {tuple(source.shape)}; "
@@ -198,13 +199,14 @@ def _propagate_to_disk(
 ) -> None:
     """Hops of one block of columns in two matrices; each hop is copied out when it is done."""
     # In CSC form, a block of columns costs as much as it holds.
-    columns = source.tocsc() if sp.issparse(source) and plan.blocks > 1 else source
+    sparse = sp.issparse(source)
+    columns = sp.csc_array(source) if sparse and plan.blocks > 1 else source
     adjacencies = [(_adjacency(graph, config, way), places) for way, places in _ways(config)]
     shape = (graph.num_nodes, plan.block_columns)
     first, second = aligned_empty(shape, config.dtype), aligned_empty(shape, config.dtype)
     for block in _blocks(plan, array.shape[2]):
-        part = columns[:, block]
-        part = part.tocsr() if sp.issparse(part) else part
+        part: Any = columns[:, block]
+        part = sp.csr_array(part) if sparse else part
         current, spare = first[:, : part.shape[1]], second[:, : part.shape[1]]
         fill(array[:, 0, block], part, threads=threads)
         for adjacency, places in adjacencies:
@@ -213,8 +215,8 @@ def _propagate_to_disk(
             for place, hop in zip(places, made, strict=True):
                 fill(array[:, place, block], hop, threads=threads)
     if config.hop_scale == "unit":
-        for hop in range(config.matrices):
-            unit_rows(array[:, hop], threads=threads)
+        for place in range(config.matrices):
+            unit_rows(array[:, place], threads=threads)
 
 
 def _adjacency(graph: Graph, config: PropagationConfig, way: str) -> NormalizedAdjacency:

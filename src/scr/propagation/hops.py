@@ -96,7 +96,7 @@ class Hops:
     def __len__(self) -> int:
         return self.nodes
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         # `asarray` of a memory map is the same memory as a plain array.
         return np.array(np.asarray(self.array), dtype=dtype, copy=copy)
 

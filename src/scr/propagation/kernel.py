@@ -34,6 +34,8 @@ TASK_COST = 1 << 17
 """Smallest piece of work worth a thread, in edges."""
 ROW_COST = 2
 """What a row costs beside its edges, in edges."""
+_ONES = np.zeros(0, dtype=np.float32)
+"""No scales: an empty array rather than none, since numba compiles once more for each type."""
 
 
 def product(
@@ -91,12 +93,12 @@ def _run(
     if arrays.out.size == 0:
         return True
     threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
-    bounds, scale = _constant(indptr), _constant(row_scale)
+    bounds, scale = _constant(indptr), _constant(_ONES if row_scale is None else row_scale)
     hubs = np.flatnonzero(np.diff(indptr) > HUB_EDGES)
     ranges = _row_ranges(indptr, hubs, threads)
     pieces = itertools.product(_blocks(arrays.columns), ranges)
 
-    def rows(piece: tuple[_Block, tuple[int, int]]) -> bool:
+    def rows(piece: tuple[_Block, tuple[int, int]]) -> int:
         block, (first, last) = piece
         return _rows(bounds, first, last, *arrays.read, *block, self_loops, scale, *arrays.write)
 
@@ -109,9 +111,7 @@ def _run(
     return all(fits)
 
 
-def run_on_threads(
-    task: Callable[[Any], Any], pieces: list[Any], threads: int | None
-) -> list[Any]:
+def run_on_threads(task: Callable[[Any], Any], pieces: list[Any], threads: int | None) -> list[Any]:
     """Call a function that releases Python's lock for all pieces; results in their order."""
     threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
     if threads == 1 or len(pieces) <= 1:
@@ -124,11 +124,11 @@ def _hub_sum(arrays: _Arrays, start: int, stop: int, threads: int) -> NDArray[np
     """Sum one row's edges piece by piece; the pieces are added in order."""
     bounds = np.array([*range(start, stop, HUB_EDGES), stop], dtype=np.int64)
     parts = np.empty((len(bounds) - 1, arrays.columns), dtype=np.float32)
-    read, write = _constant(bounds), (_flat(parts), _pitch(parts))
+    read, scale, write = _constant(bounds), _constant(_ONES), (_flat(parts), _pitch(parts))
 
     def piece(part: int) -> None:
         for block in _blocks(arrays.columns):
-            _rows(read, part, part + 1, *arrays.read, *block, False, None, *write)
+            _rows(read, part, part + 1, *arrays.read, *block, False, scale, *write)
 
     run_on_threads(piece, list(range(len(parts))), threads)
     return np.asarray(parts.sum(axis=0, dtype=np.float32))
@@ -227,7 +227,7 @@ def _rows_compiled(  # type: ignore[no-untyped-def]
     overflows = 0
     for row in range(first, last):
         own = np.float32(1.0) if self_loops else np.float32(0.0)
-        scale = np.float32(1.0) if row_scale is None else row_scale[row]
+        scale = row_scale[row] if row_scale.size > 0 else np.float32(1.0)
         start, stop = bounds[row], bounds[row + 1]
         target = row * out_pitch + column
         if lanes == 16 and vectors == 8:

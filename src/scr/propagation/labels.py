@@ -93,14 +93,14 @@ def _targets(labels: NDArray[Any], nodes: NDArray[Any], classes: int) -> NDArray
     """One distribution per training node: its one-hot label, or its soft label as given."""
     given = np.asarray(labels)[nodes]
     if given.ndim == 2:
-        return given.astype(np.float32)
+        return np.asarray(given, dtype=np.float32)
     if given.size and not (given.min() >= 0 and given.max() < classes):
         wrong = given[(given < 0) | (given >= classes)][0]
         raise GraphError(
             f"A training node has the label {wrong}; expected a class from 0 to {classes - 1}",
             hint="drop nodes without a label from the training nodes",
         )
-    return np.eye(classes, dtype=np.float32)[given]
+    return np.asarray(np.eye(classes, dtype=np.float32)[given])
 
 
 def _propagate(

@@ -51,10 +51,12 @@ class NormalizedAdjacency:
 
     @property
     def num_nodes(self) -> int:
+        """Rows and columns."""
         return len(self.indptr) - 1
 
     @property
     def num_edges(self) -> int:
+        """Stored edges, self-loops that are only added not counted."""
         return len(self.indices)
 
     def to_scipy(self) -> sp.csr_array:

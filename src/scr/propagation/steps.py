@@ -24,8 +24,8 @@ def fill(out: NDArray[Any], features: Any, *, threads: int | None = None) -> Non
         return
 
     def copy(part: slice) -> None:
-        rows = features[part]
-        dense = rows.toarray() if sp.issparse(rows) else rows
+        rows: Any = features[part]
+        dense = rows.toarray() if sp.issparse(features) else rows
         block = np.ascontiguousarray(dense, dtype=np.float32)
         _check_fits(scale_rows(block, None, out[part], threads=1), "a feature")
 
@@ -93,7 +93,7 @@ def add_scaled(
     unit: bool,
     threads: int | None = None,
 ) -> None:
-    """total += factor * matrix, with rows of length 1 if `unit`."""
+    """Add factor * matrix to the total, with rows of length 1 if `unit`."""
 
     def add(part: slice) -> None:
         rows = _unit(matrix[part]) if unit else matrix[part].astype(np.float32, copy=False)
@@ -103,7 +103,7 @@ def add_scaled(
 
 
 def _unit(rows: NDArray[Any]) -> NDArray[np.float32]:
-    wide = np.asarray(rows, dtype=np.float32)
+    wide: NDArray[Any] = np.asarray(rows, dtype=np.float32)
     # Divided by the largest first: squares of very small or large numbers leave float32.
     largest = np.abs(wide).max(axis=1, initial=0, keepdims=True)
     wide = wide / np.where(largest > 0, largest, 1)
