@@ -49,7 +49,7 @@ def _commands() -> Iterator[str]:
         yield f"## scr {name}\n"
         yield f"{_plain(command.help)}\n"
         yield f"```text\nscr {name} {_usage(command)}\n```\n"
-        yield "| | |\n| --- | --- |"
+        yield "| option | meaning |\n| --- | --- |"
         for parameter in command.params:
             if not getattr(parameter, "hidden", False):
                 yield f"| {_names(parameter)} | {_meaning(parameter)} |"
@@ -79,11 +79,11 @@ def _names(parameter: Any) -> str:
 def _meaning(parameter: Any) -> str:
     text = _plain(getattr(parameter, "help", None)).replace("|", "\\|")
     default = parameter.default
-    if isinstance(default, (str, int, float)) and not isinstance(default, bool) and default != "":
+    if isinstance(default, (str, int, float, Path)) and not isinstance(default, bool):
         return f"{text} Default: `{default}`."
     return text
 
 
 def _plain(text: str | None) -> str:
     """Help text without rich markup."""
-    return re.sub(r"\[/?[a-z ]+\]", "", text or "").strip()
+    return re.sub(r"\[/?(bold|dim|italic|cyan|green|red|yellow)?\]", "", text or "").strip()
