@@ -36,7 +36,10 @@ check: $(VENV)/.check ## style, types, import layers, documentation
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/results
-	$(BIN)/python -m benchmarks
+	for script in $(wildcard benchmarks/propagation.py benchmarks/training.py); do \
+		$(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/accuracy.py table
+	$(BIN)/python benchmarks/readme.py
 
 docs: $(VENV)/.check ## the documentation as a site
 	$(BIN)/mkdocs build --strict
