@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scr.encoders.activation import make_norm
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
 from scr.encoders.feed_forward import FeedForward
@@ -20,6 +22,8 @@ class MLPConfig(EncoderConfig):
 
     layers: int = 3
     """Linear layers; 1 is logistic regression."""
+    input_norm: Literal["batch", "none"] = "none"
+    """`batch` standardizes the input's columns by the statistics of each batch, as GRAND does."""
 
 
 class MLP(Encoder):
@@ -30,6 +34,7 @@ class MLP(Encoder):
 
     def __init__(self, config: MLPConfig, shape: ProblemShape) -> None:
         super().__init__()
+        self.input_norm = make_norm(config.input_norm, shape.features)
         self.input_dropout = config.input_dropout
         self.perceptron = FeedForward(
             shape.features,
@@ -51,5 +56,6 @@ class MLP(Encoder):
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""
-        features = dropout(batch.hops[:, 0], self.input_dropout, self.training)
+        features = self.input_norm(batch.hops[:, 0])
+        features = dropout(features, self.input_dropout, self.training)
         return add_label_logits(self.perceptron(features), self.label_branch, batch)

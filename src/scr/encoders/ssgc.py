@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scr.encoders.activation import make_norm
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
 from scr.encoders.feed_forward import FeedForward
@@ -28,6 +29,8 @@ class SSGCConfig(EncoderConfig):
     """Linear layers after the average; 1 is the paper's linear model."""
     norm: Literal["batch", "layer", "none"] = "none"
     """Normalization before every activation; `none` suits small training sets."""
+    input_norm: Literal["batch", "none"] = "none"
+    """`batch` standardizes the input's columns by the statistics of each batch, as GRAND does."""
     mixture: Literal["mean", "s2gc", "ppr"] = "mean"
     """Weights of the hops: all alike; the paper's, `alpha` for hop 0 and the rest shared by the
     others; or personalized PageRank's, alpha (1 - alpha)^k."""
@@ -43,6 +46,7 @@ class SSGC(Encoder):
 
     def __init__(self, config: SSGCConfig, shape: ProblemShape) -> None:
         super().__init__()
+        self.input_norm = make_norm(config.input_norm, shape.features)
         self.input_dropout = config.input_dropout
         self.weights: Tensor
         weights = torch.from_numpy(self.fixed_mixture(config, shape.hops))
@@ -69,7 +73,7 @@ class SSGC(Encoder):
         hops = batch.hops
         # Trained on hops mixed beforehand, there is only one.
         features = hops[:, 0] if hops.shape[1] == 1 else torch.matmul(self.weights, hops)
-        features = dropout(features, self.input_dropout, self.training)
+        features = dropout(self.input_norm(features), self.input_dropout, self.training)
         return add_label_logits(self.perceptron(features), self.label_branch, batch)
 
 
