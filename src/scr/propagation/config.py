@@ -38,6 +38,9 @@ class PropagationConfig:
     """How hops are stored; sums are always taken in float32."""
     hop_scale: HopScale = "none"
     """`unit` gives every row of every hop length 1, once all hops are computed."""
+    row_scale: HopScale = "none"
+    """`unit` gives every row that an encoder reads length 1: of each hop, or of the mixture where
+    an encoder reads a fixed mixture of hops."""
     label_hops: int = 0
     """Largest power of the adjacency that training labels are propagated by; 0 leaves them out."""
     label_keep: Literal["last", "all"] = "last"
@@ -57,6 +60,7 @@ class PropagationConfig:
         check_choice("propagation.direction", self.direction, ("both", "out", "in", "separate"))
         check_choice("propagation.dtype", self.dtype, ("float32", "float16"))
         check_choice("propagation.hop_scale", self.hop_scale, ("none", "unit"))
+        check_choice("propagation.row_scale", self.row_scale, ("none", "unit"))
         check(
             self.label_hops >= 0, "propagation.label_hops", self.label_hops, "a whole number >= 0"
         )

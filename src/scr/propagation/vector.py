@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 CACHE_LINE = 64
 PREFETCH_LINES = 64
 """Cache lines between a prefetch and its use: enough to hide the memory, few enough to stay."""
-PREFETCH_EDGES = (8, 32)
+PREFETCH_EDGES = (12, 32)
 """Fewest and most edges between a prefetch and its use."""
 HALF_LIMIT_BITS = 0x477FF000
 """65520, the smallest float32 that rounds to infinity in float16, as its bits."""
