@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
 ENCODERS = ("mlp", "sgc", "ssgc", "sign", "sagn", "gamlp", "gamlp-jk")
 REGULARIZERS = ("none", "scr", "scr-m")
-SEARCH_SEEDS = 3
+SEARCH_SEEDS = 2
 
 console = Console()
 

@@ -369,7 +369,7 @@ def peak_memory_bytes() -> int:
 
 
 def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
-    index = np.asarray(nodes)
+    index = np.array(nodes)  # a copy: torch wants to be able to write
     if index.dtype == bool:
         index = np.flatnonzero(index)
     index = np.atleast_1d(index).astype(np.int64)

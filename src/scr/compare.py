@@ -11,7 +11,7 @@ import hashlib
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,12 @@ from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
 from scr.report.comparison import compare_runs
 from scr.training import PreparedHops, Recipe, prepare_hops
+from scr.training.recipe import merge
 
 RUNS, RESULT = "runs.jsonl", "compare.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """One run of a comparison."""
 
@@ -38,10 +39,20 @@ class Task:
     layers: tuple[dict[str, Any], ...]
     preset: str = "auto"
 
-    @property
-    def key(self) -> str:
-        """Names the run by everything that decides its result, besides the graph."""
-        content = json.dumps([self.encoder, self.regularizer, self.seed, self.layers, self.preset])
+    def classifier(self) -> NodeClassifier:
+        """What the task trains."""
+        return NodeClassifier(
+            self.encoder,
+            self.regularizer,
+            seed=self.seed,
+            preset=self.preset,
+            recipe=merge(*self.layers),
+        )
+
+    def key(self, graph: Graph) -> str:
+        """Names the run by everything that decides its result: graph, split, settings, seed."""
+        tables = self.classifier().resolve(graph).tables()
+        content = json.dumps([tables, self.seed, graph.fingerprint()], sort_keys=True)
         return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
@@ -84,17 +95,17 @@ def compare(
         The content of `compare.json`: `graph`, `runs`, `rows`.
     """
     tasks = list(tasks)
-    fingerprint = comparison.graph.fingerprint()
-    done = {} if out is None else _read_runs(out / RUNS, fingerprint)
-    missing = [task for task in tasks if task.key not in done]
-    for record in _execute(comparison, missing, jobs):
-        record |= {"graph": comparison.graph.name, "fingerprint": fingerprint}
+    keys = _keys(comparison, tasks)
+    done = {} if out is None else _read_runs(out / RUNS)
+    missing = [task for task in tasks if keys[task] not in done]
+    for task, record in _execute(comparison, missing, jobs):
+        record["key"] = keys[task]
         done[record["key"]] = record
         if out is not None:
             _append(out / RUNS, record)
         if on_run is not None:
             on_run(record)
-    runs = [done[task.key] for task in tasks]
+    runs = [done[keys[task]] for task in tasks]
     graph = comparison.graph
     result = {
         "graph": {
@@ -103,13 +114,14 @@ def compare(
             "edges": graph.num_edges,
             "features": graph.num_features,
             "classes": graph.num_classes,
-            "fingerprint": fingerprint,
+            "fingerprint": graph.fingerprint(),
             "splits": comparison.splits and Path(comparison.splits).name,
         },
         "command": command,
         "versions": versions(),
         "runs": runs,
-        "rows": compare_runs(runs),
+        # All runs are on one graph, so rows need not name it.
+        "rows": compare_runs([{**run, "graph": None} for run in runs]),
     }
     if out is not None:
         write_json(out / RESULT, result)
@@ -134,19 +146,33 @@ def plan(
     ]
 
 
-def _execute(comparison: Comparison, tasks: Sequence[Task], jobs: int) -> Iterable[dict[str, Any]]:
+def _keys(comparison: Comparison, tasks: Iterable[Task]) -> dict[Task, str]:
+    """Keys of all tasks, each split drawn once."""
+    graphs: dict[int, Graph] = {}
+    keys = {}
+    for task in tasks:
+        if task.seed not in graphs:
+            graphs[task.seed] = comparison.graph_of(task.seed)
+        keys[task] = task.key(graphs[task.seed])
+    return keys
+
+
+def _execute(
+    comparison: Comparison, tasks: Sequence[Task], jobs: int
+) -> Iterator[tuple[Task, dict[str, Any]]]:
     if jobs <= 1 or len(tasks) <= 1:
         worker = _Worker(comparison)
-        yield from map(worker.run, tasks)
+        for task in tasks:
+            yield task, worker.run(task)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_start_worker, initargs=(comparison,)
     ) as pool:
-        futures = [pool.submit(_run_in_worker, task) for task in tasks]
+        futures = {pool.submit(_run_in_worker, task): task for task in tasks}
         try:
             for future in as_completed(futures):
-                yield future.result()
+                yield futures[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -161,18 +187,13 @@ class _Worker:
 
     def run(self, task: Task) -> dict[str, Any]:
         graph = self.comparison.graph_of(task.seed)
-        classifier = NodeClassifier(
-            task.encoder,
-            task.regularizer,
-            seed=task.seed,
-            preset=task.preset,
-            recipe=_merged(task.layers),
-        )
+        classifier = task.classifier()
         recipe = classifier.resolve(graph)
         classifier.fit(graph, prepared=self._prepared(graph, recipe))
         summary = classifier.summary()
         test = summary.get("test", {})
         return {
+            "graph": graph.name,
             "encoder": task.encoder,
             "regularizer": task.regularizer,
             "seed": task.seed,
@@ -185,7 +206,6 @@ class _Worker:
             "propagate_seconds": round(summary["propagate_seconds"], 3),
             "preset": recipe.preset,
             "notes": classifier.notes_,
-            "key": task.key,
         }
 
     def _prepared(self, graph: Graph, recipe: Recipe) -> PreparedHops:
@@ -206,9 +226,11 @@ def _start_worker(comparison: Comparison) -> None:
     global _worker
     import numba
     import torch
+    from threadpoolctl import threadpool_limits
 
     torch.set_num_threads(1)
     numba.set_num_threads(1)
+    threadpool_limits(1)
     _worker = _Worker(comparison)
 
 
@@ -218,14 +240,8 @@ def _run_in_worker(task: Task) -> dict[str, Any]:
     return _worker.run(task)
 
 
-def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    from scr.training.recipe import merge
-
-    return merge(*layers)
-
-
-def _read_runs(path: Path, fingerprint: str) -> dict[str, dict[str, Any]]:
-    """Finished runs on the same graph, by key; a torn last line of a killed process is dropped."""
+def _read_runs(path: Path) -> dict[str, dict[str, Any]]:
+    """Finished runs by key; a torn last line of a killed process is dropped."""
     runs: dict[str, dict[str, Any]] = {}
     if not path.exists():
         return runs
@@ -234,8 +250,7 @@ def _read_runs(path: Path, fingerprint: str) -> dict[str, dict[str, Any]]:
             record = json.loads(line)
         except ValueError:
             continue
-        if record.get("fingerprint") == fingerprint:
-            runs[record["key"]] = record
+        runs[record["key"]] = record
     return runs
 
 

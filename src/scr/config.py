@@ -140,12 +140,10 @@ def parse_bytes(text: str | int, *, setting: str = "memory") -> int:
     """
     if isinstance(text, int):
         return text
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", text.lower())
-    try:
-        assert match is not None
-        return int(float(match[1]) * _UNITS[match[2]])
-    except (AssertionError, KeyError, ValueError):
-        raise ConfigError(setting, text, "a size such as `4GiB` or `512MB`") from None
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?\s*", text.lower())
+    if match is None or match[2] not in _UNITS:
+        raise ConfigError(setting, text, "a size such as `4GiB` or `512MB`")
+    return int(float(match[1]) * _UNITS[match[2]])
 
 
 def check(condition: bool, setting: str, found: object, expected: str) -> None:

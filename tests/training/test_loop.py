@@ -39,13 +39,14 @@ def test_the_kept_weights_are_those_of_the_best_epoch():
 
 
 def test_weights_are_kept_only_from_the_epoch_on_that_was_asked_for():
-    free = outcome(training={"epochs": 12, "learning_rate": 1e-9})
-    late = outcome(training={"epochs": 12, "learning_rate": 1e-9, "select_after": 7})
-    assert free.outcome.best_epoch < 8 <= late.outcome.best_epoch
+    free = outcome(training={"epochs": 12, "learning_rate": 1e-9, "select_after": 0})
+    late = outcome(training={"epochs": 12, "learning_rate": 1e-9, "select_after": 0.5})
+    assert free.outcome.best_epoch < 7 <= late.outcome.best_epoch
 
 
 def test_patience_stops_training():
-    fitted = outcome(training={"epochs": 500, "patience": 6, "learning_rate": 1e-9})
+    settings = {"patience": 6, "learning_rate": 1e-9, "select_after": 0}
+    fitted = outcome(training={"epochs": 500, **settings})
     assert fitted.outcome.stopped == "patience"
     assert fitted.outcome.epochs < 20
 

@@ -48,6 +48,7 @@ def activate(
     slope: Tensor | None = None,
     chance: float = 0.0,
     training: bool = False,
+    overwrite: bool = False,
 ) -> Tensor:
     """Dropout(prelu(norm(x + bias) + residual)).
 
@@ -59,6 +60,7 @@ def activate(
         slope: Of the activation below zero, per column; none is relu.
         chance: Of dropout.
         training: Draw noise.
+        overwrite: Nobody needs x afterwards: where no gradient is wanted, write over it.
     """
     if isinstance(norm, nn.GroupNorm):
         x, bias, norm = norm(x if bias is None else x + bias), None, nn.Identity()
@@ -69,18 +71,19 @@ def activate(
         return dropout(x, chance, training)
     slopes = x.new_zeros(x.shape[1]) if slope is None else slope
     keep = draw_keep(chance, training)
+    overwrite = overwrite and not torch.is_grad_enabled()
     if isinstance(norm, nn.BatchNorm1d) and norm.training:
         mean, variance = column_moments(x)
         _update(norm, mean if bias is None else mean + bias.detach(), variance, x.shape[0])
         result = _Activation.apply(  # type: ignore[no-untyped-call]
-            x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep
+            x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite
         )
         # Batch norm takes the layer's bias away again: it gets a gradient, which is zero.
         return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
     scale, shift = _affine(x, norm, bias)
     return cast(
         Tensor,
-        _Activation.apply(x, scale, shift, slopes, residual, None, None, 0.0, keep),  # type: ignore[no-untyped-call]
+        _Activation.apply(x, scale, shift, slopes, residual, None, None, 0.0, keep, overwrite),  # type: ignore[no-untyped-call]
     )
 
 
@@ -150,6 +153,7 @@ class _Activation(torch.autograd.Function):
         variance: Tensor | None,
         epsilon: float,
         keep: Keep,
+        overwrite: bool,
     ) -> Tensor:
         spread = None if variance is None else torch.rsqrt(variance + epsilon)
         scale = weight if spread is None else (weight * spread).float()
@@ -157,7 +161,7 @@ class _Activation(torch.autograd.Function):
             shift = (shift - mean * scale).float()
         ctx.save_for_backward(x, scale, shift, slope, residual, mean, spread)
         ctx.keep = keep
-        activated = empty_like(x)
+        activated = x.detach() if overwrite else empty_like(x)
         run_ranges(
             kernels.activate_rows,
             x.shape[0],
@@ -218,7 +222,7 @@ class _Activation(torch.autograd.Function):
             )
         added = inner if residual is not None else None
         columns_gradients = (weighted.float(), total.float(), sloped.float())
-        return (result, *columns_gradients, added, None, None, None, None)
+        return (result, *columns_gradients, added, None, None, None, None, None)
 
 
 def _column(values: Tensor) -> Any:

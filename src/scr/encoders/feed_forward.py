@@ -80,6 +80,7 @@ class GroupedFeedForward(nn.Module):
             slope=slope,
             chance=self.dropout,
             training=self.training,
+            overwrite=True,
         )
         return activated.view(len(activated), self.count, -1)
 

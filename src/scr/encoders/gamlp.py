@@ -126,4 +126,5 @@ class GAMLP(Encoder):
             slope=slope,
             chance=self.config.dropout,
             training=self.training,
+            overwrite=True,
         )

@@ -76,7 +76,7 @@ class InitialResidualMLP(nn.Module):
         layer = cast(GroupedLinear, self.layers[index])
         product = layer.product(x.unsqueeze(1)).squeeze(1)
         bias = None if layer.bias is None else layer.bias[0]
-        return self._activate(product, self.norms[index], bias, residual, active=active)
+        return self._activate(product, self.norms[index], bias, residual, active=active, fresh=True)
 
     def _activate(
         self,
@@ -86,6 +86,7 @@ class InitialResidualMLP(nn.Module):
         residual: Tensor | None = None,
         *,
         active: bool = True,
+        fresh: bool = False,
     ) -> Tensor:
         # Slope 1 on both sides of zero is no activation: only norm and residual.
         slope = self.slope if active else torch.ones_like(self.slope)
@@ -97,4 +98,5 @@ class InitialResidualMLP(nn.Module):
             slope=slope.expand(x.shape[1]),
             chance=self.dropout if active else 0.0,
             training=self.training,
+            overwrite=fresh,
         )

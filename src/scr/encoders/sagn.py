@@ -127,7 +127,13 @@ class SAGN(Encoder):
         mixed = mix_hops(hidden, vectors, hidden.new_zeros(0), self._weigh).flatten(1)
         if self.residual is not None:
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
-        mixed = activate(mixed, self.norm, chance=self.config.dropout, training=self.training)
+        mixed = activate(
+            mixed,
+            self.norm,
+            chance=self.config.dropout,
+            training=self.training,
+            overwrite=True,
+        )
         logits = self.output(mixed.view(len(mixed), heads, -1)).mean(1)
         return add_label_logits(logits, self.label_branch, batch)
 

@@ -80,5 +80,6 @@ class SIGN(Encoder):
                 slope=self.slope.expand(raw.shape[1]),
                 chance=self.dropout,
                 training=self.training,
+                overwrite=True,
             )
         return add_label_logits(self.classifier(joined), self.label_branch, batch)

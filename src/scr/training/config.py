@@ -36,8 +36,9 @@ class TrainingConfig:
     """Epochs between two evaluations on validation nodes."""
     select: Literal["best", "last"] = "best"
     """Which weights to keep: those of the best validation accuracy, or the last."""
-    select_after: int = 0
-    """Epochs that pass before weights may be kept: a small validation set likes some early ones."""
+    select_after: float = 0.0
+    """Share of the epochs that pass before weights may be kept: a small validation set likes some
+    early ones by luck."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "evaluate_every"):
@@ -56,7 +57,7 @@ class TrainingConfig:
         check(self.clip is None or self.clip > 0, "training.clip", self.clip, "a number above 0")
         check(self.average_decay is None or 0 <= self.average_decay < 1, "training.average_decay",
               self.average_decay, "a number in [0, 1)")  # fmt: skip
-        check(0 <= self.select_after < self.epochs, "training.select_after", self.select_after,
-              "a whole number, at least 0 and below `epochs`")  # fmt: skip
+        check(0 <= self.select_after < 1, "training.select_after", self.select_after,
+              "a number in [0, 1)")  # fmt: skip
         check(self.patience >= 0, "training.patience", self.patience,
               "a whole number of at least 0")  # fmt: skip

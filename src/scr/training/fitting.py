@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from scr.consistency.trust import MOST_ROWS
 from scr.encoders import Encoder, make_encoder
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
+from scr.graph.features import FeatureConfig, choose_reduction
 from scr.training.inference import predict_probabilities
 from scr.training.loop import EpochRecord, Trainer, TrainingOutcome
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
@@ -48,7 +50,13 @@ class Fitted:
 
 def graph_facts(graph: Graph) -> GraphFacts:
     """What the choice of a preset may look at."""
-    return GraphFacts(nodes=graph.num_nodes, train=len(graph.train), classes=graph.num_classes)
+    return GraphFacts(
+        nodes=graph.num_nodes,
+        train=len(graph.train),
+        classes=graph.num_classes,
+        reduced=graph.features is not None
+        and choose_reduction(graph.features, FeatureConfig()) != "none",
+    )
 
 
 def fit(
@@ -84,12 +92,13 @@ def fit(
     place = torch.device(device)
     labels = label_rows(graph, recipe, seed=seed)
     rows = Rows(prepared.array, graph.num_classes, labels, place)
-    train = torch.from_numpy(np.asarray(graph.train, dtype=np.int64))
-    train_labels = torch.from_numpy(np.asarray(graph.labels[graph.train], dtype=np.int64))
+    train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
+    train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
     consistency, notes = judge_trust(
         recipe.consistency, prepared.array, graph.train, train_labels.numpy()
     )
-    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+    devices = [place] if place.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), denormals_flushed():
         torch.manual_seed(seed)
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape)
         trainer = Trainer(
@@ -109,6 +118,17 @@ def fit(
         )
     encoder.eval()
     return Fitted(encoder, rows, recipe, prepared, outcome, seed, notes)
+
+
+@contextmanager
+def denormals_flushed() -> Iterator[None]:
+    """Round numbers below 1e-38 to 0: weight decay makes many, and each costs 100 cycles."""
+    before = bool((torch.tensor([1e-40]) * 1.0 == 0).item())
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def judge_trust(
@@ -159,6 +179,6 @@ def _all_but(train: Tensor, nodes: int) -> Tensor:
 def _validation(graph: Graph) -> ValidationNodes:
     if len(graph.valid) == 0:
         return NO_VALIDATION
-    nodes = np.asarray(graph.valid, dtype=np.int64)
-    labels = np.asarray(graph.labels[graph.valid], dtype=np.int64)
+    nodes = np.array(graph.valid, dtype=np.int64)
+    labels = np.array(graph.labels[graph.valid], dtype=np.int64)
     return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels))

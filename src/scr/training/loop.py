@@ -282,7 +282,8 @@ class Trainer:
             return {}
         logits = predict_logits(self._evaluated, self.rows, self.validation.nodes)
         score = self.validation.score(logits)
-        if epoch >= self.training.select_after and score.beats(self.progress.best):
+        late_enough = epoch >= self.training.select_after * self.training.epochs
+        if late_enough and score.beats(self.progress.best):
             self.progress.best = score
             self.progress.best_epoch = epoch + 1
             if self.training.select == "best":

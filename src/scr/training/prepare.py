@@ -6,6 +6,7 @@ are shared by all seeds, splits and regularizers of a comparison.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,9 @@ from scr.encoders import encoder_class
 from scr.errors import GraphError
 from scr.graph import Graph
 from scr.graph.features import FittedFeatures, fit_features
-from scr.propagation import label_hops, propagate, propagate_mixture
+from scr.propagation import PropagationConfig, label_hops, propagate, propagate_mixture
+from scr.propagation.cache import load_cached_hops
+from scr.propagation.config import HopScale
 from scr.propagation.engine import unit_rows
 from scr.training.recipe import Recipe
 
@@ -52,27 +55,56 @@ def prepare_hops(
         )
     started = time.perf_counter()
     fitted = fitted or fit_features(graph.features, recipe.data)
-    matrix = fitted.transform(graph.features)
-    config = recipe.propagation
     encoder = encoder_class(recipe.encoder)
     settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    count = config.hops * (2 if config.direction == "separate" else 1) + 1
-    mixture = encoder.fixed_mixture(settings, count)
-    shared: dict[str, Any] = {
-        "norm": config.norm,
-        "self_loops": config.self_loops,
-        "direction": config.direction,
-        "features": matrix,
-    }
-    if mixture is not None:
-        mixed = propagate_mixture(graph, mixture, **shared)
-        if config.hop_scale == "unit":
-            unit_rows(mixed)
-        array = mixed[:, None, :]
+    mixture = encoder.fixed_mixture(settings, recipe.propagation.matrices)
+    if mixture is None:
+        array = _separate_hops(graph, recipe.propagation, fitted)
     else:
-        shared |= {"dtype": config.dtype, "hop_scale": config.hop_scale}
-        array = np.asarray(propagate(graph, hops=config.hops, **shared))
+        array = _mixed_hops(graph, recipe.propagation, fitted, mixture)
     return PreparedHops(array, fitted, time.perf_counter() - started, fitted.steps)
+
+
+def _separate_hops(
+    graph: Graph, config: PropagationConfig, fitted: FittedFeatures
+) -> NDArray[np.floating[Any]]:
+    """Every hop for itself, from beside the store if `scr propagate` left it there."""
+    scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
+    wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
+    hops = load_cached_hops(graph, wanted, fitted.steps)
+    if hops is None:
+        hops = propagate(
+            graph,
+            config.hops,
+            config.norm,
+            config.self_loops,
+            config.direction,
+            config.dtype,
+            features=fitted.transform(graph.features),
+            hop_scale=scale,
+        )
+    return np.asarray(hops)
+
+
+def _mixed_hops(
+    graph: Graph,
+    config: PropagationConfig,
+    fitted: FittedFeatures,
+    mixture: NDArray[np.float32],
+) -> NDArray[np.floating[Any]]:
+    """The fixed mixture that the encoder reads, as its only hop."""
+    mixed = propagate_mixture(
+        graph,
+        mixture,
+        config.norm,
+        config.self_loops,
+        config.direction,
+        features=fitted.transform(graph.features),
+        hop_scale=config.hop_scale,
+    )
+    if config.row_scale == "unit":
+        unit_rows(mixed)
+    return mixed[:, None, :]
 
 
 def label_rows(graph: Graph, recipe: Recipe, *, seed: int) -> NDArray[np.floating[Any]] | None:

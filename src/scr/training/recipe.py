@@ -107,7 +107,8 @@ def resolve(
         raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
     known = {field.name for field in dataclasses.fields(encoder_class(encoder).config_class)}
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
-    base = specialize(read_preset(chosen[0]), encoder, regularizer)
+    kind = ("reduced",) if facts.reduced else ()
+    base = specialize(read_preset(chosen[0]), *kind, encoder, regularizer)
     base.pop("description", None)
     base["encoder"] = {key: value for key, value in base["encoder"].items() if key in known}
     named = [specialize(layer, encoder, regularizer) for layer in layers]
@@ -115,8 +116,10 @@ def resolve(
     return Recipe.from_tables(merge(base, *named, names), preset=chosen[0], reason=chosen[1])
 
 
-def specialize(tables: Tables, encoder: str, regularizer: str) -> dict[str, Any]:
-    """Lay the tables below `for.NAME` of an encoder, then of a regularizer, over the common ones.
+def specialize(tables: Tables, *names: str) -> dict[str, Any]:
+    """Lay the tables below `for.NAME` of each name, in turn, over the common ones.
+
+    Names are an encoder, a regularizer, and `reduced` in presets for features that are reduced.
 
     So one file can hold the settings of a whole comparison:
 
@@ -127,7 +130,7 @@ def specialize(tables: Tables, encoder: str, regularizer: str) -> dict[str, Any]
     """
     common = dict(tables)
     variants = common.pop("for", {})
-    return merge(common, variants.get(encoder, {}), variants.get(regularizer, {}))
+    return merge(common, *(variants.get(name, {}) for name in names))
 
 
 def merge(*layers: Tables) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from scr.encoders.base import HopBatch, ProblemShape
 
-
 CPU = torch.device("cpu")
 
 
@@ -46,7 +45,7 @@ class Rows:
         return HopBatch(self._gather(self.hops, index), labels)
 
     def _gather(self, array: NDArray[np.floating], index: Tensor) -> Tensor:
-        if isinstance(array, np.memmap):
+        if not array.flags.writeable:  # a memory map of hops on disk
             gathered = torch.from_numpy(array[index.numpy()])
         else:
             gathered = torch.from_numpy(array).index_select(0, index)

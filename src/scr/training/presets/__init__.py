@@ -32,6 +32,8 @@ class GraphFacts:
     nodes: int
     train: int
     classes: int
+    reduced: bool = False
+    """Whether the features are so wide and sparse that they will be reduced."""
 
 
 def choose_preset(facts: GraphFacts) -> tuple[str, str]:
