@@ -16,7 +16,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,10 +24,10 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from scr.propagation.normalization import NormalizedAdjacency
-from scr.propagation.vector import row_product
+from scr.propagation.vector import LANES, SHAPES, sum_rows
 
-BLOCK_COLUMNS = 128
-"""Columns summed at once: eight registers of AVX-512."""
+BLOCK_COLUMNS = max(lanes * vectors for lanes, vectors in SHAPES)
+"""Columns summed at once."""
 HUB_EDGES = 1 << 17
 """A row with more edges than this is cut into pieces of this many."""
 TASK_COST = 1 << 17
@@ -100,7 +100,7 @@ def _run(
 
     def rows(piece: tuple[_Block, tuple[int, int]]) -> int:
         block, (first, last) = piece
-        return _rows(bounds, first, last, *arrays.read, *block, self_loops, scale, *arrays.write)
+        return sum_rows(bounds, first, last, *arrays.read, *block, self_loops, scale, *arrays.write)
 
     fits = [result == 0 for result in run_on_threads(rows, list(pieces), threads)]
     for hub in hubs:
@@ -128,7 +128,7 @@ def _hub_sum(arrays: _Arrays, start: int, stop: int, threads: int) -> NDArray[np
 
     def piece(part: int) -> None:
         for block in _blocks(arrays.columns):
-            _rows(read, part, part + 1, *arrays.read, *block, False, scale, *write)
+            sum_rows(read, part, part + 1, *arrays.read, *block, False, scale, *write)
 
     run_on_threads(piece, list(range(len(parts))), threads)
     return np.asarray(parts.sum(axis=0, dtype=np.float32))
@@ -160,20 +160,23 @@ class _Block(NamedTuple):
     """A range of columns, as vectors that the kernel knows."""
 
     column: int
-    lanes: int
-    vectors: int
+    shape: int
+    """Place in `SHAPES`."""
     overlap: int
+    """Offset of the last vector."""
 
 
 def _blocks(columns: int) -> list[_Block]:
     """Cut the columns into blocks; a short last one starts earlier and overlaps the one before."""
     blocks = []
     for first in range(0, columns, BLOCK_COLUMNS):
-        width = min(BLOCK_COLUMNS, columns - first)
-        width = max(width, min(16, columns))
-        lanes = min(16, 1 << (width.bit_length() - 1))
-        vectors = -(-width // lanes)
-        blocks.append(_Block(min(first, columns - width), lanes, vectors, width - lanes))
+        width = max(min(BLOCK_COLUMNS, columns - first), min(LANES, columns))
+        shape = next(
+            place
+            for place, (lanes, vectors) in enumerate(SHAPES)
+            if lanes <= width <= lanes * vectors
+        )
+        blocks.append(_Block(min(first, columns - width), shape, width - SHAPES[shape][0]))
     return blocks
 
 
@@ -216,96 +219,3 @@ def _flat(matrix: NDArray[Any]) -> NDArray[Any]:
     size = (matrix.shape[0] - 1) * _pitch(matrix) + matrix.shape[1]
     flat = as_strided(np.asarray(matrix), shape=(size,), strides=(matrix.itemsize,))
     return flat.view(np.uint16) if flat.dtype == np.float16 else flat
-
-
-@numba.njit(nogil=True, cache=True)
-def _rows_compiled(  # type: ignore[no-untyped-def]
-    bounds, first, last, indices, weights, x, pitch, column, lanes, vectors, overlap,
-    self_loops, row_scale, out, out_pitch,
-):  # fmt: skip
-    """Rows `first` to `last` of a product, for one block of columns; counts overflowing rows."""
-    overflows = 0
-    for row in range(first, last):
-        own = np.float32(1.0) if self_loops else np.float32(0.0)
-        scale = row_scale[row] if row_scale.size > 0 else np.float32(1.0)
-        start, stop = bounds[row], bounds[row + 1]
-        target = row * out_pitch + column
-        if lanes == 16 and vectors == 8:
-            overflows += row_product(
-                16, 8, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 7:
-            overflows += row_product(
-                16, 7, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 6:
-            overflows += row_product(
-                16, 6, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 5:
-            overflows += row_product(
-                16, 5, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 4:
-            overflows += row_product(
-                16, 4, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 3:
-            overflows += row_product(
-                16, 3, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 2:
-            overflows += row_product(
-                16, 2, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 16 and vectors == 1:
-            overflows += row_product(
-                16, 1, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 8 and vectors == 2:
-            overflows += row_product(
-                8, 2, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 8 and vectors == 1:
-            overflows += row_product(
-                8, 1, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 4 and vectors == 2:
-            overflows += row_product(
-                4, 2, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 4 and vectors == 1:
-            overflows += row_product(
-                4, 1, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 2 and vectors == 2:
-            overflows += row_product(
-                2, 2, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 2 and vectors == 1:
-            overflows += row_product(
-                2, 1, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-        elif lanes == 1 and vectors == 1:
-            overflows += row_product(
-                1, 1, start, stop, indices, weights, x, pitch,
-                column, overlap, row, own, scale, out, target,
-            )  # fmt: skip
-    return overflows
-
-
-_rows = cast(Callable[..., int], _rows_compiled)

@@ -23,20 +23,27 @@ AUTO_SHARE = 0.8
 
 def available_bytes() -> int:
     """Memory that could be allocated now, within the limit of a container if there is one."""
-    free = _from_proc() or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    free = _number("/proc/meminfo", "MemAvailable:")
+    if free is None:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
+    group = Path("/sys/fs/cgroup")
+    # Cached files count as used by a container, but make room when it is needed.
+    cached = _number(group / "memory.stat", "inactive_file") or 0
     try:
-        return min(free, int(limit.read_text()) - int(used.read_text()))
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
     except (OSError, ValueError):  # no cgroup, or a limit of "max"
-        return free
+        return free * 1024
+    return min(free * 1024, limit - used + cached)
 
 
-def _from_proc() -> int | None:
+def _number(file: str | Path, name: str) -> int | None:
+    """The number after a name in a file of names and numbers, such as /proc/meminfo."""
     try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
+        for line in Path(file).read_text(encoding="ascii").splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+    except (OSError, ValueError):
         pass
     return None
 

@@ -13,15 +13,20 @@ overlapping columns are computed twice, alike, and written twice.
 The vectors are wider than some processors' registers; LLVM then splits them. float16 is handled
 as its bits in uint16, converted by instructions where there are any and by integer arithmetic
 elsewhere, so every processor that numba knows can run this.
+
+All code that ends up compiled is in this file, because numba takes compiled code from its cache
+on disk until this very file changes.
 """
 
 from __future__ import annotations
 
 import platform
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import numpy as np
 from llvmlite import binding, ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
@@ -30,6 +35,9 @@ PREFETCH_LINES = 64
 """Cache lines between a prefetch and its use: enough to hide the memory, few enough to stay."""
 PREFETCH_EDGES = (12, 32)
 """Fewest and most edges between a prefetch and its use."""
+LANES = 16
+SHAPES = (*((LANES, vectors) for vectors in range(1, 9)), (8, 2), (4, 2), (2, 2), (1, 1))
+"""Blocks of columns as (lanes, vectors); eight vectors of 16 fill eight registers of AVX-512."""
 HALF_LIMIT_BITS = 0x477FF000
 """65520, the smallest float32 that rounds to infinity in float16, as its bits."""
 
@@ -45,52 +53,84 @@ def has_half_instructions() -> bool:
     return bool(binding.get_host_cpu_features().get("f16c", False))
 
 
-@intrinsic(prefer_literal=True)
-def row_product(  # type: ignore[no-untyped-def]
-    typingctx, lanes, vectors, start, stop, indices, weights, x, pitch, column, overlap,
-    row, own, row_scale, out, target,
+def _compile(function: Callable[..., int]) -> Callable[..., int]:
+    """Compile when first called; keep the result on disk where a folder for it can be written."""
+    try:
+        return cast(Callable[..., int], njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # numba found no such folder
+        return cast(Callable[..., int], njit(nogil=True)(function))
+
+
+@_compile
+def sum_rows(  # type: ignore[no-untyped-def]
+    bounds, first, last, indices, weights, x, pitch, column, shape, overlap, self_loops, row_scale,
+    out, out_pitch,
 ):  # fmt: skip
-    """Sum one row's block of columns and store it; returns 1 if float16 overflowed, else 0.
+    """Rows `first` to `last` of a product, for one block of columns.
 
     Args:
-        lanes: Columns per vector, a constant.
-        vectors: Vectors per block, a constant.
-        start: First edge of the row.
-        stop: Edge after its last.
+        bounds: Row i has the edges bounds[i] to bounds[i + 1].
+        first: First row.
+        last: Row after the last.
         indices: Neighbor of each edge.
         weights: One per edge, or none.
         x: The dense matrix as one flat array, float32 or the bits of float16.
         pitch: Elements from one row of x to the next.
         column: First column of the block.
-        overlap: Offset of the block's last vector from `column`.
-        row: This row.
-        own: Factor of x[row] itself; 0 without self-loops.
-        row_scale: Factor of the whole sum.
+        shape: Of the block: a place in `SHAPES`.
+        overlap: Offset of the block's last vector from its first column.
+        self_loops: Add x[row] itself.
+        row_scale: Factor of each row; all are 1 if it is empty.
         out: As x, for the result.
-        target: Element of `out` where the block starts.
+        out_pitch: Elements from one row of `out` to the next.
+
+    Returns:
+        How many rows overflowed float16.
     """
-    signature = types.int64(
-        lanes, vectors, types.int64, types.int64, indices, weights, x, types.int64, types.int64,
-        types.int64, types.int64, types.float32, types.float32, out, types.int64,
+    overflows = 0
+    for row in range(first, last):
+        own = np.float32(1.0) if self_loops else np.float32(0.0)
+        scale = row_scale[row] if row_scale.size > 0 else np.float32(1.0)
+        overflows += _row_product(
+            shape, bounds[row], bounds[row + 1], indices, weights, x, pitch, column, overlap, row,
+            own, scale, out, row * out_pitch + column,
+        )  # fmt: skip
+    return overflows
+
+
+@intrinsic
+def _row_product(  # type: ignore[no-untyped-def]
+    typingctx, shape, start, stop, indices, weights, x, pitch, column, overlap, row, own, scale,
+    out, target,
+):  # fmt: skip
+    """One row of one block, by the code for the block's shape; 1 if it overflowed, else 0."""
+    i64, f32 = types.int64, types.float32
+    signature = i64(
+        i64, i64, i64, indices, weights, x, i64, i64, i64, i64, f32, f32, out, i64
     )  # fmt: skip
-    width, count = lanes.literal_value, vectors.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _RowProduct(context, builder, signature.args, arguments, width, count).emit()
+        result = cgutils.alloca_once_value(builder, _I64(0))
+        # How many registers hold the sums must be known when compiling, so each shape has its code.
+        for number, (lanes, vectors) in enumerate(SHAPES):
+            with builder.if_then(builder.icmp_signed("==", arguments[0], _I64(number))):
+                code = _RowProduct(context, builder, signature.args, arguments, lanes, vectors)
+                builder.store(code.emit(), result)
+        return builder.load(result)
 
     return signature, generate
 
 
 class _RowProduct:
-    """Emits the code of `row_product` for given types and block shape."""
+    """Emits the code of one row's product for given types and block shape."""
 
     def __init__(
         self, context: Any, builder: Any, kinds: Any, values: Any, lanes: int, vectors: int
     ) -> None:
         self.builder, self.lanes, self.vectors = builder, lanes, vectors
-        (_, _, self.start, self.stop, indices, weights, x, self.pitch, self.column, self.overlap,
+        (_, self.start, self.stop, indices, weights, x, self.pitch, self.column, self.overlap,
          self.row, self.own, self.row_scale, out, self.target) = values  # fmt: skip
-        _, _, _, _, indices_kind, weights_kind, x_kind, *_, out_kind, _ = kinds
+        _, _, _, indices_kind, weights_kind, x_kind, *_, out_kind, _ = kinds
 
         def array(kind: Any, value: Any) -> Any:
             return None if kind == types.none else context.make_array(kind)(context, builder, value)
