@@ -27,7 +27,7 @@ from scr.compare import Comparison, Task, compare
 from scr.graph import load_graph
 from scr.prediction.run_directory import write_json
 from scr.report import comparison_table
-from scr.training.recipe import merge, specialize
+from scr.training.recipe import merge, specialize, variants
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
@@ -73,11 +73,12 @@ def candidates(name: str, encoder: str, regularizer: str) -> Iterator[tuple[str,
     """Settings to choose from: the common tables with each candidate laid over them."""
     tables = tomllib.loads((HERE / "settings" / f"{name}.toml").read_text(encoding="utf-8"))
     options = tables.pop("candidate", {"preset": {}})
-    common = specialize(tables, encoder, regularizer)
+    names = variants(encoder, regularizer)
+    common = specialize(tables, *names)
     for label, option in options.items():
         if encoder in option.get("encoders", ENCODERS):
             chosen = {key: value for key, value in option.items() if key != "encoders"}
-            yield label, merge(common, specialize(chosen, encoder, regularizer))
+            yield label, merge(common, specialize(chosen, *names))
 
 
 def task(encoder: str, regularizer: str, seed: int, settings: dict[str, Any]) -> Task:

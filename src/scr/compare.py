@@ -11,6 +11,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -231,7 +232,16 @@ def _start_worker(comparison: Comparison) -> None:
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     threadpool_limits(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker = _Worker(comparison)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run_in_worker(task: Task) -> dict[str, Any]:

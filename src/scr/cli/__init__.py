@@ -7,7 +7,6 @@ the user can mend is one message on stderr and exit code 2; `--debug` shows the 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -78,8 +77,7 @@ def _options(
 
 
 for _name in _COMMANDS:
-    if importlib.util.find_spec(f"scr.cli.{_name}") is not None:
-        app.command(_name)(getattr(importlib.import_module(f"scr.cli.{_name}"), _name))
+    app.command(_name)(getattr(importlib.import_module(f"scr.cli.{_name}"), _name))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

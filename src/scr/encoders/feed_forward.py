@@ -6,13 +6,15 @@ Each layer but the last is followed by `activate`: norm, activation and dropout 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from scr.encoders.activation import Norm, activate, make_norm
+from scr.encoders.attended_linear import attend_linear
 from scr.encoders.grouped_linear import GroupedLinear
+from scr.encoders.hop_mixture import Weigh, mix_hops
 
 Activation = Literal["relu", "prelu"]
 
@@ -60,12 +62,36 @@ class GroupedFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """From (rows, groups, inputs) to (rows, groups * heads, outputs)."""
-        for layer, norm in zip(self.layers, self.norms, strict=False):
-            x = self._hidden(x, layer, norm)
+        x = self.before_last(x)
         last: Tensor = self.layers[-1](x)
         if self.heads > 1 and len(self.layers) == 1:
             last = last.reshape(x.shape[0], x.shape[1] * self.heads, -1)
         return last
+
+    def before_last(self, x: Tensor) -> Tensor:
+        """What the last linear layer reads."""
+        for layer, norm in zip(self.layers, self.norms, strict=False):
+            x = self._hidden(x, layer, norm)
+        return x
+
+    def attend(self, x: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> Tensor:
+        """The results of the groups, hops of a row, mixed by attention; see `mix_hops`.
+
+        Args:
+            x: Shape (rows, hops, inputs).
+            vectors: Shape (heads, vectors, outputs).
+            context: For ``weigh``.
+            weigh: From dots (rows, hops, heads, vectors) to weights (rows, hops, heads).
+
+        Returns:
+            Shape (rows, heads, outputs).
+        """
+        if len(self.layers) == 1:  # there may be one product for several heads
+            hidden = self(x).view(*x.shape[:2], self.heads, -1)
+            return mix_hops(hidden, vectors, context, weigh)
+        last = cast(GroupedLinear, self.layers[-1])
+        bias = cast(Tensor, last.bias)
+        return attend_linear(self.before_last(x), last.weight, bias, vectors, context, weigh)
 
     def _hidden(self, x: Tensor, layer: nn.Module, norm: nn.Module) -> Tensor:
         assert isinstance(layer, GroupedLinear)

@@ -91,19 +91,19 @@ class GAMLP(Encoder):
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""
         hops = dropout(batch.hops, self.config.input_dropout, self.training)
-        hidden = hops if self.branches is None else self.branches(hops)
-        mixed = self.mix(hidden)
+        mixed = self.mix(hops)
         if self.residual is not None:
             assert self.slope is not None
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
             mixed = self._activate(mixed, self.residual.bias)
         return add_label_logits(self.output(mixed), self.label_branch, batch)
 
-    def mix(self, hidden: Tensor) -> Tensor:
-        """The attention: from (rows, hops, columns) to (rows, columns)."""
-        return mix_hops(
-            hidden.unsqueeze(2), self.attention.unsqueeze(0), self.attention_bias, self._weigh
-        ).squeeze(1)
+    def mix(self, hops: Tensor) -> Tensor:
+        """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""
+        attention = (self.attention.unsqueeze(0), self.attention_bias, self._weigh)
+        if self.branches is None:
+            return mix_hops(hops.unsqueeze(2), *attention).squeeze(1)
+        return self.branches.attend(hops, *attention).squeeze(1)
 
     def _weigh(self, dots: Tensor, bias: Tensor) -> Tensor:
         history, present = dots.squeeze(2).unbind(-1)

@@ -51,8 +51,9 @@ class GAMLPJK(GAMLP):
         # As in the paper's code, one slope serves the summary and the residual.
         self.slope = nn.Parameter(torch.tensor([0.25]))
 
-    def mix(self, hidden: Tensor) -> Tensor:
-        """The attention: from (rows, hops, columns) to (rows, columns)."""
+    def mix(self, hops: Tensor) -> Tensor:
+        """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""
+        hidden = hops if self.branches is None else self.branches(hops)
         reference = self._activate(self.reference(hidden.flatten(1)))
         context = reference @ self.attention_reference + self.attention_bias
         return mix_hops(

@@ -44,14 +44,22 @@ def mix_hops(hidden: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> 
     return torch.einsum("rkh,rkhc->rhc", weigh(dots, context), hidden)
 
 
+def dots_of_rows(hidden: Tensor, vectors: Tensor) -> Tensor:
+    """Dot products of (rows, hops, heads, columns) with (heads, vectors, columns), in a loop."""
+    rows, hops, heads, _ = hidden.shape
+    dots = hidden.new_empty(rows, hops, heads, vectors.shape[1])
+    against = vectors.detach().contiguous().numpy()
+    run_ranges(_dots, rows, hidden.numel(), hidden.detach().numpy(), against, dots.numpy())
+    return dots
+
+
 class _Mixture(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> Tensor:
-        rows, hops, heads, columns = hidden.shape
-        dots = hidden.new_empty(rows, hops, heads, vectors.shape[1])
+        rows, _, heads, columns = hidden.shape
         vectors = vectors.detach().contiguous()
+        dots = dots_of_rows(hidden, vectors)
         numbers = hidden.detach().numpy()
-        run_ranges(_dots, rows, hidden.numel(), numbers, vectors.numpy(), dots.numpy())
         # The attention keeps a graph of its own, entered from here in the backward pass.
         learning = any(ctx.needs_input_grad)
         with torch.set_grad_enabled(learning):

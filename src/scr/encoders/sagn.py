@@ -20,7 +20,6 @@ from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
 from scr.encoders.feed_forward import GroupedFeedForward
 from scr.encoders.grouped_linear import GroupedLinear
-from scr.encoders.hop_mixture import mix_hops
 from scr.encoders.label_branch import LabelMixture, add_label_logits
 
 _NEGATIVE_SLOPE = 0.2  # of the leaky relu before the softmax
@@ -121,10 +120,10 @@ class SAGN(Encoder):
         if self.positions is not None:
             hops = hops + self.positions
         heads = self.config.heads
-        hidden = self.branches(hops).view(*hops.shape[:2], heads, -1)
-        vectors = hidden.new_zeros(heads, 0, hidden.shape[-1])
-        vectors = vectors if self.attention is None else self.attention
-        mixed = mix_hops(hidden, vectors, hidden.new_zeros(0), self._weigh).flatten(1)
+        vectors: Tensor | None = self.attention
+        if vectors is None:
+            vectors = hops.new_zeros(heads, 0, self.config.hidden)
+        mixed = self.branches.attend(hops, vectors, hops.new_zeros(0), self._weigh).flatten(1)
         if self.residual is not None:
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
         mixed = activate(

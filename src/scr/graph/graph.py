@@ -29,7 +29,7 @@ def _no_nodes() -> NDArray[np.int64]:
     return np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Graph:
     """A graph of one node type and one relation, with what is known of its nodes."""
 
@@ -73,6 +73,13 @@ class Graph:
                 raise GraphError(
                     f"There are {array.shape[0]:,} {what} of edges; expected {self.num_edges:,}"
                 )
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}={len(getattr(self, name)):,}" for name in SPLITS)
+        return (
+            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
+            f"features={self.num_features:,}, classes={self.num_classes:,}, {splits})"
+        )
 
     @property
     def num_nodes(self) -> int:

@@ -107,19 +107,25 @@ def resolve(
         raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
     known = {field.name for field in dataclasses.fields(encoder_class(encoder).config_class)}
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
+    names = variants(encoder, regularizer)
     kind = ("reduced",) if facts.reduced else ()
-    base = specialize(read_preset(chosen[0]), *kind, encoder, regularizer)
+    base = specialize(read_preset(chosen[0]), *kind, *names)
     base.pop("description", None)
     base["encoder"] = {key: value for key, value in base["encoder"].items() if key in known}
-    named = [specialize(layer, encoder, regularizer) for layer in layers]
-    names = {"encoder": {"name": encoder}, "regularizer": regularizer}
-    return Recipe.from_tables(merge(base, *named, names), preset=chosen[0], reason=chosen[1])
+    named = [specialize(layer, *names) for layer in layers]
+    fixed = {"encoder": {"name": encoder}, "regularizer": regularizer}
+    return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=chosen[1])
+
+
+def variants(encoder: str, regularizer: str) -> tuple[str, str, str]:
+    """Names below `for` that apply to a run, the most special last, such as `ssgc+scr`."""
+    return encoder, regularizer, f"{encoder}+{regularizer}"
 
 
 def specialize(tables: Tables, *names: str) -> dict[str, Any]:
     """Lay the tables below `for.NAME` of each name, in turn, over the common ones.
 
-    Names are an encoder, a regularizer, and `reduced` in presets for features that are reduced.
+    Names are those of `variants`, and `reduced` in presets for features that are reduced.
 
     So one file can hold the settings of a whole comparison:
 
@@ -129,8 +135,8 @@ def specialize(tables: Tables, *names: str) -> dict[str, Any]:
         hidden = 64
     """
     common = dict(tables)
-    variants = common.pop("for", {})
-    return merge(common, *(variants.get(name, {}) for name in names))
+    special = common.pop("for", {})
+    return merge(common, *(special.get(name, {}) for name in names))
 
 
 def merge(*layers: Tables) -> dict[str, Any]:

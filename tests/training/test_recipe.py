@@ -1,0 +1,102 @@
+"""Recipes: layers, presets, and what is refused."""
+
+import pytest
+
+from scr.encoders import ENCODERS
+from scr.errors import ConfigError
+from scr.training import PRESETS, REGULARIZERS, GraphFacts, Recipe, resolve
+from scr.training.presets import choose_preset
+from scr.training.recipe import merge, specialize
+
+SMALL = GraphFacts(nodes=1000, train=100, classes=5)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("regularizer", REGULARIZERS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("reduced", [False, True])
+def test_every_preset_fits_every_encoder_and_regularizer(preset, encoder, regularizer, reduced):
+    facts = GraphFacts(nodes=1000, train=100, classes=5, reduced=reduced)
+    recipe = resolve(facts, encoder=encoder, regularizer=regularizer, preset=preset)
+    assert recipe.encoder == encoder
+    assert (recipe.consistency is None) == (regularizer == "none")
+    if regularizer == "scr-m":
+        assert recipe.consistency.decay is not None
+    if regularizer == "scr":
+        assert recipe.consistency.decay is None
+
+
+@pytest.mark.parametrize(
+    ("train", "classes", "expected"),
+    [(140, 7, "few-labels"), (500, 5, "few-labels"), (501, 5, "some-labels"),
+     (19_999, 5, "some-labels"), (20_000, 47, "many-labels"), (20_000, 1000, "many-labels")],
+)  # fmt: skip
+def test_the_preset_follows_the_stated_rules(train, classes, expected):
+    name, reason = choose_preset(GraphFacts(nodes=10**6, train=train, classes=classes))
+    assert name == expected
+    assert f"{train:,} training nodes" in reason
+
+
+def test_later_layers_win():
+    recipe = resolve(
+        SMALL,
+        encoder="ssgc",
+        regularizer="scr",
+        layers=[{"training": {"epochs": 7, "clip": 2}}, {"training": {"epochs": 9}}],
+    )
+    assert recipe.training.epochs == 9
+    assert recipe.training.clip == 2.0
+
+
+def test_tables_for_an_encoder_or_a_regularizer_lie_over_the_common_ones():
+    tables = {
+        "training": {"epochs": 5},
+        "for": {"sign": {"training": {"epochs": 6}}, "scr": {"consistency": {"weight": 3.0}}},
+    }
+    sign = resolve(SMALL, encoder="sign", regularizer="scr", layers=[tables])
+    ssgc = resolve(SMALL, encoder="ssgc", regularizer="scr-m", layers=[tables])
+    assert (sign.training.epochs, sign.consistency.weight) == (6, 3.0)
+    assert (ssgc.training.epochs, ssgc.consistency.weight) == (5, 1.0)
+    assert specialize(tables, "gamlp", "none") == {"training": {"epochs": 5}}
+
+
+def test_features_that_are_reduced_are_not_silenced_at_the_input():
+    wide = GraphFacts(nodes=1000, train=100, classes=5, reduced=True)
+    assert resolve(wide, encoder="ssgc").encoder_settings["input_dropout"] == 0.0
+    assert resolve(SMALL, encoder="ssgc").encoder_settings["input_dropout"] > 0
+
+
+def test_a_recorded_recipe_makes_the_same_recipe():
+    recipe = resolve(SMALL, encoder="gamlp", regularizer="scr-m")
+    again = Recipe.from_tables(recipe.tables(), preset=recipe.preset, reason=recipe.reason)
+    assert again == recipe
+
+
+@pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ({"trianing": {}}, "trianing"),
+        ({"training": 3}, "training"),
+        ({"stages": {"count": 2}}, "stages"),
+        ({"encoder": {"name": "ssgc", "heads": 2}}, r"encoder\.heads"),
+        ({"regularizer": "dropout"}, "dropout"),
+        ({"consistency": {"decay": 1.0}}, r"consistency\.decay"),
+        ({"training": {"select_after": 1.0}}, "select_after"),
+        ({"propagation": {"norm": "left"}}, r"propagation\.norm"),
+    ],
+)
+def test_what_cannot_work_is_named(tables, named):
+    with pytest.raises(ConfigError, match=named):
+        resolve(SMALL, layers=[tables])
+
+
+def test_scr_m_without_a_decay_is_refused():
+    with pytest.raises(ConfigError, match=r"consistency\.decay"):
+        resolve(SMALL, regularizer="scr-m", layers=[{"consistency": {"decay": "none"}}])
+
+
+def test_merge_goes_section_by_section():
+    assert merge({"a": {"x": 1, "y": 2}, "r": 1}, {"a": {"y": 3}, "r": 2}) == {
+        "a": {"x": 1, "y": 3},
+        "r": 2,
+    }
