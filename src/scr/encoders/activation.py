@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from scr.encoders import activation_kernels as kernels
+from scr.encoders import noisy_kernels as kernels
 from scr.encoders.buffers import empty_like
 from scr.encoders.dropout import TINY, dropout, fits_kernels
 from scr.encoders.noise import Keep, draw_keep

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from scr.encoders.buffers import empty_like
-from scr.encoders.noise import Keep, column_word, draw_keep, row_key
-from scr.encoders.parallel import compiled, run_ranges
-
-_BLOCK = 1024
-"""Numbers that share one row key."""
+from scr.encoders.noise import Keep, draw_keep
+from scr.encoders.noisy_kernels import BLOCK, keep_blocks
+from scr.encoders.parallel import run_ranges
 
 TINY = 1 << 12
 """Numbers below which torch's own dropout is faster than the call of a compiled loop."""
@@ -77,21 +74,6 @@ def _apply_mask(numbers: Tensor, keep: Keep) -> Tensor:
     source = numbers.detach().contiguous()
     kept = empty_like(source)
     count = source.numel()
-    blocks = -(-count // _BLOCK)
-    run_ranges(_keep_blocks, blocks, count, source.view(-1).numpy(), kept.view(-1).numpy(), *keep)
+    blocks = -(-count // BLOCK)
+    run_ranges(keep_blocks, blocks, count, source.view(-1).numpy(), kept.view(-1).numpy(), *keep)
     return kept
-
-
-@compiled
-def _keep_blocks(
-    source: Any, kept: Any, seed: Any, threshold: Any, scale: Any, noisy: Any, start: Any, stop: Any
-) -> None:
-    for block in range(start, stop):
-        key = row_key(seed, block)
-        low, high = np.uint32(key), np.uint32(key >> np.uint64(32))
-        first = block * _BLOCK
-        width = min(_BLOCK, source.size - first)
-        numbers, target = source[first : first + width], kept[first : first + width]
-        for column in range(width):
-            word = column_word(low, high, column)
-            target[column] = numbers[column] * scale if word < threshold else np.float32(0)

@@ -1,8 +1,11 @@
-"""The compiled loops behind `activation.py`: one read of the numbers does the work of four layers.
+"""The compiled loops behind `dropout.py` and `activation.py`, and the hash that they draw from.
 
-Shapes: ``x``, ``residual``, gradients (rows, columns); ``scale``, ``shift``, ``slope``, ``center``
-(columns). Sums over rows are taken per block of `ROWS` rows in single precision and added up in
-double precision by the caller, so they are accurate and do not depend on the number of threads.
+One read of the numbers does the work of four layers. Shapes: ``x``, ``residual``, gradients (rows,
+columns); ``scale``, ``shift``, ``slope``, ``center`` (columns). Sums over rows are taken per block
+of `ROWS` rows in single precision and added up in double precision by the caller, so they are
+accurate and do not depend on the number of threads.
+
+All in one file, because numba's cache watches the file of a loop and not what the loop imports.
 """
 
 from __future__ import annotations
@@ -11,11 +14,60 @@ from typing import Any
 
 import numpy as np
 
-from scr.encoders.noise import column_word, row_key
 from scr.encoders.parallel import compiled
 
 ROWS = 256
 """Rows per partial sum."""
+BLOCK = 1024
+"""Numbers that share one row key."""
+
+# Splitmix64 (Steele et al. 2014): the increment and the two factors of its finalizer.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR_A = np.uint64(0xBF58476D1CE4E5B9)
+_FACTOR_B = np.uint64(0x94D049BB133111EB)
+
+# A 32-bit finalizer of low bias found by search (Wellons, "hash prospector"): shifts 16, 15, 15.
+_COLUMN_STEP = np.uint32(0x9E3779B9)
+_MIX_A = np.uint32(0x21F0AAAD)
+_MIX_B = np.uint32(0x735A2D97)
+
+
+@compiled
+def row_key(seed: Any, row: Any) -> Any:
+    """64 random bits for one row."""
+    word = seed + (np.uint64(row) + np.uint64(1)) * _STEP
+    word = (word ^ (word >> np.uint64(30))) * _FACTOR_A
+    word = (word ^ (word >> np.uint64(27))) * _FACTOR_B
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled
+def column_word(low: Any, high: Any, column: Any) -> Any:
+    """32 random bits for one column of a row whose key is (low, high).
+
+    The high half enters between the rounds: were both added at the front, the words of two rows
+    would be the same sequence, shifted.
+    """
+    word = np.uint32(np.uint32(column) * _COLUMN_STEP + low)
+    word = np.uint32((word ^ (word >> np.uint32(16)) ^ high) * _MIX_A)
+    word = np.uint32((word ^ (word >> np.uint32(15))) * _MIX_B)
+    return np.uint32(word ^ (word >> np.uint32(15)))
+
+
+@compiled
+def keep_blocks(
+    source: Any, kept: Any, seed: Any, threshold: Any, scale: Any, noisy: Any, start: Any, stop: Any
+) -> None:
+    """Write dropout of a flat array to ``kept``, for a range of blocks of `BLOCK` numbers."""
+    for block in range(start, stop):
+        key = row_key(seed, block)
+        low, high = np.uint32(key), np.uint32(key >> np.uint64(32))
+        first = block * BLOCK
+        width = min(BLOCK, source.size - first)
+        numbers, target = source[first : first + width], kept[first : first + width]
+        for column in range(width):
+            word = column_word(low, high, column)
+            target[column] = numbers[column] * scale if word < threshold else np.float32(0)
 
 
 @compiled
