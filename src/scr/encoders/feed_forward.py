@@ -86,7 +86,7 @@ class GroupedFeedForward(nn.Module):
         Returns:
             Shape (rows, heads, outputs).
         """
-        if len(self.layers) == 1:  # there may be one product for several heads
+        if len(self.layers) == 1 and self.heads > 1:  # one product for all heads of a hop
             hidden = self(x).view(*x.shape[:2], self.heads, -1)
             return mix_hops(hidden, vectors, context, weigh)
         last = cast(GroupedLinear, self.layers[-1])
