@@ -23,7 +23,7 @@ from typing import Any
 
 from rich.console import Console
 
-from scr.compare import Comparison, Task, compare
+from scr.compare import Comparison, Task, compare, run_tasks
 from scr.graph import load_graph
 from scr.prediction.run_directory import write_json
 from scr.report import comparison_table
@@ -98,11 +98,9 @@ def run(benchmark: Benchmark, data: Path, tasks: list[Task], jobs: int) -> list[
             f"valid {record['valid_accuracy']:.3f}, {record['train_seconds']:.1f} s ({done})"
         )
 
-    result = compare(
+    return run_tasks(
         load(benchmark, data), tasks, out=CACHE / benchmark.name, jobs=jobs, on_run=tell
     )
-    runs: list[dict[str, Any]] = result["runs"]
-    return runs
 
 
 def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
@@ -158,7 +156,7 @@ def defaults(benchmark: Benchmark, data: Path, jobs: int) -> None:
     tasks = [
         task(encoder, regularizer, seed, {})
         for encoder in benchmark.encoders
-        for seed in range(min(benchmark.seeds, 5))
+        for seed in range(min(benchmark.seeds, 3))
         for regularizer in REGULARIZERS
     ]
     write(benchmark, data, tasks, jobs, "defaults", {})

@@ -95,18 +95,7 @@ def compare(
     Returns:
         The content of `compare.json`: `graph`, `runs`, `rows`.
     """
-    tasks = list(tasks)
-    keys = _keys(comparison, tasks)
-    done = {} if out is None else _read_runs(out / RUNS)
-    missing = [task for task in tasks if keys[task] not in done]
-    for task, record in _execute(comparison, missing, jobs):
-        record["key"] = keys[task]
-        done[record["key"]] = record
-        if out is not None:
-            _append(out / RUNS, record)
-        if on_run is not None:
-            on_run(record)
-    runs = [done[keys[task]] for task in tasks]
+    runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_run=on_run)
     graph = comparison.graph
     result = {
         "graph": {
@@ -127,6 +116,33 @@ def compare(
     if out is not None:
         write_json(out / RESULT, result)
     return result
+
+
+def run_tasks(
+    comparison: Comparison,
+    tasks: Iterable[Task],
+    *,
+    out: Path | None = None,
+    jobs: int = 1,
+    on_run: Callable[[Mapping[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Run all tasks that are not in `runs.jsonl` yet; see `compare`.
+
+    Returns:
+        One record per task, in their order.
+    """
+    tasks = list(tasks)
+    keys = _keys(comparison, tasks)
+    done = {} if out is None else _read_runs(out / RUNS)
+    missing = [task for task in tasks if keys[task] not in done]
+    for task, record in _execute(comparison, missing, jobs):
+        record["key"] = keys[task]
+        done[record["key"]] = record
+        if out is not None:
+            _append(out / RUNS, record)
+        if on_run is not None:
+            on_run(record)
+    return [done[keys[task]] for task in tasks]
 
 
 def plan(

@@ -1,0 +1,75 @@
+"""Which guard keeps a training node's own label from leaking back to it best.
+
+    python benchmarks/label_guards.py --data DIR
+
+GAMLP with its label branch, without regularizer, on three graphs: no label branch, and label hops
+under each guard. Writes `results/label_guards.json`. The default guard is the one with the best
+mean validation accuracy over the graphs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from accuracy import BENCHMARKS, CACHE, candidates, load
+from scr.compare import Task, compare
+from scr.prediction.run_directory import write_json
+from scr.training.recipe import merge
+
+GRAPHS = ("cora", "pubmed", "dblp_citation")
+SEEDS = 5
+VARIANTS: dict[str, dict[str, Any]] = {
+    "no label hops": {"label_hops": 0},
+    "none, 2 hops": {"label_hops": 2, "label_keep": "all", "label_guard": "none"},
+    "exact, 2 hops": {"label_hops": 2, "label_keep": "all", "label_guard": "exact"},
+    "folds, 2 hops": {"label_hops": 2, "label_keep": "all", "label_guard": "folds"},
+    "far, hop 6": {"label_hops": 6, "label_guard": "far"},
+    "folds, hop 6": {"label_hops": 6, "label_guard": "folds"},
+}
+
+
+def main() -> None:
+    """Run all variants and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    root = Path(__file__).parent
+    parser.add_argument("--data", type=Path, default=root.parent.parent / "shared" / "data")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    table = Table("guard", *GRAPHS, "mean", title="GAMLP, validation / test accuracy")
+    rows = []
+    for label, propagation in VARIANTS.items():
+        row: dict[str, Any] = {"guard": label}
+        for name in GRAPHS:
+            benchmark = next(one for one in BENCHMARKS if one.name == name)
+            settings = dict(candidates(name, "gamlp", "none"))["heavy"]
+            layer = merge(settings, {"propagation": propagation, "encoder": {"label_layers": 2}})
+            tasks = [Task("gamlp", "none", seed, (layer,)) for seed in range(SEEDS)]
+            runs = compare(
+                load(benchmark, arguments.data), tasks, out=CACHE / name, jobs=arguments.jobs
+            )["runs"]
+            row[name] = {
+                key: statistics.mean(run[f"{key}_accuracy"] for run in runs)
+                for key in ("valid", "test")
+            }
+        row["mean"] = {
+            key: statistics.mean(row[name][key] for name in GRAPHS) for key in ("valid", "test")
+        }
+        rows.append(row)
+        table.add_row(
+            label, *(f"{row[n]['valid']:.3f} / {row[n]['test']:.3f}" for n in (*GRAPHS, "mean"))
+        )
+    Console().print(table)
+    write_json(
+        root / "results" / "label_guards.json",
+        {"command": "python benchmarks/label_guards.py", "seeds": SEEDS, "rows": rows},
+    )
+
+
+if __name__ == "__main__":
+    main()
