@@ -235,7 +235,8 @@ def main() -> None:
     for side, row in summary["rows"].items():
         print(
             f"{side}: {row['seconds_per_epoch']:.1f} s per epoch, {row['times_faster']:.2f} times "
-            f"faster, {row['times_less_processor_time']:.2f} times less processor time, {row['share_of_memory']:.2f} of the memory"
+            f"faster, {row['times_less_processor_time']:.2f} times less processor "
+            f"time, {row['share_of_memory']:.2f} of the memory"
         )
 
 

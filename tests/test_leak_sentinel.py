@@ -89,8 +89,9 @@ def test_the_sentinel_barks_when_the_confident_set_asks_validation_labels(monkey
         self.confident.nodes = nodes[labels[nodes] < 5]
 
     monkeypatch.setattr(Trainer, "_refresh_confident_set", leaky)
+    at_once = {"consistency": {"warmup": 0}}
     known["labels"] = graph.labels
-    before = weights_and_predictions(graph, "ssgc", "scr")
+    before = weights_and_predictions(graph, "ssgc", "scr", **at_once)
     known["labels"] = scrambled(graph).labels
-    after = weights_and_predictions(scrambled(graph), "ssgc", "scr")
+    after = weights_and_predictions(scrambled(graph), "ssgc", "scr", **at_once)
     assert not same(before, after)

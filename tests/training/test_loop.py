@@ -13,6 +13,7 @@ from scr.training.loop import learning_rate_at
 def outcome(regularizer="scr", graph=None, **sections):
     graph = graph or digits(seed=0)
     sections.setdefault("training", {})
+    sections["consistency"] = {"warmup": 0, **sections.get("consistency", {})}
     sections["training"] = {"epochs": 10, "evaluate_every": 2, **sections["training"]}
     recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=[sections])
     return fit(graph, recipe, seed=0)

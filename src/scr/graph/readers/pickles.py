@@ -2,8 +2,9 @@
 
 A pickle is a program: it may name any function and call it. Here each of the few names that
 Planetoid and gnn-benchmark files use is replaced by an inert stand-in of ours (`_STAND_INS`), and
-every other name is refused. Even SciPy's matrices are not rebuilt by the pickle: their state is
-kept as plain arrays and checked, since a crafted index would make compiled code read elsewhere.
+every other name is refused. Not even NumPy's arrays and types or SciPy's matrices are rebuilt by
+the pickle: their state is kept and checked first, since a crafted flag or index would make compiled
+code read elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,30 +38,65 @@ class _SparseState:
         self.state = dict(state) if isinstance(state, dict) else {}
 
 
-def _new_array(_subtype: object, shape: object, code: object) -> NDArray[Any]:
-    return np.zeros(0, dtype=np.uint8)  # the array's own state, set next, has shape and type
+class _DtypeState:
+    """Stands for a NumPy type: keeps its name and byte order, and none of its flags."""
+
+    def __init__(self, code: object = "", *_: object) -> None:
+        self.name = code.decode("latin1") if isinstance(code, bytes) else str(code)
+        if not _PLAIN_DTYPE.fullmatch(self.name):
+            raise pickle.UnpicklingError(f"an array of the unexpected type {self.name!r}")
+        self.order = "="
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        order = state[1]
+        self.order = order.decode("latin1") if isinstance(order, bytes) else str(order)
+
+    def dtype(self) -> np.dtype[Any]:
+        """The type itself, made by its name."""
+        plain = np.dtype(self.name)
+        return plain.newbyteorder(">") if self.order == ">" else plain
 
 
-def _array_of_bytes(data: object, dtype: np.dtype[Any], shape: object, order: str) -> NDArray[Any]:
+class _ArrayState:
+    """Stands for a NumPy array: keeps its shape, type and content until the pickle is read."""
+
+    def __init__(self, *_: object) -> None:
+        self.state: tuple[Any, ...] = ()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.state = state[-4:]  # old pickles have no version in front
+
+    def array(self, what: str) -> NDArray[Any]:
+        """The array, if its parts fit together."""
+        shape, kept, fortran, data = self.state
+        dtype = kept.dtype()
+        order: Literal["F", "C"] = "F" if fortran else "C"
+        if dtype.hasobject:
+            items = np.empty(len(data), dtype=object)
+            for place, item in enumerate(data):
+                items[place] = _plain(item, what)
+            return items.reshape(shape, order=order)
+        raw = data.encode("latin1") if isinstance(data, str) else bytes(data)
+        flat = np.frombuffer(raw, dtype) if raw else np.zeros(0, dtype)
+        return flat.reshape(shape, order=order).astype(dtype.newbyteorder("="))
+
+
+def _new_array(*_: object) -> _ArrayState:
+    return _ArrayState()  # its own state, set next, has shape and type
+
+
+def _array_of_bytes(data: object, dtype: _DtypeState, shape: object, order: str) -> _ArrayState:
     # How protocol 5 writes arrays.
-    if dtype.hasobject or not isinstance(data, (bytes, bytearray)) or not isinstance(shape, tuple):
-        raise pickle.UnpicklingError("an array that is not made of numbers or text")
-    return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if order == "F" else "C")
+    array = _ArrayState()
+    array.__setstate__((shape, dtype, order == "F", data))
+    return array
 
 
-def _new_scalar(dtype: np.dtype[Any], data: object = b"") -> Any:
+def _new_scalar(dtype: _DtypeState, data: object = b"") -> Any:
     raw = data.encode("latin1") if isinstance(data, str) else data
-    if dtype.hasobject or not isinstance(raw, bytes):
+    if dtype.dtype().hasobject or not isinstance(raw, bytes):
         raise pickle.UnpicklingError("a scalar that is not a number or text")
-    return np.frombuffer(raw, dtype=dtype, count=1)[0]
-
-
-def _new_dtype(code: object, *_: object) -> np.dtype[Any]:
-    name = code.decode("latin1") if isinstance(code, bytes) else str(code)
-    if not _PLAIN_DTYPE.fullmatch(name):
-        raise pickle.UnpicklingError(f"an array of the unexpected type {name!r}")
-    # A copy, since the pickle sets the byte order on it next and plain types are shared.
-    return np.dtype(name, False, True)
+    return np.frombuffer(raw, dtype=dtype.dtype(), count=1)[0]
 
 
 def _new_dict(*_: object) -> dict[Any, Any]:
@@ -86,7 +122,7 @@ def _new_object(cls: object, *_: object) -> object:
 
 _STAND_INS: dict[str, Callable[..., Any]] = {
     "numpy.ndarray": _Marker,
-    "numpy.dtype": _new_dtype,
+    "numpy.dtype": _DtypeState,
     "numpy.core.multiarray._reconstruct": _new_array,
     "numpy._core.multiarray._reconstruct": _new_array,
     "numpy.core.multiarray.scalar": _new_scalar,
@@ -138,15 +174,24 @@ def read_pickle(file: IO[bytes], *, what: str) -> Any:
         raise SourceError(f"{what} is a damaged pickle: {type(error).__name__}: {error}") from None
 
 
-# What broken bytes make the unpickler, or one of the stand-ins, raise.
-_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, ImportError)
+# What broken bytes make the unpickler, or one of the stand-ins, raise; a SystemError comes from
+# Python's own unpickler, which returns without saying why on some of them.
+_DAMAGE = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, ImportError, SystemError,
+)  # fmt: skip
 
 
 def _plain(value: Any, what: str) -> Any:
+    """Replace all stand-ins by what they stand for, in containers too."""
     if isinstance(value, _SparseState):
-        state = value.state
+        state = {key: _plain(part, what) for key, part in value.state.items()}
         shape = state.get("_shape", state.get("shape"))
         return csr_from_parts({**state, "shape": shape}, what=f"A matrix in {what}")
-    if isinstance(value, np.ndarray) and value.dtype.hasobject and value.ndim == 0:
-        return _plain(value.item(), what)
+    if isinstance(value, _ArrayState):
+        array = value.array(what)
+        return array.item() if array.dtype.hasobject and array.ndim == 0 else array
+    if isinstance(value, dict):
+        return {_plain(key, what): _plain(item, what) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(item, what) for item in value)
     return value
