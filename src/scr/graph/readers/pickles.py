@@ -62,6 +62,7 @@ class _ArrayState:
 
     def __init__(self, *_: object) -> None:
         self.state: tuple[Any, ...] = ()
+        self.native = True  # whether NumPy would turn foreign byte orders round
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state[-4:]  # old pickles have no version in front
@@ -78,7 +79,8 @@ class _ArrayState:
             return items.reshape(shape, order=order)
         raw = data.encode("latin1") if isinstance(data, str) else bytes(data)
         flat = np.frombuffer(raw, dtype) if raw else np.zeros(0, dtype)
-        return flat.reshape(shape, order=order).astype(dtype.newbyteorder("="))
+        wanted = dtype.newbyteorder("=") if self.native else dtype
+        return flat.reshape(shape, order=order).astype(wanted)
 
 
 def _new_array(*_: object) -> _ArrayState:
@@ -88,6 +90,7 @@ def _new_array(*_: object) -> _ArrayState:
 def _array_of_bytes(data: object, dtype: _DtypeState, shape: object, order: str) -> _ArrayState:
     # How protocol 5 writes arrays.
     array = _ArrayState()
+    array.native = False
     array.__setstate__((shape, dtype, order == "F", data))
     return array
 
