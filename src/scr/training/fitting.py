@@ -17,6 +17,7 @@ from torch import Tensor
 from scr.consistency import ConsistencyConfig, agreement_beyond_chance, trusted_share
 from scr.consistency.trust import MOST_ROWS
 from scr.encoders import Encoder, make_encoder
+from scr.encoders.buffers import keep_freed_memory
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
@@ -88,6 +89,7 @@ def fit(
         checkpoint_seconds: Least time between two checkpoints.
     """
     _check(graph, recipe)
+    keep_freed_memory()
     prepared = prepared or prepare_hops(graph, recipe)
     place = torch.device(device)
     labels = label_rows(graph, recipe, seed=seed)

@@ -55,11 +55,12 @@ def mixed_loss(
         class_weights: Weight of each class in the first term.
     """
     labelled = len(targets)
-    logits = noisy_views(student, batch, views)
-    supervised = supervised_loss(logits[:, :labelled], targets, class_weights)
     pseudo_labels = None
     if teacher is not None:
+        # Before the student, whose saved activations would otherwise lie beside the teacher's.
         pseudo_labels = teacher(_after(batch, labelled), dropout=teacher_dropout)
+    logits = noisy_views(student, batch, views)
+    supervised = supervised_loss(logits[:, :labelled], targets, class_weights)
     return BatchLoss(supervised, consistency(logits[:, labelled:], pseudo_labels))
 
 
