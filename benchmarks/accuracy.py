@@ -174,7 +174,8 @@ def write(
     """Run, summarize and keep."""
     run(benchmark, data, tasks, jobs)
     result = compare(load(benchmark, data), tasks, out=CACHE / benchmark.name)
-    result["command"] = f"python benchmarks/accuracy.py {kind} --graph {benchmark.name}"
+    step = "table" if kind == "accuracy" else kind
+    result["command"] = f"python benchmarks/accuracy.py {step} --graph {benchmark.name}"
     result["candidates"] = {" ".join(pair): label for pair, label in chosen.items()}
     folder = HERE / "results" / kind
     folder.mkdir(parents=True, exist_ok=True)
