@@ -74,7 +74,7 @@ def compare(
     page = out / "report.html"
     title = f"Comparison on {result['graph']['name']}"
     write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))
-    console.print(f"Wrote {out / comparing.RESULT} and {page}")
+    console.print(f"Wrote {out / comparing.RESULT} and {page}", soft_wrap=True)
 
 
 def graph_facts(graph: Mapping[str, Any]) -> dict[str, object]:

@@ -65,7 +65,7 @@ def demo(
         examples=examples,
     )
     write_page(page, html)
-    console.print(f"Report: {page.resolve()}")
+    console.print(f"Report: {page.resolve()}", soft_wrap=True)
 
 
 def _closer_look(

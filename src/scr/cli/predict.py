@@ -43,4 +43,4 @@ def predict(
             raise SourceError(f"`{nodes}` is not a .npy file of node numbers: {error}") from None
     with console.status("Predicting"):
         classifier.write_predictions(out, graph=other, nodes=chosen, columns=columns)
-    console.print(f"Wrote {out}")
+    console.print(f"Wrote {out}", soft_wrap=True)

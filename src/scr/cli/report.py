@@ -33,4 +33,4 @@ def report(
                 "or a comparison"
             )
         write_page(path / "report.html", html)
-        console.print(f"Wrote {path / 'report.html'}")
+        console.print(f"Wrote {path / 'report.html'}", soft_wrap=True)

@@ -61,7 +61,7 @@ def train(
         loaded, resolved, seed=seed, source=lasting_source(graph), command=shown_command()
     )
     if run_directory.start_run(out, run, resume=resume):
-        console.print(f"The run in {out} is finished already.")
+        console.print(f"The run in {out} is finished already.", soft_wrap=True)
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
     with watched(resolved.training.epochs) as on_epoch, stoppable() as should_stop:
@@ -72,14 +72,16 @@ def train(
             should_stop=should_stop,
         )
     if classifier.stopped_ == "interrupted":
-        console.print(f"Stopped; continue with the same command and --resume. Kept in {out}.")
+        console.print(
+            f"Stopped; continue with the same command and --resume. Kept in {out}.", soft_wrap=True
+        )
         raise typer.Exit(INTERRUPTED)
     for note in classifier.notes_:
         console.print(f"[yellow]Note:[/] {note}.")
     summary = classifier.write_into(out, run, probabilities=columns)
     write_page(out / run_directory.REPORT, run_page(out))
     console.print(score_line(summary))
-    console.print(f"Wrote {out} (page: {out / run_directory.REPORT})")
+    console.print(f"Wrote {out} (page: {out / run_directory.REPORT})", soft_wrap=True)
 
 
 def recipe_layers(recipe: Path | None, settings: list[str] | None) -> dict[str, Any]:
