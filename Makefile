@@ -36,9 +36,11 @@ check: $(VENV)/.check ## style, types, import layers, documentation
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/results
-	for script in $(wildcard benchmarks/propagation.py benchmarks/training.py); do \
-		$(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/propagation.py
+	test -z "$(OFFICIAL)" || $(BIN)/python benchmarks/training.py --official $(OFFICIAL)
+	$(BIN)/python benchmarks/accuracy.py search
 	$(BIN)/python benchmarks/accuracy.py table
+	$(BIN)/python benchmarks/accuracy.py defaults
 	$(BIN)/python benchmarks/readme.py
 
 docs: $(VENV)/.check ## the documentation as a site

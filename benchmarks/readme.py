@@ -37,12 +37,12 @@ def cell(row: dict[str, Any]) -> str:
 
 
 def accuracy_table(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Encoders and regularizers by graphs; the best validation mean of a graph in bold."""
+    """Encoders and regularizers by graphs; the best validation means of a graph in bold."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for name, result in results.items():
-        best = max(result["rows"], key=lambda row: row["valid_mean"])
+        best = max(row["valid_mean"] for row in result["rows"])
         for row in result["rows"]:
-            text = f"**{cell(row)}**" if row is best else cell(row)
+            text = f"**{cell(row)}**" if row["valid_mean"] == best else cell(row)
             rows.setdefault((row["encoder"], row["regularizer"]), {})[name] = text
     lines = [
         "| encoder | | " + " | ".join(name.replace("_", " ") for name in results) + " |",
@@ -92,7 +92,7 @@ def section(results: dict[str, dict[str, Any]], command: str, how: str) -> list[
     )
     return [
         f"Test accuracy in percent, mean ± deviation over seeds ({seeds}); {how} "
-        f"In bold: the row with the best validation mean. Printed by `{command}`.",
+        f"In bold: the best validation mean, both rows where two tie. Printed by `{command}`.",
         "",
         *accuracy_table(results),
         "",
