@@ -23,7 +23,7 @@ from scr.prediction.run_directory import write_json
 from scr.training.recipe import merge
 
 GRAPHS = ("cora", "pubmed", "dblp_citation")
-SEEDS = 5
+SEEDS = 3
 VARIANTS: dict[str, dict[str, Any]] = {
     "no label hops": {"label_hops": 0},
     "none, 2 hops": {"label_hops": 2, "label_keep": "all", "label_guard": "none"},
