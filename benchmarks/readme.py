@@ -99,6 +99,20 @@ def section(results: dict[str, dict[str, Any]], command: str, how: str) -> list[
         "Paired difference to the base with the same seeds, in points:",
         "",
         *gain_table(results),
+        *switched_off(results),
+    ]
+
+
+def switched_off(results: dict[str, dict[str, Any]]) -> list[str]:
+    """A sentence for a graph on which every run turned its consistency term off."""
+    runs = results.get(LOW_HOMOPHILY, {}).get("runs", [])
+    regularized = [run for run in runs if run["regularizer"] != "none"]
+    if not regularized or not all(" to 0:" in "".join(run["notes"]) for run in regularized):
+        return []
+    return [
+        "",
+        f"On {LOW_HOMOPHILY}, where neighbors differ, held-out training labels say that pseudo "
+        "labels would mislead: every run turned its consistency term off, so SCR is the base there.",
     ]
 
 
