@@ -112,7 +112,7 @@ def switched_off(results: dict[str, dict[str, Any]]) -> list[str]:
     return [
         "",
         f"On {LOW_HOMOPHILY}, where neighbors differ, held-out training labels say that pseudo "
-        "labels would mislead: every run turned its consistency term off, so SCR is the base there.",
+        "labels would mislead: every run turned its consistency term off, and SCR is the base.",
     ]
 
 
