@@ -3,9 +3,9 @@
     python benchmarks/label_guards.py --data DIR
 
 GAMLP with its label branch, without regularizer, on three graphs: no label branch, and label hops
-under each guard. Writes `results/label_guards.json`. With 20 labels per class no guard beats leaving
-label hops out, which the presets do, and guards differ by less than seeds do; `folds` is the default
-because it removes a node's own label exactly, over any number of hops.
+under each guard. Writes `results/label_guards.json`. With 20 labels per class no guard beats
+leaving label hops out, which the presets do, and guards differ by less than seeds do; `folds` is
+the default because it removes a node's own label exactly, over any number of hops.
 """
 
 from __future__ import annotations
