@@ -195,7 +195,8 @@ def summarize(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace
         )
         row["share_of_memory"] = row["peak_memory_bytes"] / base["peak_memory_bytes"]
     return {
-        "command": "python benchmarks/training.py --official CHECKOUT_OF_THUDM_SCR",
+        "command": "python benchmarks/training.py --official CHECKOUT_OF_THUDM_SCR "
+        f"--repeats {options.repeats} --epochs {options.epochs}",
         "problem": {"labelled": LABELLED, "confident": CONFIDENT, "features": FEATURES,
                     "matrices": MATRICES, "classes": CLASSES, "hidden": SETTINGS["hidden"],
                     "batch_size": options.batch_size, "threads": options.threads},
