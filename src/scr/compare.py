@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,19 @@ class Comparison:
             return self.graph
         return draw_split(self.graph, IngestOptions(splits=self.splits, split=seed))
 
+    def facts(self) -> dict[str, Any]:
+        """What a result says about its graph."""
+        graph = self.graph
+        return {
+            "name": graph.name,
+            "nodes": graph.num_nodes,
+            "edges": graph.num_edges,
+            "features": graph.num_features,
+            "classes": graph.num_classes,
+            "fingerprint": graph.fingerprint(),
+            "splits": self.splits and Path(self.splits).name,
+        }
+
 
 def compare(
     comparison: Comparison,
@@ -96,17 +109,8 @@ def compare(
         The content of `compare.json`: `graph`, `runs`, `rows`.
     """
     runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_run=on_run)
-    graph = comparison.graph
     result = {
-        "graph": {
-            "name": graph.name,
-            "nodes": graph.num_nodes,
-            "edges": graph.num_edges,
-            "features": graph.num_features,
-            "classes": graph.num_classes,
-            "fingerprint": graph.fingerprint(),
-            "splits": comparison.splits and Path(comparison.splits).name,
-        },
+        "graph": comparison.facts(),
         "command": command,
         "versions": versions(),
         "runs": runs,
@@ -128,14 +132,16 @@ def run_tasks(
 ) -> list[dict[str, Any]]:
     """Run all tasks that are not in `runs.jsonl` yet; see `compare`.
 
+    Tasks that come to the same settings and seed are run once and share their record.
+
     Returns:
         One record per task, in their order.
     """
     tasks = list(tasks)
     keys = _keys(comparison, tasks)
     done = {} if out is None else _read_runs(out / RUNS)
-    missing = [task for task in tasks if keys[task] not in done]
-    for task, record in _execute(comparison, missing, jobs):
+    missing = {keys[task]: task for task in tasks if keys[task] not in done}
+    for task, record in _execute(comparison, list(missing.values()), jobs):
         record["key"] = keys[task]
         done[record["key"]] = record
         if out is not None:
@@ -209,7 +215,7 @@ class _Worker:
         classifier.fit(graph, prepared=self._prepared(graph, recipe))
         summary = classifier.summary()
         test = summary.get("test", {})
-        return {
+        record = {
             "graph": graph.name,
             "encoder": task.encoder,
             "regularizer": task.regularizer,
@@ -224,6 +230,18 @@ class _Worker:
             "preset": recipe.preset,
             "notes": classifier.notes_,
         }
+        if recipe.postprocess.method != "none":
+            from scr.prediction.smoothing import smooth_predictions
+
+            smoothed = smooth_predictions(
+                graph, classifier.predict_proba(), recipe.postprocess, seed=task.seed
+            )
+            record["smooth"] = {
+                "valid_accuracy": smoothed.valid_accuracy,
+                "test_accuracy": smoothed.test_accuracy,
+                "settings": asdict(smoothed.config),
+            }
+        return record
 
     def _prepared(self, graph: Graph, recipe: Recipe) -> PreparedHops:
         tables = recipe.tables()
