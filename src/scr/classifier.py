@@ -28,6 +28,7 @@ from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.rows import Rows
+from scr.training.stages import Handover
 
 SPLITS = ("train", "valid", "test")
 
@@ -50,6 +51,8 @@ class NodeClassifier:
         data: Mapping[str, Any] | None = None,
         propagation: Mapping[str, Any] | None = None,
         consistency: Mapping[str, Any] | None = None,
+        stages: Mapping[str, Any] | None = None,
+        postprocess: Mapping[str, Any] | None = None,
         **training: Any,
     ) -> None:
         """Take settings; those left out come from a preset that is chosen by the graph.
@@ -64,6 +67,8 @@ class NodeClassifier:
             data: Settings of the section `data`.
             propagation: Settings of the section `propagation`.
             consistency: Settings of the section `consistency`.
+            stages: Settings of the section `stages`, such as ``{"method": "rlu"}``.
+            postprocess: Settings of the section `postprocess`.
             **training: Settings of the section `training`, such as ``epochs=200``.
         """
         settings = {"name": encoder} if isinstance(encoder, str) else dict(encoder or {})
@@ -73,6 +78,8 @@ class NodeClassifier:
             "encoder": settings,
             "consistency": consistency,
             "training": training,
+            "stages": stages,
+            "postprocess": postprocess,
         }
         overrides = {name: table for name, table in sections.items() if table}
         self._layers = [recipe or {}, overrides]
@@ -102,6 +109,7 @@ class NodeClassifier:
         checkpoint: Path | None = None,
         on_epoch: Callable[[EpochRecord], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
+        watch_test: bool = False,
     ) -> NodeClassifier:
         """Train on the graph's training nodes, with all its other nodes as unlabelled ones.
 
@@ -111,6 +119,7 @@ class NodeClassifier:
             checkpoint: File to continue from and to write to.
             on_epoch: Called after every epoch.
             should_stop: Asked after every epoch.
+            watch_test: Record test accuracy in `history_`, for curves; nothing reads it back.
 
         Returns:
             Itself.
@@ -124,6 +133,7 @@ class NodeClassifier:
             checkpoint=checkpoint,
             on_epoch=on_epoch,
             should_stop=should_stop,
+            watch_test=watch_test,
         )
         self._fitted, self._graph, self._rows = fitted, graph, fitted.rows
         return self
@@ -263,9 +273,11 @@ class NodeClassifier:
         run_directory.write_json(path / run_directory.RUN, {**run, "notes": fitted.notes})
         run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
         self.write_predictions(path / run_directory.PREDICTIONS, columns=probabilities)
+        if fitted.handover is not None and fitted.recipe.propagation.label_hops:
+            run_directory.write_handover(path / run_directory.HANDOVER, fitted.handover)
         summary = self.summary()
         run_directory.write_json(path / run_directory.METRICS, summary)
-        (path / run_directory.CHECKPOINT).unlink(missing_ok=True)
+        run_directory.remove_checkpoints(path)
         return summary
 
     def write_predictions(
@@ -324,11 +336,19 @@ class NodeClassifier:
             recipe, features = self._loaded().recipe, self._loaded().features
         known = self._fit_graph() if graph is None else graph
         prepared = prepare_hops(known, recipe, fitted=features)
-        labels = label_rows(known, recipe, seed=self.seed)
+        labels = label_rows(known, recipe, seed=self.seed, handover=self._handover(graph))
         rows = Rows(prepared.array, len(self._class_names()), labels, torch.device(self.device))
         if graph is None:
             self._rows = rows
         return rows
+
+    def _handover(self, graph: Graph | None) -> Handover | None:
+        """What the last stage was given; its nodes mean nothing on another graph."""
+        if graph is not None:
+            return None
+        if self._fitted is not None:
+            return self._fitted.handover
+        return run_directory.read_handover(self._loaded().path / run_directory.HANDOVER)
 
     def _class_names(self) -> tuple[str, ...]:
         if self._fitted is not None:

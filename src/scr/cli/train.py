@@ -49,6 +49,7 @@ def train(
     from scr.prediction import run_directory
     from scr.prediction.table import ProbabilityColumns
     from scr.report import run_page, write_page
+    from scr.training.stages import stage_epochs
 
     columns = ProbabilityColumns.parse(probabilities)
     layers = recipe_layers(recipe, settings)
@@ -64,7 +65,7 @@ def train(
         console.print(f"The run in {out} is finished already.", soft_wrap=True)
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
-    with watched(resolved.training.epochs) as on_epoch, stoppable() as should_stop:
+    with watched(stage_epochs(resolved)) as on_epoch, stoppable() as should_stop:
         classifier.fit(
             loaded,
             checkpoint=out / run_directory.CHECKPOINT,
@@ -140,6 +141,8 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
             if record.valid_accuracy is not None:
                 accuracy = f" valid {record.valid_accuracy:.1%}"
             losses = f"loss {record.supervised_loss:.3f} + {record.consistency_loss:.3f}"
+            if record.stage > 1:
+                losses = f"stage {record.stage} {losses}"
             progress.update(task, completed=record.epoch, state=losses + accuracy)
 
         yield on_epoch

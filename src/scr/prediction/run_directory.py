@@ -6,7 +6,8 @@ model.safetensors   weights, and the fitted preparation of the features
 metrics.json        accuracies, times, memory; written last: a run with it is finished
 predictions.parquet one row per node
 split.npz           numbers of the training, validation and test nodes
-checkpoint.safetensors   while the run is under way
+handover.safetensors   of a run in stages that reads label hops: what its last stage was given
+checkpoint*.safetensors   while the run is under way
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from scr.graph import Graph
 from scr.graph.features import FittedFeatures
 from scr.training import Fitted, Recipe
 from scr.training.checkpoint import write_bytes
+from scr.training.stages import Handover
 
 SCHEMA = 1
 RUN, METRICS, HISTORY = "run.json", "metrics.json", "history.jsonl"
@@ -43,7 +45,7 @@ MODEL, PREDICTIONS, CHECKPOINT = (
     "predictions.parquet",
     "checkpoint.safetensors",
 )
-REPORT, SPLIT = "report.html", "split.npz"
+REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
 
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 
@@ -185,6 +187,28 @@ def read_model(path: Path) -> StoredModel:
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     features = FittedFeatures.restore(json.loads(header["features"]), arrays)
     return StoredModel(encoder, features, recipe, run, path)
+
+
+def write_handover(path: Path, handover: Handover) -> None:
+    """What the last stage was given, so that its label hops can be built again."""
+    write_bytes(path, save({"nodes": handover.nodes, "soft_labels": handover.soft_labels}))
+
+
+def read_handover(path: Path) -> Handover | None:
+    """What the last stage was given; none if the run had one stage, or reads no label hops."""
+    if not path.exists():
+        return None
+    try:
+        tensors = load_file(path)
+        return Handover(tensors["nodes"], tensors["soft_labels"], tensors["nodes"][:0])
+    except (SafetensorError, OSError, KeyError) as error:
+        raise StoreError(f"The labels of earlier stages `{path}` cannot be read: {error}") from None
+
+
+def remove_checkpoints(path: Path) -> None:
+    """Remove what only a run under way needs."""
+    for file in path.glob(f"{Path(CHECKPOINT).stem}*{Path(CHECKPOINT).suffix}"):
+        file.unlink(missing_ok=True)
 
 
 def write_split(path: Path, graph: Graph) -> None:

@@ -41,6 +41,7 @@ def label_hops(
     *,
     labels: NDArray[Any] | None = None,
     train: NDArray[Any] | None = None,
+    targets: NDArray[Any] | None = None,
     classes: int | None = None,
     seed: int = 0,
     folds: int = FOLDS,
@@ -55,6 +56,8 @@ def label_hops(
             graph's own by default. Rows outside `train` are not read.
         train: Nodes whose labels may be read; the graph's training nodes by default. Later stages
             add the nodes that they trust.
+        targets: Soft labels of the nodes in `train`, in their order, instead of `labels`; shape
+            (len(train), classes).
         classes: Number of classes; the graph's by default.
         seed: Decides the folds.
         folds: How many, for the guard `folds`.
@@ -64,11 +67,12 @@ def label_hops(
         Hops 1 to `label_hops` (or only the last), shape (nodes, `config.label_matrices`, classes).
     """
     nodes = np.asarray(graph.train if train is None else train)
-    targets = _targets(
-        graph.labels if labels is None else labels,
-        nodes,
-        graph.num_classes if classes is None else classes,
-    )
+    if targets is None:
+        targets = _targets(
+            graph.labels if labels is None else labels,
+            nodes,
+            graph.num_classes if classes is None else classes,
+        )
     shape = (graph.num_nodes, config.label_matrices, targets.shape[1])
     if shape[1] == 0:
         return np.zeros(shape, dtype=np.float32)

@@ -1,8 +1,8 @@
 """Algorithm 1's mixed batches: labelled nodes and confident unlabelled ones, step by step.
 
 An epoch is one pass over the labelled nodes in a fresh order. Beside each part goes a part of the
-confident set. All draws come from one seeded generator on the CPU, so they are the same on every
-device.
+confident set and, in later stages of a run, of the reliable nodes. All draws come from one seeded
+generator on the CPU, so they are the same on every device.
 """
 
 from __future__ import annotations
@@ -16,38 +16,41 @@ from torch import Tensor
 
 def epoch_batches(
     labelled: int,
-    confident: Tensor,
-    *,
+    *pools: Tensor,
     batch_size: int,
     unlabelled_per_batch: int | Literal["proportional"],
     generator: torch.Generator,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, per step, positions among the labelled nodes and confident nodes.
+) -> Iterator[tuple[Tensor, ...]]:
+    """Yield, per step, positions among the labelled nodes and nodes of each pool.
 
     Parts are as even as can be: a last batch of a single row would break BatchNorm.
 
     Args:
         labelled: How many labelled nodes there are.
-        confident: Indices of the confident nodes; empty: no unlabelled rows at all.
-        batch_size: N_L, or N_L + N_U with `proportional`.
-        unlabelled_per_batch: N_U; `proportional` cuts both pools into equally many parts, of which
-            there are at most as many as labelled nodes.
+        *pools: Indices of unlabelled nodes: the confident ones, the reliable ones. From an empty
+            pool nothing is drawn.
+        batch_size: N_L; with `proportional`, N_L and the rows of the largest pool together.
+        unlabelled_per_batch: N_U of each pool; `proportional` cuts all pools into equally many
+            parts, of which there are at most as many as labelled nodes.
         generator: Source of the order.
 
     Yields:
-        Positions in [0, labelled), and indices out of `confident`.
+        Positions in [0, labelled), and indices out of each pool.
     """
     if unlabelled_per_batch == "proportional":
-        total = labelled + len(confident)
+        total = labelled + max((len(pool) for pool in pools), default=0)
         steps = min(-(-total // batch_size), labelled)  # every step needs a labelled row
-        per_step = -(-len(confident) // steps)
+        per_step = [-(-len(pool) // steps) for pool in pools]
     else:
         steps = -(-labelled // batch_size)
-        per_step = min(unlabelled_per_batch, len(confident))
+        per_step = [min(unlabelled_per_batch, len(pool)) for pool in pools]
     order = torch.randperm(labelled, generator=generator)
-    drawn = _draw(confident, steps * per_step, generator)
+    drawn = [
+        _draw(pool, steps * rows, generator).view(steps, rows)
+        for pool, rows in zip(pools, per_step, strict=True)
+    ]
     for step, part in enumerate(order.tensor_split(steps)):
-        yield part, drawn[step * per_step : (step + 1) * per_step]
+        yield part, *(rows[step] for rows in drawn)
 
 
 def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:

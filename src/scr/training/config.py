@@ -1,7 +1,8 @@
-"""Settings of the training loop: the recipe section `training`."""
+"""Settings of the training loop and of its stages: the recipe sections `training` and `stages`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,3 +62,59 @@ class TrainingConfig:
               "a number in [0, 1)")  # fmt: skip
         check(self.patience >= 0, "training.patience", self.patience,
               "a whole number of at least 0")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagesConfig:
+    """Whether a run is repeated with what it learned before, and how far that is trusted.
+
+    Settings of later stages are one value for all of them, or a list with one value each.
+    """
+
+    method: Literal["none", "rlu", "sle"] = "none"
+    """`rlu`: soft labels with a loss of their own; `sle`: hard labels join the training set."""
+    count: int = 3
+    """Stages in all, the first one included."""
+    epochs: int | tuple[int, ...] | None = None
+    """Epochs of each stage; none: `training.epochs` in every stage."""
+    threshold: float | tuple[float, ...] = 0.9
+    """Least confidence of a node whose prediction the next stage relies on."""
+    temperature: float | tuple[float, ...] = 1.0
+    """Divides the logits of the predictions that are handed on; below 1 makes them harder."""
+    weight: float | tuple[float, ...] = 1.0
+    """Factor of the loss on reliable nodes (gamma in GAMLP); `rlu` only."""
+    first: Literal["supervised", "regularized"] = "supervised"
+    """Whether the first stage has the consistency term too, if the regularizer is not `none`."""
+
+    def __post_init__(self) -> None:
+        check(self.count >= 1, "stages.count", self.count, "a whole number of at least 1")
+        later = self.count - 1
+        self._check("epochs", self.count, lambda value: value >= 1, "of at least 1")
+        self._check("threshold", later, lambda value: 0 <= value <= 1, "in [0, 1]")
+        self._check("temperature", later, lambda value: value > 0, "above 0")
+        self._check("weight", later, lambda value: value >= 0, "of at least 0")
+
+    def _check(self, name: str, length: int, valid: Callable[[float], bool], range_: str) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        values = value if isinstance(value, tuple) else (value,)
+        fits = not isinstance(value, tuple) or len(value) == length
+        check(fits and all(valid(item) for item in values), f"stages.{name}", value,
+              f"one number {range_}, or a list of {length} such numbers")  # fmt: skip
+
+    @property
+    def active(self) -> bool:
+        """Whether there is more than one stage."""
+        return self.method != "none" and self.count > 1
+
+    def of_stage(self, name: str, stage: int) -> float:
+        """A setting as stage `stage` (from 2) has it."""
+        value = getattr(self, name)
+        return float(value[stage - 2] if isinstance(value, tuple) else value)
+
+    def epochs_of(self, stage: int, default: int) -> int:
+        """Epochs of a stage, counted from 1."""
+        if self.epochs is None:
+            return default
+        return self.epochs[stage - 1] if isinstance(self.epochs, tuple) else self.epochs

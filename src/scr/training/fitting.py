@@ -22,11 +22,12 @@ from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
 from scr.training.inference import predict_probabilities
-from scr.training.loop import EpochRecord, Trainer, TrainingOutcome
+from scr.training.loop import EpochRecord, TrainingOutcome
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.recipe import Recipe
 from scr.training.rows import Rows
+from scr.training.stages import Handover, StagePlan, train_in_stages
 from scr.training.validation import NO_VALIDATION, ValidationNodes
 
 
@@ -42,6 +43,8 @@ class Fitted:
     seed: int
     notes: list[str] = field(default_factory=list)
     """What the run decided by itself, in sentences for the report."""
+    handover: Handover | None = None
+    """What the last of several stages was given; its label hops were built from it."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
         """Class probabilities of some nodes, or of all."""
@@ -71,8 +74,9 @@ def fit(
     on_epoch: Callable[[EpochRecord], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     checkpoint_seconds: float = 60.0,
+    watch_test: bool = False,
 ) -> Fitted:
-    """Train one encoder on one graph.
+    """Train one encoder on one graph, in one stage or in several.
 
     The same seed, versions and machine give the same weights bit for bit on the CPU. The caller's
     random state is left as it was.
@@ -87,39 +91,47 @@ def fit(
         on_epoch: Called after every epoch.
         should_stop: Asked after every epoch.
         checkpoint_seconds: Least time between two checkpoints.
+        watch_test: Write test accuracy into the history, for curves; nothing reads it back.
     """
     _check(graph, recipe)
     keep_freed_memory()
     prepared = prepared or prepare_hops(graph, recipe)
     place = torch.device(device)
-    labels = label_rows(graph, recipe, seed=seed)
-    rows = Rows(prepared.array, graph.num_classes, labels, place)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
     train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
     consistency, notes = judge_trust(
         recipe.consistency, prepared.array, graph.train, train_labels.numpy()
     )
+    plan = StagePlan(
+        recipe,
+        consistency,
+        train,
+        train_labels,
+        unlabelled=_all_but(train, graph.num_nodes),
+        validation=_labelled(graph, graph.valid),
+        seed=seed,
+        watched=_labelled(graph, graph.test) if watch_test else None,
+    )
+
+    def rows_with(handover: Handover | None) -> Rows:
+        labels = label_rows(graph, recipe, seed=seed, handover=handover)
+        return Rows(prepared.array, graph.num_classes, labels, place)
+
     devices = [place] if place.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
-        torch.manual_seed(seed)
-        encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape)
-        trainer = Trainer(
-            encoder,
-            rows,
-            train=train,
-            train_labels=train_labels,
-            unlabelled=_all_but(train, graph.num_nodes),
-            validation=_validation(graph),
-            training=recipe.training,
-            consistency=consistency,
-            seed=seed,
+        staged = train_in_stages(
+            plan,
+            rows_with,
+            lambda rows: make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape),
             checkpoint=checkpoint,
+            on_epoch=on_epoch,
+            should_stop=should_stop,
+            checkpoint_seconds=checkpoint_seconds,
         )
-        outcome = trainer.run(
-            on_epoch=on_epoch, should_stop=should_stop, checkpoint_seconds=checkpoint_seconds
-        )
-    encoder.eval()
-    return Fitted(encoder, rows, recipe, prepared, outcome, seed, notes)
+    staged.encoder.eval()
+    return Fitted(
+        staged.encoder, staged.rows, recipe, prepared, staged.outcome, seed, notes, staged.handover
+    )
 
 
 @contextmanager
@@ -178,9 +190,11 @@ def _all_but(train: Tensor, nodes: int) -> Tensor:
     return mask.nonzero().squeeze(1)
 
 
-def _validation(graph: Graph) -> ValidationNodes:
-    if len(graph.valid) == 0:
+def _labelled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
+    """Nodes of a split with labels, to be scored."""
+    known = np.array(nodes, dtype=np.int64)
+    known = known[np.asarray(graph.labels)[known] >= 0]
+    if len(known) == 0:
         return NO_VALIDATION
-    nodes = np.array(graph.valid, dtype=np.int64)
-    labels = np.array(graph.labels[graph.valid], dtype=np.int64)
-    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels))
+    labels = np.array(graph.labels[known], dtype=np.int64)
+    return ValidationNodes(torch.from_numpy(known), torch.from_numpy(labels))

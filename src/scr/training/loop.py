@@ -21,7 +21,7 @@ from scr.training.batches import epoch_batches
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import TrainingConfig
 from scr.training.inference import predict_logits, predict_probabilities
-from scr.training.objective import balanced_class_weights, mixed_loss, supervised_loss
+from scr.training.objective import balanced_class_weights, mixed_loss
 from scr.training.rows import Rows
 from scr.training.validation import Score, ValidationNodes
 
@@ -40,6 +40,20 @@ class EpochRecord:
     valid_accuracy: float | None = None
     valid_loss: float | None = None
     confident_valid_accuracy: float | None = None
+    test_accuracy: float | None = None
+    """Only for curves that a person looks at; nothing in training reads it."""
+    stage: int = 1
+
+
+@dataclass(frozen=True)
+class ReliableNodes:
+    """Unlabelled nodes with the soft labels that an earlier stage gave them."""
+
+    nodes: Tensor
+    soft_labels: Tensor
+    """Shape (nodes, classes), in the order of `nodes`."""
+    weight: float = 1.0
+    """Factor of their term (gamma)."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,8 @@ class Trainer:
         consistency: ConsistencyConfig | None = None,
         seed: int = 0,
         checkpoint: Path | None = None,
+        reliable: ReliableNodes | None = None,
+        watched: ValidationNodes | None = None,
     ) -> None:
         """Set the stage; nothing is trained yet.
 
@@ -99,6 +115,8 @@ class Trainer:
             consistency: The consistency term; none trains on labels alone.
             seed: Decides batches and dropout.
             checkpoint: File to continue from, if it exists, and to write to.
+            reliable: Nodes that an earlier stage labelled.
+            watched: Nodes whose accuracy is written into the history and read by nobody here.
         """
         self.student = student.to(rows.device)
         self.rows = rows
@@ -108,6 +126,8 @@ class Trainer:
         self.training = training
         self.config = consistency
         self.checkpoint = checkpoint
+        self.watched = watched
+        self.reliable = reliable
         self.generator = torch.Generator().manual_seed(seed)
         self.loss = ConsistencyLoss(weight=0.0)
         self.confident: ConfidentSet | None = None
@@ -202,14 +222,16 @@ class Trainer:
         self.student.train()
         supervised = consistent = 0.0
         steps = 0
-        for labelled, unlabelled in epoch_batches(
+        reliable = torch.arange(0 if self.reliable is None else len(self.reliable.nodes))
+        for labelled, unlabelled, relied_on in epoch_batches(
             len(self.train),
             nodes,
+            reliable,
             batch_size=self.training.batch_size,
             unlabelled_per_batch=self.training.unlabelled_per_batch,
             generator=self.generator,
         ):
-            first, second = self._step(labelled, unlabelled)
+            first, second = self._step(labelled, unlabelled, relied_on)
             supervised, consistent, steps = supervised + first, consistent + second, steps + 1
         record = EpochRecord(
             epoch=epoch + 1,
@@ -222,28 +244,35 @@ class Trainer:
         )
         scores = self._evaluate(epoch) if self._evaluates(epoch) else {}
         seconds = time.perf_counter() - started
+        if self.watched is not None and self._evaluates(epoch):
+            logits = predict_logits(self._evaluated, self.rows, self.watched.nodes)
+            scores["test_accuracy"] = self.watched.score(logits).accuracy
         return EpochRecord(**{**asdict(record), **scores, "seconds": seconds})
 
-    def _step(self, labelled: Tensor, unlabelled: Tensor) -> tuple[float, float]:
+    def _step(self, labelled: Tensor, unlabelled: Tensor, relied_on: Tensor) -> tuple[float, float]:
         """One update of the student and of all that follows it."""
-        batch = self.rows.batch(torch.cat([self.train[labelled], unlabelled]))
         targets = self.targets[labelled.to(self.targets.device)]
-        if len(unlabelled) and self.config is not None:
-            both = mixed_loss(
-                self.student,
-                batch,
-                targets,
-                self.loss,
-                views=self.config.views,
-                teacher=self.teacher,
-                teacher_dropout=self.config.teacher_dropout,
-                class_weights=self.class_weights,
-            )
-            total, supervised, consistent = both.total, both.supervised, both.consistency.item()
-        else:
-            logits = self.student(batch).unsqueeze(0)
-            supervised = supervised_loss(logits, targets, self.class_weights)
-            total, consistent = supervised, 0.0
+        known, soft_labels, weight = self.train[labelled], None, 1.0
+        if self.reliable is not None:
+            known = torch.cat([known, self.reliable.nodes[relied_on]])
+            soft_labels = self.reliable.soft_labels[relied_on].to(self.rows.device)
+            weight = self.reliable.weight
+        consistent = len(unlabelled) > 0 and self.config is not None
+        batch = self.rows.batch(torch.cat([known, unlabelled]))
+        loss = mixed_loss(
+            self.student,
+            batch,
+            targets,
+            self.loss,
+            # Without a term that compares them, one view is enough.
+            views=self.config.views if consistent and self.config is not None else 1,
+            teacher=self.teacher if consistent else None,
+            teacher_dropout=self.config is not None and self.config.teacher_dropout,
+            class_weights=self.class_weights,
+            reliable=soft_labels,
+            reliable_weight=weight,
+        )
+        total, supervised = loss.total, loss.supervised
         self.optimizer.zero_grad(set_to_none=True)
         total.backward()
         if self.training.clip is not None:
@@ -253,7 +282,7 @@ class Trainer:
             self.teacher.update(self.student)
         if self.average is not None:
             self.average.update(self.student)
-        return supervised.item(), consistent
+        return supervised.item(), loss.consistency.item()
 
     def _consistency_is_active(self, epoch: int) -> bool:
         return (

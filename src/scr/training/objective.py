@@ -1,4 +1,7 @@
-"""The loss of one mixed batch: cross-entropy on labelled rows, consistency on confident ones."""
+"""The loss of one mixed batch: cross-entropy on labelled rows, consistency on confident ones.
+
+In later stages of RLU, reliable rows add a term of their own: what the stage before said of them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ class BatchLoss:
     """Both terms of the loss."""
 
     supervised: Tensor
+    """On labels, those of the stage before included."""
     consistency: Tensor
 
     @property
@@ -35,6 +39,8 @@ def mixed_loss(
     teacher: MeanTeacher | None = None,
     teacher_dropout: bool = False,
     class_weights: Tensor | None = None,
+    reliable: Tensor | None = None,
+    reliable_weight: float = 1.0,
 ) -> BatchLoss:
     r"""Equation of the paper's loss, both terms averaged over the views.
 
@@ -46,22 +52,29 @@ def mixed_loss(
 
     Args:
         student: The model, in training mode.
-        batch: Labelled rows first, then unlabelled ones.
+        batch: Labelled rows first, then reliable ones, then the confident ones of the second term.
         targets: Classes of the labelled rows, shape (labelled,).
         consistency: The second term.
         views: S.
         teacher: Makes the pseudo labels (SCR-m); none: the mean of the views does (SCR).
         teacher_dropout: Leave the teacher's dropout on.
         class_weights: Weight of each class in the first term.
+        reliable: Soft labels of the reliable rows, shape (reliable, classes); none: there are none.
+        reliable_weight: gamma.
     """
     labelled = len(targets)
+    known = labelled if reliable is None else labelled + len(reliable)
     pseudo_labels = None
-    if teacher is not None:
+    if teacher is not None and known < len(batch.hops):
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
-        pseudo_labels = teacher(_after(batch, labelled), dropout=teacher_dropout)
+        pseudo_labels = teacher(_after(batch, known), dropout=teacher_dropout)
     logits = noisy_views(student, batch, views)
     supervised = supervised_loss(logits[:, :labelled], targets, class_weights)
-    return BatchLoss(supervised, consistency(logits[:, labelled:], pseudo_labels))
+    if reliable is not None and len(reliable):
+        share = labelled / known
+        extra = reliable_loss(logits[:, labelled:known], reliable)
+        supervised = share * supervised + reliable_weight * (1 - share) * extra
+    return BatchLoss(supervised, consistency(logits[:, known:], pseudo_labels))
 
 
 def supervised_loss(logits: Tensor, targets: Tensor, class_weights: Tensor | None = None) -> Tensor:
@@ -74,6 +87,23 @@ def supervised_loss(logits: Tensor, targets: Tensor, class_weights: Tensor | Non
     """
     views = logits.shape[0]
     return F.cross_entropy(logits.flatten(0, 1), targets.repeat(views), weight=class_weights)
+
+
+def reliable_loss(logits: Tensor, soft_labels: Tensor) -> Tensor:
+    r"""Distance to the labels of the stage before, the surer ones counting more.
+
+    Equation: GAMLP, reliable label utilization (docs/equations.md#rlu)
+        1/n_R sum_i max_c(q_ic) KL(q_i || p_i), averaged over views
+
+    Args:
+        logits: Shape (views, nodes, classes).
+        soft_labels: q, the tempered prediction of the stage before, shape (nodes, classes).
+    """
+    log_predictions = torch.log_softmax(logits, dim=-1)
+    # xlogy is 0 where a soft label is 0, as the limit is.
+    negative_entropy: Tensor = torch.xlogy(soft_labels, soft_labels).sum(dim=-1)
+    divergence = negative_entropy - (soft_labels * log_predictions).sum(dim=-1)
+    return (soft_labels.amax(dim=-1) * divergence).mean()
 
 
 def balanced_class_weights(targets: Tensor, classes: int) -> Tensor:

@@ -24,6 +24,7 @@ from scr.propagation.cache import load_cached_hops
 from scr.propagation.config import HopScale
 from scr.propagation.engine import unit_rows
 from scr.training.recipe import Recipe
+from scr.training.stages import Handover
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,26 @@ def _mixed_hops(
     return mixed[:, None, :]
 
 
-def label_rows(graph: Graph, recipe: Recipe, *, seed: int) -> NDArray[np.floating[Any]] | None:
-    """Propagated training labels, shape (nodes, label hops, classes); none if not asked for."""
+def label_rows(
+    graph: Graph, recipe: Recipe, *, seed: int, handover: Handover | None = None
+) -> NDArray[np.floating[Any]] | None:
+    """Propagated training labels, shape (nodes, label hops, classes); none if not asked for.
+
+    Args:
+        graph: Only labels of its training nodes are read.
+        recipe: The section `propagation` matters.
+        seed: Decides the folds of the guard.
+        handover: Reliable nodes of an earlier stage, whose labels are propagated too.
+    """
     if recipe.propagation.label_hops == 0:
         return None
-    return label_hops(graph, recipe.propagation, seed=seed)
+    if handover is None or len(handover.nodes) == 0:
+        return label_hops(graph, recipe.propagation, seed=seed)
+    known = np.eye(graph.num_classes, dtype=np.float32)[graph.labels[graph.train]]
+    return label_hops(
+        graph,
+        recipe.propagation,
+        train=np.concatenate([graph.train, handover.nodes.numpy()]),
+        targets=np.concatenate([known, handover.soft_labels.numpy()]),
+        seed=seed,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from scr.config import build
@@ -17,13 +17,14 @@ from scr.encoders import ENCODERS, encoder_class
 from scr.errors import ConfigError
 from scr.graph.features import FeatureConfig
 from scr.propagation import PropagationConfig
-from scr.training.config import TrainingConfig
+from scr.training.config import StagesConfig, TrainingConfig
+from scr.training.postprocess import PostprocessConfig
 from scr.training.presets import GraphFacts, choose_preset, read_preset
 
 Regularizer = Literal["none", "scr", "scr-m"]
 REGULARIZERS: tuple[str, ...] = get_args(Regularizer)
 DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"
-SECTIONS = ("data", "propagation", "encoder", "consistency", "training")
+SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages", "postprocess")
 
 Tables = Mapping[str, Any]
 
@@ -39,6 +40,8 @@ class Recipe:
     propagation: PropagationConfig
     consistency: ConsistencyConfig | None
     training: TrainingConfig
+    stages: StagesConfig = field(default_factory=StagesConfig)
+    postprocess: PostprocessConfig = field(default_factory=PostprocessConfig)
     preset: str = "none"
     reason: str = ""
 
@@ -53,6 +56,10 @@ class Recipe:
         }
         if self.consistency is not None:
             tables["consistency"] = asdict(self.consistency)
+        if self.stages.method != "none":
+            tables["stages"] = asdict(self.stages)
+        if self.postprocess.method != "none":
+            tables["postprocess"] = asdict(self.postprocess)
         return tables
 
     @classmethod
@@ -77,6 +84,10 @@ class Recipe:
             ),
             consistency=_consistency(regularizer, tables.get("consistency", {})),
             training=build(TrainingConfig, tables.get("training", {}), section="training"),
+            stages=build(StagesConfig, tables.get("stages", {}), section="stages"),
+            postprocess=build(
+                PostprocessConfig, tables.get("postprocess", {}), section="postprocess"
+            ),
             preset=preset,
             reason=reason,
         )
@@ -97,7 +108,7 @@ def resolve(
         encoder: Name; none: the layers', else the default, `ssgc`.
         regularizer: Name; none: the layers', else the default, `scr`.
         layers: Recipe tables, later ones win.
-        preset: A preset's name, or `auto`.
+        preset: A preset's name, `auto`, or `none`: the layers stand alone, as published recipes do.
     """
     layers = list(layers)
     plain = merge(*layers)
@@ -105,13 +116,14 @@ def resolve(
     regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
     if regularizer not in REGULARIZERS:
         raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
-    known = {field.name for field in dataclasses.fields(encoder_class(encoder).config_class)}
+    known = {entry.name for entry in dataclasses.fields(encoder_class(encoder).config_class)}
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
     kind = ("reduced",) if facts.reduced else ()
-    base = specialize(read_preset(chosen[0]), *kind, *names)
+    base = {} if preset == "none" else specialize(read_preset(chosen[0]), *kind, *names)
     base.pop("description", None)
-    base["encoder"] = {key: value for key, value in base["encoder"].items() if key in known}
+    settings = base.get("encoder", {})
+    base["encoder"] = {key: value for key, value in settings.items() if key in known}
     named = [specialize(layer, *names) for layer in layers]
     fixed = {"encoder": {"name": encoder}, "regularizer": regularizer}
     return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=chosen[1])
