@@ -145,6 +145,25 @@ def smooth(
     return guesses
 
 
+def as_probabilities(predictions: Matrix) -> Matrix:
+    """Make distributions of rows: negative entries become 0, sums 1; the largest stays the largest.
+
+    Args:
+        predictions: Results of `correct` or `smooth`. Shape (nodes, classes).
+    """
+    likeliest = predictions.argmax(axis=1)
+    # A row without a positive entry still has an order: it starts from its least one instead.
+    least = np.where(predictions.max(axis=1) > 0, 0, predictions.min(axis=1))
+    rows = np.maximum(predictions - least[:, None], 0)
+    sums = rows.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        rows = np.where(sums > 0, rows / sums, np.float32(1 / rows.shape[1]))
+    # Neighboring numbers can become equal by division; the first of them would win then.
+    moved = np.flatnonzero(rows.argmax(axis=1) != likeliest)
+    rows[moved, likeliest[moved]] = np.nextafter(rows[moved].max(axis=1), np.float32(2))
+    return np.asarray(rows, dtype=np.float32)
+
+
 def _spread(
     adjacency: NormalizedAdjacency,
     matrix: Matrix,
