@@ -39,6 +39,8 @@ class Task:
     seed: int
     layers: tuple[dict[str, Any], ...]
     preset: str = "auto"
+    watch: bool = False
+    """Put every epoch into the record, with the test accuracy of evaluated ones; for curves."""
 
     def classifier(self) -> NodeClassifier:
         """What the task trains."""
@@ -53,7 +55,8 @@ class Task:
     def key(self, graph: Graph) -> str:
         """Names the run by everything that decides its result: graph, split, settings, seed."""
         tables = self.classifier().resolve(graph).tables()
-        content = json.dumps([tables, self.seed, graph.fingerprint()], sort_keys=True)
+        watched = ["watched"] if self.watch else []
+        content = json.dumps([tables, self.seed, graph.fingerprint(), *watched], sort_keys=True)
         return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
@@ -212,7 +215,13 @@ class _Worker:
         graph = self.comparison.graph_of(task.seed)
         classifier = task.classifier()
         recipe = classifier.resolve(graph)
-        classifier.fit(graph, prepared=self._prepared(graph, recipe))
+        epochs: list[dict[str, Any]] = []
+        classifier.fit(
+            graph,
+            prepared=self._prepared(graph, recipe),
+            watch_test=task.watch,
+            on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
+        )
         summary = classifier.summary()
         test = summary.get("test", {})
         record = {
@@ -229,6 +238,7 @@ class _Worker:
             "propagate_seconds": round(summary["propagate_seconds"], 3),
             "preset": recipe.preset,
             "notes": classifier.notes_,
+            **({"curve": [_watched(epoch) for epoch in epochs]} if task.watch else {}),
         }
         if recipe.postprocess.method != "none":
             from scr.prediction.smoothing import smooth_predictions
@@ -251,6 +261,14 @@ class _Worker:
             self.hops = None  # the old hops go before the new ones come
             self.hops = key, prepare_hops(graph, recipe)
         return self.hops[1]
+
+
+_WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy")
+
+
+def _watched(epoch: Mapping[str, Any]) -> dict[str, Any]:
+    """What a curve needs of one epoch; most have no accuracies, but all take time."""
+    return {name: epoch[name] for name in _WATCHED if epoch[name] is not None}
 
 
 _worker: _Worker | None = None
