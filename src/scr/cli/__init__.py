@@ -23,7 +23,8 @@ BAD_INPUT = 2
 UNEXPECTED = 1
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "predict", "compare", "synth", "report", "verify",
+    "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "synth",
+    "report", "verify",
 )  # fmt: skip
 
 

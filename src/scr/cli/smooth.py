@@ -1,0 +1,217 @@
+"""`scr smooth`: correct and smooth the predictions of a finished run along the edges."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scr.cli.console import console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from scr.graph import Graph
+    from scr.prediction.smoothing import Smoothed
+    from scr.training.postprocess import PostprocessConfig
+
+FOLDER, RECORD = "smooth", "smooth.json"
+SECTION = "postprocess"
+SEARCHED = ("steps", "correct_alpha", "correct_norm", "scale", "smooth_alpha", "smooth_norm")
+"""Settings that the search decides."""
+
+
+def smooth(
+    run: Annotated[Path, typer.Argument(help="A finished run directory.")],
+    labels: Annotated[
+        str | None, typer.Option(help="Whose labels to spread: train (default) or train+valid.")
+    ] = None,
+    search: Annotated[
+        bool | None,
+        typer.Option("--search/--no-search", help="Choose settings on validation nodes (default)."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="postprocess.key=value; may be repeated."),
+    ] = None,
+    probabilities: Annotated[
+        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
+    ] = "none",
+    overwrite: Annotated[bool, typer.Option(help="Replace an earlier result.")] = False,
+    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+) -> None:
+    """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
+    from scr.classifier import NodeClassifier
+    from scr.prediction import run_directory
+    from scr.prediction.smoothing import smooth_predictions
+    from scr.prediction.table import ProbabilityColumns, write_predictions
+
+    columns = ProbabilityColumns.parse(probabilities)
+    record = run_directory.read_run(run)
+    config = _config(record["recipe"], settings, labels=labels, search=search)
+    with _new_folder(run / FOLDER, overwrite=overwrite) as folder:
+        graph = _graph_of(run, record)
+        with console.status("Predicting"):
+            before = NodeClassifier.load(run, graph=graph, device=device).predict_proba()
+        with console.status("Correcting and smoothing"):
+            smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
+        write_predictions(
+            folder / run_directory.PREDICTIONS,
+            graph,
+            lambda nodes: smoothed.probabilities[nodes],
+            columns=columns,
+        )
+        run_directory.write_json(folder / RECORD, _record(smoothed, config, record["seed"]))
+    console.print(_chosen_line(smoothed, searched=config.search))
+    console.print(_accuracies(smoothed))
+    console.print(f"Wrote {run / FOLDER} ({RECORD}, {run_directory.PREDICTIONS})", soft_wrap=True)
+
+
+def _config(
+    recipe: dict[str, Any], settings: list[str] | None, *, labels: str | None, search: bool | None
+) -> PostprocessConfig:
+    """The run's own section, if it asks for smoothing, with the options laid over it."""
+    from scr.config import build, parse_assignment
+    from scr.errors import ConfigError
+    from scr.training.postprocess import PostprocessConfig
+
+    given: dict[str, Any] = {}
+    for text in settings or []:
+        section, key, value = parse_assignment(text)
+        if section != SECTION:
+            raise ConfigError("--set", text, f"a setting of `{SECTION}`: `{SECTION}.key=value`")
+        given[key] = value
+    options = {"labels": labels, "search": search}
+    given |= {key: value for key, value in options.items() if value is not None}
+    own = recipe.get(SECTION, {})
+    base = own if own.get("method", "none") != "none" else {"method": "correct-and-smooth"}
+    config = build(PostprocessConfig, {**base, **given}, section=SECTION)
+    if config.method == "none":
+        raise ConfigError(f"{SECTION}.method", "none", "`correct-and-smooth` for this command")
+    decided = next((key for key in given if key in SEARCHED), None)
+    if config.search and decided is not None:
+        raise ConfigError(
+            f"{SECTION}.{decided}", given[decided], "no value here, since the search decides it",
+            hint="use your own settings with `--no-search`",
+        )  # fmt: skip
+    return config
+
+
+def _graph_of(run: Path, record: dict[str, Any]) -> Graph:
+    """The graph that the run was trained on, with its split, exactly."""
+    from scr.errors import RunError
+    from scr.graph import load_graph
+    from scr.prediction import run_directory
+
+    if not (run / run_directory.METRICS).exists():
+        raise RunError(
+            f"The run in `{run}` is not finished: it has no {run_directory.METRICS}",
+            hint="continue it with `scr train ... --resume`",
+        )
+    source = record["graph"]["source"]
+    if source is None:
+        raise RunError(
+            "The graph of this run was made in memory; expected one that can be loaded again",
+            hint="call `scr.prediction.smoothing.smooth_predictions` from Python",
+        )
+    graph = load_graph(source).with_split(*run_directory.read_split(run / run_directory.SPLIT))
+    if graph.fingerprint() != record["graph"]["fingerprint"]:
+        raise RunError(
+            f"`{source}` is not the graph that the run was trained on; expected the same edges, "
+            "features and labels",
+            hint="bring the old graph back, or train again",
+        )
+    return graph
+
+
+@contextmanager
+def _new_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A hidden folder that takes its name when all is written, and is gone otherwise."""
+    from scr.errors import RunError
+
+    if path.exists() and not overwrite:
+        raise RunError(
+            f"`{path}` exists already; expected a run that was not smoothed yet",
+            hint="replace it with `--overwrite`",
+        )
+    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        yield partial
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+        partial.rename(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str, Any]:
+    """The content of `smooth.json`."""
+    from dataclasses import asdict
+
+    from scr.cli.train import shown_command
+    from scr.prediction.smoothing import steps_taken
+
+    return {
+        "schema": 1,
+        "command": shown_command(),
+        "seed": seed,
+        "asked": asdict(asked),
+        "settings": asdict(smoothed.config),
+        "chosen": steps_taken(smoothed.config),
+        "valid": {
+            "nodes": smoothed.valid_nodes,
+            "before": smoothed.valid_accuracy_before,
+            "after": smoothed.valid_accuracy,
+        },
+        "test": {"before": smoothed.test_accuracy_before, "after": smoothed.test_accuracy},
+        "trials": smoothed.trials,
+    }
+
+
+def _chosen_line(smoothed: Smoothed, *, searched: bool) -> str:
+    config, parts = smoothed.config, []
+    if config.method == "none":
+        return f"Chosen of {len(smoothed.trials)}: nothing, since nothing did better on validation."
+    if config.steps != "smooth":
+        parts.append(
+            f"correct ({config.correct_norm}, alpha {config.correct_alpha:g}, "
+            f"scale {config.scale}, {config.correct_hops} hops)"
+        )
+    if config.steps != "correct":
+        parts.append(
+            f"smooth ({config.smooth_norm}, alpha {config.smooth_alpha:g}, "
+            f"{config.smooth_hops} hops)"
+        )
+    how = f"Chosen of {len(smoothed.trials)} on validation" if searched else "As asked"
+    return f"{how}: {', then '.join(parts)}, labels of {config.labels}."
+
+
+def _accuracies(smoothed: Smoothed) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    table.add_column("accuracy")
+    table.add_column("before", justify="right")
+    table.add_column("after", justify="right")
+    half = ", held-back half" if smoothed.config.labels == "train+valid" else ""
+    for name, before, after in (
+        (
+            f"valid ({smoothed.valid_nodes:,} nodes{half})",
+            smoothed.valid_accuracy_before,
+            smoothed.valid_accuracy,
+        ),
+        ("test", smoothed.test_accuracy_before, smoothed.test_accuracy),
+    ):
+        if before is not None and after is not None:
+            table.add_row(name, f"{before:.2%}", f"{after:.2%}")
+    return table
