@@ -117,6 +117,11 @@ def test_one_seed_gives_no_interval_and_no_claim():
     assert "use more seeds" in sweep_headline([curve])
 
 
+def test_a_setting_that_changed_no_run_is_said_to_have_no_effect():
+    curve = curve_of({0.1: 0.01, 1.0: 0.01}, noise=(0, 0, 0, 0))
+    assert curve_sentence(curve).endswith("so it had no effect here.")
+
+
 def test_only_seeds_in_common_are_paired():
     curve = sweep_curves(made({0.1: 0.0, 1.0: 0.03}), BASE[:2])[0]
     assert curve["points"][0]["n"] == 4

@@ -23,7 +23,7 @@ BAD_INPUT = 2
 UNEXPECTED = 1
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "synth",
+    "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "sweep", "synth",
     "report", "verify",
 )  # fmt: skip
 

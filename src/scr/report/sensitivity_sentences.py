@@ -30,6 +30,8 @@ def sweep_sentences(curves: Sequence[SweepCurve]) -> list[str]:
 
 def curve_sentence(curve: SweepCurve) -> str:
     """What one curve shows: its best value, both ends against it, and the base."""
+    if _is_constant(curve):
+        return f"{name_of(curve)}: every value gave the same accuracies, so it had no effect here."
     nodes = _NODES[curve["measured_on"]]
     picked = _NODES[curve["chosen_by"]]
     parts = [f"{name_of(curve)}: {_place_of_best(curve)}, {curve['best']:g} by {picked} accuracy"]
@@ -82,6 +84,15 @@ def sweep_cautions(curves: Sequence[SweepCurve], notes: Sequence[str] = ()) -> l
 def name_of(curve: SweepCurve) -> str:
     """Setting and regularizer."""
     return f"{curve['setting']} with {curve['regularizer']}"
+
+
+def _is_constant(curve: SweepCurve) -> bool:
+    """Whether no run changed, as where training ends before the consistency term begins."""
+    results = {
+        (point["valid_mean"], point["valid_std"], point["test_mean"], point["test_std"])
+        for point in curve["points"]
+    }
+    return len(curve["points"]) > 1 and len(results) == 1
 
 
 def _place_of_best(curve: SweepCurve) -> str:

@@ -10,6 +10,7 @@ from scr.report.plots.comparison import accuracy_dots, difference_dots
 from scr.report.plots.curves import training_curves
 from scr.report.plots.images import image_grid, image_tile
 from scr.report.plots.quality import class_recalls, confusion_heatmap, reliability_diagram
+from scr.report.plots.sensitivity import sensitivity_curves, sensitivity_overview
 from scr.report.plots.style import inline_svg
 
 __all__ = [
@@ -21,5 +22,7 @@ __all__ = [
     "image_tile",
     "inline_svg",
     "reliability_diagram",
+    "sensitivity_curves",
+    "sensitivity_overview",
     "training_curves",
 ]

@@ -1,0 +1,61 @@
+"""`scr sweep`: how accuracy depends on lambda, the threshold, the decay and the temperature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scr.cli.compare import names
+from scr.cli.console import console
+from scr.cli.progress import counted
+from scr.cli.train import recipe_layers, shown_command
+
+
+def sweep(
+    graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
+    out: Annotated[Path, typer.Option(help="Folder for the result; goes on where it was.")],
+    encoder: Annotated[str, typer.Option(help="Such as ssgc, sign or gamlp.")] = "gamlp",
+    settings: Annotated[
+        str, typer.Option(help="Names, with commas: of the consistency term, or section.key.")
+    ] = "weight,threshold,decay,temperature",
+    values: Annotated[
+        list[str] | None,
+        typer.Option(help="Values to try, such as weight=0.1,1,10; may be repeated."),
+    ] = None,
+    regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "scr,scr-m",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each value.")] = 5,
+    splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
+) -> None:
+    """Draw accuracy over the values of a setting, against the base."""
+    from scr import sweep as sweeping
+    from scr.compare import Comparison
+    from scr.encoders import encoder_class
+    from scr.graph import load_graph
+
+    encoder_class(encoder)
+    chosen = sweeping.parse_settings(names(settings), values or [])
+    layers = [recipe_layers(recipe, None), recipe_layers(None, assignments)]
+    planned = sweeping.plan_sweep(
+        chosen, encoder=encoder, regularizers=names(regularizers), seeds=range(seeds),
+        layers=layers, preset=preset,
+    )  # fmt: skip
+    comparison = Comparison(load_graph(graph), splits)
+    comparison.graph_of(seeds - 1)
+    with counted("Sweeping", len(planned)) as on_run:
+        result = sweeping.sweep(
+            comparison, planned, out=out, jobs=jobs, on_run=on_run, command=shown_command()
+        )
+    for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:
+        console.print(sentence)
+    console.print(
+        f"Wrote {out / sweeping.RESULT}, {out / sweeping.OVERVIEW} and {out / sweeping.PAGE}",
+        soft_wrap=True,
+    )
