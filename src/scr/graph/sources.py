@@ -3,6 +3,7 @@
     load_graph("cora.npz")                                   a bundle, with its public split
     load_graph("tables/", splits="per-class:20,30")          tables, with a drawn split
     load_graph("actor.npz", split=3)                         the fourth of its public splits
+    load_graph("ogbn-arxiv", features="X.all.xrt-emb.npy")   a data set, with other features
 
 Formats are told apart by what is in the folder or file, never by running it. Every format gets the
 same options (`IngestOptions`), and what was done is recorded in `Graph.steps`.
@@ -16,18 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scr.errors import SourceError
+from scr.graph.feature_file import replace_features
 from scr.graph.graph import Graph
+from scr.graph.ogb_datasets import OGB_DATASETS, find_dataset
 from scr.graph.readers.bundle import is_bundle, read_bundle
 from scr.graph.readers.gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
 from scr.graph.readers.npz import NpzFile
+from scr.graph.readers.ogb import is_ogb, read_ogb
 from scr.graph.readers.planetoid import planetoid_prefix, read_planetoid
 from scr.graph.readers.raw import RawGraph
 from scr.graph.readers.shards import is_shards, read_shards
-from scr.graph.readers.tables import TableColumns, is_tables, read_features, read_tables
+from scr.graph.readers.tables import TableColumns, is_tables, read_tables
 from scr.graph.split_rules import apply_split
 
 DATASETS = ("digits",)
-"""Names of the embedded data."""
+"""Names of the embedded data; `ogb_datasets.py` has those that are downloaded."""
 
 RECOGNIZED = """\
 a store (folder with manifest.json)
@@ -36,7 +40,8 @@ a gnn-benchmark file (.npz with adj_data or adj_matrix)
 Planetoid files (a folder with ind.NAME.*, or the prefix ind.NAME)
 tables (a folder with edges.csv and nodes.csv, or .parquet)
 shards (a folder with edges-*.npy or edges-*.parquet)
-a data set by name (digits)"""
+an OGB node-property data set (a folder with raw/ and split/)
+a data set by name (digits, ogbn-products, ogbn-arxiv, ogbn-mag, ogbn-papers100M)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +80,18 @@ def load_graph(
     *,
     split: int | None = None,
     splits: str | Path | None = None,
+    features: str | Path | None = None,
     options: IngestOptions | None = None,
 ) -> Graph:
-    """Open a store, read any supported source, or make an embedded data set by its name.
+    """Open a store, read any supported source, or take a data set by its name.
 
     Args:
         source: A path or a name.
         split: Which split, where the source or the file of splits has several.
         splits: `per-class:TRAIN,VALID`, `random:TRAIN,VALID`, or a file of splits; wins over the
             source's own.
+        features: A `.npy` with one row of features per node, instead of the source's own; it stays
+            on disk.
         options: Everything else about reading a source.
 
     Raises:
@@ -94,6 +102,8 @@ def load_graph(
         options = dataclasses.replace(options, split=split)
     if splits is not None:
         options = dataclasses.replace(options, splits=splits)
+    if features is not None:
+        options = dataclasses.replace(options, features=features)
     return read_source(source, options)
 
 
@@ -101,27 +111,27 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
     """Read a source with all its options; see `load_graph`."""
     options = options or IngestOptions()
     path = Path(source).expanduser()
+    if str(source) in OGB_DATASETS and not path.exists():
+        path = find_dataset(str(source))
     is_embedded = str(source) in DATASETS and not path.exists()
     is_store = (path / "manifest.json").is_file()
-    if (is_embedded or is_store) and options != _only_splits(options):
+    if (is_embedded or is_store) and options != _changeable(options):
         raise SourceError(
-            f"`{source}` is a finished graph, of which only the splits can be changed",
+            f"`{source}` is a finished graph, of which only the splits and the features can be "
+            "changed",
             hint="leave out the other options, or read the source that it was made from",
         )
     if is_embedded:
-        return _embedded(str(source), options)
+        return _finish(_embedded(str(source), options), options, source)
     if is_store:
-        return _open(path, options)
+        return _finish(_open(path, options), options, source)
     if options.names_columns and not (path.is_dir() and is_tables(path)):
         raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
     raw = _reader(path)(path, options)
-    features = raw.features
-    if options.features is not None:
-        features = read_features(Path(options.features), raw.num_nodes, f"`{source}`")
     drawn = options.splits is not None
     graph = Graph.from_edges(
         raw.edges,
-        features=features,
+        features=None if options.features is not None else raw.features,
         labels=raw.labels,
         train=None if drawn else raw.train,
         valid=None if drawn else raw.valid,
@@ -136,7 +146,7 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
         duplicates="merge" if options.drop_duplicates else "count",
         steps=(f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes", *raw.notes),
     )
-    return draw_split(graph, options)
+    return _finish(graph, options, source)
 
 
 Reader = Callable[[Path, IngestOptions], RawGraph]
@@ -149,6 +159,10 @@ def _reader(path: Path) -> Reader:
             return _without_numbered_splits(lambda folder, _: read_shards(folder))
         if is_tables(path):
             return _without_numbered_splits(_read_tables)
+        if is_ogb(path):
+            return _without_numbered_splits(
+                lambda folder, options: read_ogb(folder, with_features=options.features is None)
+            )
     if path.is_file() and path.suffix == ".npz":
         keys = set(NpzFile(path))
         if is_bundle(keys):
@@ -201,8 +215,18 @@ def _read_tables(folder: Path, options: IngestOptions) -> RawGraph:
     return read_tables(folder, columns=columns, features=features)
 
 
-def _only_splits(options: IngestOptions) -> IngestOptions:
-    return IngestOptions(splits=options.splits, split=options.split, seed=options.seed)
+def _changeable(options: IngestOptions) -> IngestOptions:
+    """What can be changed of a finished graph."""
+    return IngestOptions(
+        splits=options.splits, split=options.split, seed=options.seed, features=options.features
+    )
+
+
+def _finish(graph: Graph, options: IngestOptions, source: str | Path) -> Graph:
+    """Give a graph the features and the split that were asked for."""
+    if options.features is not None:
+        graph = replace_features(graph, options.features, f"`{source}`")
+    return draw_split(graph, options)
 
 
 def _own_split(options: IngestOptions) -> int | None:
@@ -214,7 +238,7 @@ def _embedded(name: str, options: IngestOptions) -> Graph:
 
     makers = {"digits": digits}
     # Split i of an embedded data set is the one drawn with seed i.
-    return draw_split(makers[name](seed=_own_split(options) or 0), options)
+    return makers[name](seed=_own_split(options) or 0)
 
 
 def _open(path: Path, options: IngestOptions) -> Graph:
@@ -225,7 +249,7 @@ def _open(path: Path, options: IngestOptions) -> Graph:
             f"`{path}` is a store, which has one split; split {options.split} was asked for",
             hint="give a file of splits with `--splits FILE`",
         )
-    return draw_split(open_store(path), options)
+    return open_store(path)
 
 
 def draw_split(graph: Graph, options: IngestOptions) -> Graph:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
+from scr.graph.feature_file import read_features
 from scr.graph.readers.columns import (
     class_column,
     column_names,
@@ -184,23 +185,3 @@ def _feature_columns(table: pa.Table, names: list[str], path: Path) -> NDArray[n
     for place, name in enumerate(names):
         matrix[:, place] = number_column(table[name], name, path, hint=hint)
     return matrix
-
-
-def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
-    """Open a `.npy` of features, memory-mapped.
-
-    Args:
-        path: The file.
-        num_nodes: How many rows it must have.
-        nodes: Where the number of nodes comes from, for the message.
-    """
-    try:
-        features: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise SourceError(f"`{path}` cannot be read as features: {error}") from None
-    if features.ndim != 2 or len(features) != num_nodes:
-        raise SourceError(
-            f"`{path}` has the shape {features.shape}; expected {num_nodes:,} rows, one for each "
-            f"node of {nodes}"
-        )
-    return features

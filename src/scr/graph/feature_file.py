@@ -1,0 +1,81 @@
+"""Features from a file of their own: a `.npy` with one row per node, memory-mapped.
+
+Language models make features that no graph format holds, such as GIANT-XRT's `X.all.xrt-emb.npy`.
+The file is checked when it is opened, stays on disk, and keeps its type (float16, float32 or
+float64) until a later step reads rows of it. Files with pickles are refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import SourceError
+from scr.graph.validation import check_features
+
+if TYPE_CHECKING:
+    from scr.graph.graph import Graph
+
+_MAGIC = b"\x93NUMPY"
+
+
+def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
+    """Open a `.npy` of features, memory-mapped.
+
+    Args:
+        path: The file.
+        num_nodes: How many rows it must have.
+        nodes: Where the number of nodes comes from, for the message.
+    """
+    path = Path(path).expanduser()
+    try:
+        with path.open("rb") as file:
+            begins_as_npy = file.read(len(_MAGIC)) == _MAGIC
+        if not begins_as_npy:
+            raise SourceError(
+                f"`{path}` cannot be read as features: it is not a .npy file",
+                hint="write one with `numpy.save(path, array)`",
+            )
+        features: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise SourceError(f"`{path}` cannot be read as features: {error}") from None
+    if features.ndim != 2 or len(features) != num_nodes or not features.size:
+        raise SourceError(
+            f"`{path}` has the shape {features.shape}; expected {num_nodes:,} rows, one for each "
+            f"node of {nodes}, and at least one column"
+        )
+    if features.dtype.kind not in "fiub":
+        raise SourceError(f"`{path}` holds {features.dtype}; expected numbers")
+    return features if features.dtype.kind == "f" else features.astype(np.float32)
+
+
+def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
+    """The same graph with the features of a file, and a word about it in its steps.
+
+    Args:
+        graph: Any graph.
+        path: A `.npy` with one row per node.
+        nodes: What the graph is called, for messages.
+    """
+    features = read_features(Path(path), graph.num_nodes, nodes)
+    check_features(features, graph.num_nodes)
+    rows, columns = features.shape
+    step = f"took features from {Path(path).name}: {rows:,} x {columns:,} of {features.dtype}"
+    return dataclasses.replace(graph, features=features, steps=(*graph.steps, step))
+
+
+def features_file(graph: Graph) -> Path | None:
+    """The `.npy` behind the features, if there is one outside the graph's own store."""
+    base: Any = graph.features
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    filename = getattr(base, "filename", None)
+    if filename is None or Path(filename).suffix != ".npy":
+        return None
+    file = Path(filename).resolve()
+    is_own = graph.path is not None and file.parent == graph.path.resolve()
+    return None if is_own else file
