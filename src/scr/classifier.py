@@ -411,7 +411,7 @@ def _with_classes_of(graph: Graph, class_names: tuple[str, ...]) -> Graph:
 
 def _load_again(facts: Mapping[str, Any]) -> Graph:
     """Load the graph of a run from where it was, and check that it has not changed shape."""
-    graph = load_graph(facts["source"])
+    graph = load_graph(facts["source"], features=facts.get("features_file"))
     if graph.num_nodes != facts["nodes"] or graph.num_features != facts["features"]:
         raise RunError(
             f"`{facts['source']}` now has {graph.num_nodes:,} nodes and {graph.num_features:,} "

@@ -20,6 +20,9 @@ def compare(
     regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "none,scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,
     splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npy with one row of features per node, instead.")
+    ] = None,
     recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
@@ -41,7 +44,7 @@ def compare(
     for name in regularizer_names:
         if name not in REGULARIZERS:
             raise ConfigError("--regularizers", name, f"one of {', '.join(REGULARIZERS)}")
-    comparison = comparing.Comparison(load_graph(graph), splits)
+    comparison = comparing.Comparison(load_graph(graph, features=features), splits)
     comparison.graph_of(seeds - 1)
     layers = [recipe_layers(recipe, settings)]
     tasks = comparing.plan(

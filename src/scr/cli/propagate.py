@@ -45,6 +45,10 @@ def propagate(
     reduce_to: Annotated[
         int, typer.Option(min=1, help="Columns after a reduction, as `data.reduce_to`.")
     ] = 512,
+    features_file: Annotated[
+        Path | None,
+        typer.Option("--features", help="A .npy with one row of features per node, instead."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the hops. [beside the store]")
     ] = None,
@@ -68,7 +72,7 @@ def propagate(
         hop_scale=hop_scale,
     )  # fmt: skip
     feature_config = FeatureConfig(scale=scale, reduce=reduce, reduce_to=reduce_to)
-    source = load_graph(graph)
+    source = load_graph(graph, features=features_file)
     features = check_features(source)
     if plan:
         reduced = choose_reduction(features, feature_config) != "none"

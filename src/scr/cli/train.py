@@ -37,6 +37,9 @@ def train(
         str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
     ] = None,
     split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npy with one row of features per node, instead.")
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: Annotated[
         str, typer.Option(help="Class probabilities to write: none, top-K or all.")
@@ -53,7 +56,7 @@ def train(
 
     columns = ProbabilityColumns.parse(probabilities)
     layers = recipe_layers(recipe, settings)
-    loaded = load_graph(graph, split=split, splits=splits)
+    loaded = load_graph(graph, split=split, splits=splits, features=features)
     classifier = NodeClassifier(
         encoder, regularizer, seed=seed, device=device, preset=preset, recipe=layers
     )

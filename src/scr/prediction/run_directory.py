@@ -33,6 +33,7 @@ from scr.encoders import Encoder, make_encoder
 from scr.encoders.base import ProblemShape
 from scr.errors import RunError, StoreError
 from scr.graph import Graph
+from scr.graph.feature_file import features_file
 from scr.graph.features import FittedFeatures
 from scr.training import Fitted, Recipe
 from scr.training.checkpoint import write_bytes
@@ -65,6 +66,7 @@ def describe_run(
     graph: Graph, recipe: Recipe, *, seed: int, source: str | None, command: str | None
 ) -> dict[str, Any]:
     """The content of `run.json`, as far as it is known before training."""
+    other_features = features_file(graph)
     return {
         "schema": SCHEMA,
         "graph": {
@@ -80,6 +82,7 @@ def describe_run(
             "test": len(graph.test),
             "fingerprint": graph.fingerprint(),
             "steps": list(graph.steps),
+            **({} if other_features is None else {"features_file": str(other_features)}),
         },
         "encoder": recipe.encoder,
         "regularizer": recipe.regularizer,
