@@ -49,6 +49,18 @@ def test_scrambled_validation_and_test_labels_change_nothing(encoder, regularize
     assert same(before, after)
 
 
+@pytest.mark.parametrize("method", ["rlu", "sle"])
+def test_stages_do_not_read_them_either(method):
+    graph = digits(seed=0)
+    sections = {
+        "propagation": {"label_hops": 2},
+        "stages": {"method": method, "count": 3, "threshold": 0.3},
+    }
+    before = weights_and_predictions(graph, "gamlp", "scr", **sections)
+    after = weights_and_predictions(scrambled(graph), "gamlp", "scr", **sections)
+    assert same(before, after)
+
+
 def test_scrambled_training_labels_do_change_everything():
     graph = digits(seed=0)
     labels = np.array(graph.labels)

@@ -77,7 +77,7 @@ def test_a_recorded_recipe_makes_the_same_recipe():
     [
         ({"trianing": {}}, "trianing"),
         ({"training": 3}, "training"),
-        ({"stages": {"count": 2}}, "stages"),
+        ({"stages": {"number": 2}}, r"stages\.number"),
         ({"encoder": {"name": "ssgc", "heads": 2}}, r"encoder\.heads"),
         ({"regularizer": "dropout"}, "dropout"),
         ({"consistency": {"decay": 1.0}}, r"consistency\.decay"),
