@@ -135,3 +135,13 @@ def test_an_unfinished_run_and_another_graph_are_refused_and_write_nothing(run, 
     assert scr("smooth", run) == 2
     assert "not finished" in words(capsys.readouterr().err)
     assert not [path for path in run.iterdir() if "smooth" in path.name]
+
+
+def test_the_runs_own_recipe_gives_the_defaults_and_options_win(run):
+    record = json.loads((run / "run.json").read_text())
+    own = {"method": "correct-and-smooth", "search": False, "steps": "smooth", "smooth_hops": 7}
+    edited(run / "run.json", recipe={**record["recipe"], "postprocess": own})
+    assert scr("smooth", run, "--set", "postprocess.smooth_norm=row") == 0
+    chosen = json.loads((run / "smooth" / "smooth.json").read_text())["chosen"]
+    expected = {"steps": "smooth", "smooth_hops": 7, "smooth_alpha": 0.8, "smooth_norm": "row"}
+    assert chosen == expected
