@@ -37,6 +37,11 @@ SYMBOLS = {
 # interval is so wide that the curve itself would be a flat line.
 _WIDEST_BAND = 2.5
 _LEAST_RANGE = 0.5
+# A run that collapses loses tens of points. Below the middle value by this many times the height
+# of the curve, a point is not drawn but named, or the others would lie on one line.
+_DEEPEST = 4.0
+_LEGEND_ENTRY = 1.55
+"""Inches that an entry of the legend takes."""
 _MARKERS = {"scr": "o", "scr-m": "s", "none": "D"}
 
 
@@ -57,11 +62,10 @@ def sensitivity_curves(
         figure = Figure(figsize=(3.7 * len(kinds) + 0.4, 3.5), layout="constrained")
         row = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
         for axes, kind in zip(row, kinds, strict=True):
-            _draw(axes, group, kind)
+            _draw(axes, group, kind, _scale(group, kinds))
             axes.set_title(_with_base(kind, base))
             axes.set_xlabel(SYMBOLS.get(setting, setting))
         row[0].set_ylabel("points against the base")
-        _limit(row, group, kinds)
         _legend(figure, group)
         made[setting] = to_bytes(figure, file_format)
     return made
@@ -74,22 +78,23 @@ def sensitivity_overview(
     """All settings in one picture: a column each, test nodes above validation nodes."""
     groups = _by_setting(curves)
     kinds = _kinds(curves)
-    figure = Figure(figsize=(2.9 * len(groups) + 0.7, 2.5 * len(kinds) + 0.6), layout="constrained")
-    grid = figure.subplots(len(kinds), len(groups), sharex="col", sharey=True, squeeze=False)
+    figure = Figure(
+        figsize=(max(2.9 * len(groups) + 0.7, 7.8), 2.5 * len(kinds) + 0.6), layout="constrained"
+    )
+    grid = figure.subplots(len(kinds), len(groups), sharex="col", squeeze=False)
     for column, (setting, group) in enumerate(groups.items()):
         for line, kind in enumerate(kinds):
             axes = grid[line][column]
-            _draw(axes, group, kind)
+            _draw(axes, group, kind, _scale(group, kinds))
             if line == 0:
                 axes.set_title(SYMBOLS.get(setting, setting), fontsize=10)
             if column == 0:
                 axes.set_ylabel(f"{_with_base(kind, base)}\npoints against the base")
-    _limit([axes for row in grid for axes in row], curves, kinds)
     _legend(figure, curves)
     return to_bytes(figure, file_format)
 
 
-def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str) -> None:
+def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[float, float]) -> None:
     """Curves of one setting on one kind of nodes."""
     values = sorted({point["value"] for curve in curves for point in curve["points"]})
     places = {value: place for place, value in enumerate(values)}
@@ -97,6 +102,8 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str) -> None:
     colors = series_colors([curve["regularizer"] for curve in curves])
     for curve in curves:
         _draw_curve(axes, curve, kind, places, colors[curve["regularizer"]])
+    _name_points_below(axes, curves, kind, places, scale[0])
+    axes.set_ylim(*scale)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     axes.set_xlim(-0.35, len(values) - 0.65)
     axes.grid(axis="x", visible=False)
@@ -137,24 +144,45 @@ def _draw_curve(
             )  # fmt: skip
 
 
-def _limit(panels: Sequence[Axes], curves: Sequence[SweepCurve], kinds: Sequence[str]) -> None:
-    """One scale for panels that share it: all means, and bands as far as these stay legible."""
+def _scale(curves: Sequence[SweepCurve], kinds: Sequence[str]) -> tuple[float, float]:
+    """Limits in points for all panels of a setting: all means, and bands where they fit."""
     gaps = [
         gap for curve in curves for point in curve["points"] for kind in kinds
         if (gap := difference_of(point, kind)) is not None
     ]  # fmt: skip
-    if not gaps:
-        return
-    means = [100 * gap["mean"] for gap in gaps] + [0.0]
-    low, high = min(means), max(means)
+    means = sorted(100 * gap["mean"] for gap in gaps) or [0.0]
+    high = max(means[-1], 0.0)
+    middle = min(means[len(means) // 2], 0.0)
+    floor = middle - _DEEPEST * max(high - middle, 2 * _LEAST_RANGE)
+    low = min([mean for mean in means if mean >= floor] + [0.0])
     room = max(high - low, _LEAST_RANGE)
     bottoms = [100 * gap["low"] for gap in gaps if gap["low"] is not None] + [low]
     tops = [100 * gap["high"] for gap in gaps if gap["high"] is not None] + [high]
     bottom = max(min(bottoms), low - _WIDEST_BAND * room)
     top = min(max(tops), high + _WIDEST_BAND * room)
     margin = 0.08 * max(top - bottom, _LEAST_RANGE)
-    for axes in panels:
-        axes.set_ylim(bottom - margin, top + margin)
+    return bottom - margin, top + margin
+
+
+def _name_points_below(
+    axes: Axes,
+    curves: Sequence[SweepCurve],
+    kind: str,
+    places: Mapping[float, int],
+    bottom: float,
+) -> None:
+    """Write the number of each point that lies below the panel at its foot."""
+    colors = series_colors([curve["regularizer"] for curve in curves])
+    for line, curve in enumerate(curves):
+        for point in curve["points"]:
+            gap = difference_of(point, kind)
+            if gap is not None and 100 * gap["mean"] < bottom:
+                axes.annotate(
+                    f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
+                    (places[point["value"]], 0), xycoords=("data", "axes fraction"),
+                    xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
+                    fontsize=8.5, color=colors[curve["regularizer"]], fontweight="bold",
+                )  # fmt: skip
 
 
 def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
@@ -175,8 +203,8 @@ def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
         )
     )
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.8,
-        columnspacing=1.4,
+        handles=handles, loc="outside lower center", handlelength=1.8, columnspacing=1.4,
+        ncols=min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY))),
     )  # fmt: skip
 
 
