@@ -1,0 +1,127 @@
+import pickle
+
+import numpy as np
+import pytest
+from tests.graph.readers.ogb_files import random_arrays, write_products
+
+from scr.errors import GraphError, SourceError
+from scr.graph.feature_file import features_file
+from scr.graph.sources import IngestOptions, load_graph
+
+NODES = 30
+
+
+@pytest.fixture
+def store(tmp_path, random_graph):
+    return random_graph(nodes=NODES).save(tmp_path / "store")
+
+
+def write_features(path, dtype=np.float32, columns=6, nodes=NODES, seed=0):
+    values = np.random.default_rng(seed).standard_normal((nodes, columns)).astype(dtype)
+    np.save(path, values)
+    return values
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_features_of_a_store_are_replaced_and_stay_on_disk_as_they_are(tmp_path, store, dtype):
+    values = write_features(tmp_path / "x.npy", dtype)
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    np.testing.assert_array_equal(graph.features, values)
+    assert graph.features.dtype == dtype
+    assert features_file(graph) == (tmp_path / "x.npy").resolve()
+    assert graph.steps[-1] == f"took features from x.npy: 30 x 6 of {np.dtype(dtype)}"
+    plain = load_graph(store)
+    assert features_file(plain) is None
+    np.testing.assert_array_equal(graph.train, plain.train)
+
+
+def test_the_fingerprint_depends_on_the_features_alone(tmp_path, store):
+    write_features(tmp_path / "x.npy", seed=0)
+    write_features(tmp_path / "y.npy", seed=1)
+    write_features(tmp_path / "again.npy", seed=0)
+    graphs = [load_graph(store, features=tmp_path / f"{name}.npy") for name in ("x", "y", "again")]
+    prints = [graph.fingerprint() for graph in graphs]
+    assert prints[0] == prints[2]
+    assert len({*prints, load_graph(store).fingerprint()}) == 3
+    edges = {graph.fingerprint("edges", "labels", "splits") for graph in graphs}
+    assert edges == {load_graph(store).fingerprint("edges", "labels", "splits")}
+
+
+def test_features_and_splits_of_a_store_change_together(tmp_path, store):
+    write_features(tmp_path / "x.npy")
+    graph = load_graph(store, features=tmp_path / "x.npy", splits="per-class:2,2")
+    assert graph.num_features == 6
+    assert len(graph.train) == 6
+    assert "took features" in graph.steps[-2]
+
+
+def test_an_embedded_data_set_takes_other_features(tmp_path):
+    write_features(tmp_path / "x.npy", nodes=1797)
+    assert load_graph("digits", features=tmp_path / "x.npy").num_features == 6
+
+
+def test_columns_may_come_first_on_disk(tmp_path, store):
+    values = np.asfortranarray(np.arange(60.0, dtype=np.float32).reshape(NODES, 2))
+    np.save(tmp_path / "x.npy", values)
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    np.testing.assert_array_equal(graph.features, values)
+    np.save(tmp_path / "c.npy", np.ascontiguousarray(values))
+    same = load_graph(store, features=tmp_path / "c.npy")
+    assert same.fingerprint() == graph.fingerprint()
+
+
+def test_whole_numbers_become_floats(tmp_path, store):
+    np.save(tmp_path / "x.npy", np.ones((NODES, 2), np.int64))
+    assert load_graph(store, features=tmp_path / "x.npy").features.dtype == np.float32
+
+
+def test_the_features_of_an_ogb_folder_are_not_even_read(tmp_path):
+    folder = write_products(tmp_path / "ogbn_products", random_arrays(nodes=NODES))
+    (folder / "raw" / "node-feat.csv.gz").write_text("not gzip")
+    values = write_features(tmp_path / "x.npy")
+    options = IngestOptions(features=tmp_path / "x.npy")
+    np.testing.assert_array_equal(load_graph(folder, options=options).features, values)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda p: np.save(p, np.ones((29, 2))), r"shape \(29, 2\); expected 30 rows"),
+        (lambda p: np.save(p, np.ones(30)), r"shape \(30,\); expected 30 rows"),
+        (lambda p: np.save(p, np.ones((30, 2, 2))), r"shape \(30, 2, 2\)"),
+        (lambda p: np.save(p, np.ones((30, 0))), r"at least one column"),
+        (lambda p: np.save(p, np.full((30, 1), "a")), r"holds <U1; expected numbers"),
+        (lambda p: np.save(p, np.array([[{}]] * 30)), r"cannot be read as features"),
+        (lambda p: p.write_bytes(pickle.dumps(np.ones((30, 2)))), r"not a .npy file"),
+        (lambda p: p.write_text("1,2\n"), r"not a .npy file"),
+        (lambda p: p.write_bytes(b"PK\x03\x04 an .npz under a wrong name"), r"not a .npy file"),
+        (lambda p: p.write_bytes(b"\x93NUMPY\x01\x00"), r"cannot be read as features"),
+        (lambda p: None, r"cannot be read as features: .*No such file"),
+    ],
+)
+def test_a_file_that_is_no_features_is_refused_in_one_sentence(tmp_path, store, write, message):
+    path = tmp_path / "x.npy"
+    write(path)
+    with pytest.raises(SourceError, match=message) as caught:
+        load_graph(store, features=path)
+    assert "x.npy" in str(caught.value)
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path, store):
+    values = write_features(tmp_path / "x.npy")
+    values[3, 1] = np.nan
+    np.save(tmp_path / "x.npy", values)
+    with pytest.raises(GraphError, match="Feature 1 of node 3 is nan"):
+        load_graph(store, features=tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_hops_are_those_of_the_new_features(tmp_path, store, dtype):
+    from scr.propagation import propagate
+
+    values = write_features(tmp_path / "x.npy", dtype)
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    hops = propagate(graph, 1, "row")
+    degrees = graph.adjacency().sum(axis=1)
+    expected = graph.adjacency() @ values.astype(np.float64) / np.maximum(degrees, 1)[:, None]
+    np.testing.assert_allclose(hops.hop(1), expected, rtol=1e-3, atol=1e-3)
