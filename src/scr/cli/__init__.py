@@ -24,7 +24,7 @@ UNEXPECTED = 1
 
 _COMMANDS = (
     "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "sweep", "synth",
-    "report", "verify",
+    "report", "verify", "download",
 )  # fmt: skip
 
 

@@ -1,0 +1,80 @@
+"""`scr download`: a data set of OGB's, after its licence has been accepted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from scr.cli.console import console, facts
+
+
+def download(
+    name: Annotated[str, typer.Argument(help="Such as ogbn-products.")],
+    to: Annotated[
+        Path | None, typer.Option(help="The data folder. [$SCR_DATA, else ~/.cache/scr/data]")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Accept the licence without a question.")] = (
+        False
+    ),
+    url: Annotated[str | None, typer.Option(help="Another address of the same archive.")] = None,
+    sha256: Annotated[str | None, typer.Option(help="Checksum that the archive must have.")] = None,
+    keep_archive: Annotated[
+        bool, typer.Option("--keep-archive", help="Keep the archive beside the data set.")
+    ] = False,
+) -> None:
+    """Download a data set of the Open Graph Benchmark."""
+    from scr.errors import SourceError
+    from scr.graph.download import dataset_of
+    from scr.graph.download import download as get
+    from scr.graph.ogb_datasets import data_folder
+
+    dataset = dataset_of(name)
+    folder = (to or data_folder()).expanduser()
+    rows = [
+        ("data set", dataset.name),
+        ("from", url or dataset.url),
+        ("size", f"about {dataset.size}, and as much again while it is unpacked"),
+        ("to", str(folder / dataset.folder)),
+        ("licence", " ".join(dataset.licence)),
+    ]
+    console.print(facts(rows), soft_wrap=True)
+    if not yes and not (folder / dataset.folder).exists():
+        if not sys.stdin.isatty():
+            raise SourceError(
+                f"The licence of `{name}` has not been accepted, and nobody is there to ask",
+                hint="read it, then accept it with `--yes`",
+            )
+        typer.confirm("Do you accept the licence?", abort=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        words = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}
+
+        def begin(step: str) -> Callable[[int, int | None], None]:
+            bar = bars.add_task(words[step], total=None)
+            return lambda done, total: bars.update(bar, completed=done, total=total)
+
+        made = get(name, to, url=url, sha256=sha256, keep_archive=keep_archive, progress=begin)
+    if made.sha256 is None:
+        console.print(f"{name} is there already: {made.folder}", soft_wrap=True)
+        return
+    console.print(f"Wrote {made.folder} (SHA-256 of the archive: {made.sha256})", soft_wrap=True)
+    if made.archive is not None:
+        console.print(f"Kept {made.archive}", soft_wrap=True)
