@@ -23,8 +23,8 @@ BAD_INPUT = 2
 UNEXPECTED = 1
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "sweep", "synth",
-    "report", "verify", "download",
+    "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "sweep", "efficiency",
+    "synth", "report", "verify", "recipes", "reproduce", "download",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scr.cli.console import console
+from scr.config import parse_assignment, read_toml
 
 if TYPE_CHECKING:
     from scr.training import EpochRecord
@@ -27,7 +28,9 @@ def train(
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
     encoder: Annotated[str | None, typer.Option(help="Such as ssgc, sign or gamlp.")] = None,
     regularizer: Annotated[str | None, typer.Option(help="none, scr or scr-m.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
     ] = None,
@@ -58,7 +61,12 @@ def train(
     layers = recipe_layers(recipe, settings)
     loaded = load_graph(graph, split=split, splits=splits, features=features)
     classifier = NodeClassifier(
-        encoder, regularizer, seed=seed, device=device, preset=preset, recipe=layers
+        encoder,
+        regularizer,
+        seed=seed,
+        device=device,
+        preset=preset_below(recipe, preset),
+        recipe=layers,
     )
     resolved = classifier.resolve(loaded)
     run = run_directory.describe_run(
@@ -89,14 +97,31 @@ def train(
 
 
 def recipe_layers(recipe: Path | None, settings: list[str] | None) -> dict[str, Any]:
-    """A recipe file with `--set` laid over it, as one table of sections."""
-    from scr.config import parse_assignment, read_toml
+    """A recipe, by file or by name, with `--set` laid over it, as one table of sections."""
+    tables: dict[str, Any] = {}
+    if recipe is not None:
+        from scr.recipes import settings_only
 
-    tables: dict[str, Any] = {} if recipe is None else read_toml(recipe)
+        tables = settings_only(read_toml(recipe_file(recipe)))
     for text in settings or []:
         section, key, value = parse_assignment(text)
         tables[section] = {**tables.get(section, {}), key: value}
     return tables
+
+
+def preset_below(recipe: Path | None, preset: str) -> str:
+    """The preset to lay a recipe over: a published one stands alone, unless one is asked for."""
+    published = recipe is not None and "published" in read_toml(recipe_file(recipe))
+    return "none" if published and preset == "auto" else preset
+
+
+def recipe_file(recipe: Path) -> Path:
+    """The file given, or the file of the published recipe of this name."""
+    if recipe.exists() or recipe.suffix == ".toml" or len(recipe.parts) > 1:
+        return recipe
+    from scr.recipes import read_recipe
+
+    return read_recipe(str(recipe)).path
 
 
 def lasting_source(graph: str) -> str:

@@ -1,0 +1,98 @@
+"""`scr recipes`: the rows of the paper's tables, and the settings of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scr.cli.console import console
+from scr.errors import SourceError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from scr.recipes import PublishedRecipe
+
+WIDTH = 132
+"""Columns that the table needs to have every recipe on one line."""
+
+
+def recipes(
+    name: Annotated[
+        str | None, typer.Argument(help="Print this recipe's file, to be redirected and edited.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Only this data set, such as ogbn-mag or mag.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Only this encoder.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Only base, rlu, sle, scr, scr-m or rlu-scr.")
+    ] = None,
+) -> None:
+    """List the published recipes, or print one."""
+    from rich.console import Console
+
+    from scr.recipes import read_recipe, recipe_names
+
+    if name is not None:
+        typer.echo(read_recipe(name).text(), nl=False)
+        return
+    every = [read_recipe(each) for each in recipe_names()]
+    kept = [
+        recipe
+        for recipe in every
+        if fits(data, recipe.dataset, recipe.dataset.removeprefix("ogbn-"))
+        and fits(encoder, recipe.encoder)
+        and fits(method, recipe.method)
+    ]
+    if not kept:
+        known = {
+            "--data": {recipe.dataset for recipe in every},
+            "--encoder": {recipe.encoder for recipe in every},
+            "--method": {recipe.method for recipe in every},
+        }
+        choices = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in known.items())
+        raise SourceError(f"No recipe fits these filters; there are: {choices}")
+    # Names are there to be copied: a narrow terminal wraps whole lines instead of names.
+    Console(highlight=False, width=max(console.width, WIDTH)).print(recipes_table(kept))
+    console.print(
+        "scr recipes NAME prints a recipe, scr reproduce NAME runs it beside the published number."
+    )
+
+
+def fits(wanted: str | None, *found: str) -> bool:
+    """Whether a filter lets a recipe through; case does not matter."""
+    return wanted is None or wanted.lower() in {name.lower() for name in found}
+
+
+def recipes_table(kept: list[PublishedRecipe]) -> Table:
+    """One line per recipe, a gap between tables of the paper."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("name", "data set", "method", "encoder"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("valid", "test"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("can be run", no_wrap=True)
+    for recipe, following in zip(kept, [*kept[1:], None], strict=True):
+        row, missing = recipe.published, recipe.missing_encoder
+        table.add_row(
+            recipe.name,
+            recipe.dataset,
+            recipe.method + (" + C&S" if recipe.smoothed else ""),
+            recipe.encoder,
+            f"{row.valid_accuracy:.2f}±{row.valid_spread:.2f}",
+            f"{row.test_accuracy:.2f}±{row.test_spread:.2f}",
+            availability(recipe.features) if missing is None else Text(f"no: {missing}", "yellow"),
+            end_section=following is not None and following.published.table != row.table,
+        )
+    return table
+
+
+def availability(features: str | None) -> str:
+    """What a recipe with an encoder still needs."""
+    return "yes" if features is None else "with --features"

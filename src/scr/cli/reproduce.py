@@ -1,0 +1,111 @@
+"""`scr reproduce`: one row of the paper's tables again, beside the published number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scr.cli.console import console
+from scr.cli.progress import counted
+from scr.cli.train import recipe_layers, shown_command
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="A recipe, as `scr recipes` lists them.")],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Seeds from 0; as many as published by default.")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(help="A store, a source or a name instead of the data set.")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npy with a row per node, instead of the features.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of data sets, instead of $SCR_DATA.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the result; goes on where it was. [runs/NAME]")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+    ] = None,
+    splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
+) -> None:
+    """Run a published recipe and compare with the published number."""
+    from scr import reproduce as reproducing
+    from scr.recipes import read_recipe
+
+    recipe = read_recipe(name)
+    reproducing.check_runnable(recipe)
+    if data is not None:
+        from scr.graph.ogb_datasets import DATA_VARIABLE
+
+        os.environ[DATA_VARIABLE] = str(data)
+    changes = recipe_layers(None, settings)
+    loaded = reproducing.load_recipe_graph(recipe, graph=graph, features=features)
+    folder = Path("runs") / recipe.name if out is None else out
+    with counted("Reproducing", runs or recipe.published.runs) as on_run:
+        result = reproducing.reproduce(
+            recipe,
+            loaded,
+            runs=runs,
+            splits=splits,
+            settings=changes,
+            out=folder,
+            jobs=jobs,
+            on_run=on_run,
+            command=shown_command(),
+        )
+    row = result["published"]
+    console.print(f"{name}, Table {row['table']}: {row['row']}", soft_wrap=True, markup=False)
+    console.print(reproduction_table(result))
+    for note in result["notes"]:
+        console.print(f"[yellow]Note:[/] {note}.", soft_wrap=True)
+    console.print(f"Wrote {folder / reproducing.RESULT}", soft_wrap=True)
+
+
+def reproduction_table(result: Mapping[str, Any]) -> Table:
+    """Published, measured and their difference, validation and test."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from scr.report.formatting import points
+
+    published, measured = result["published"], result["measured"]
+    table = Table(
+        caption=f"Percent, mean ± standard deviation; published: {published['runs']} runs, "
+        f"measured: {len(result['runs'])} on {result['graph']['name']}.",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("accuracy")
+    for heading in ("published", "measured", "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for split, label in (("valid", "validation"), ("test", "test")):
+        difference = result["difference"][f"{split}_accuracy"]
+        table.add_row(
+            label,
+            mean_and_spread(published, split),
+            mean_and_spread(measured, split),
+            Text(points(None if difference is None else difference / 100), "bold"),
+        )
+    return table
+
+
+def mean_and_spread(found: Mapping[str, Any], split: str) -> str:
+    """As the paper prints it: 84.62 ± 0.03."""
+    from scr.report.formatting import MISSING
+
+    mean, spread = found[f"{split}_accuracy"], found[f"{split}_spread"]
+    if mean is None:
+        return MISSING
+    return f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}"

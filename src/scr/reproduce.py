@@ -1,0 +1,183 @@
+"""Run a row of the paper's tables again and lay the result beside the published one.
+
+A published recipe stands alone: no preset is below it. Seeds 0, 1, 2... are run as in a comparison,
+so that every finished run is kept in `runs.jsonl` and a repeated command only runs what is missing.
+
+Reads a `PublishedRecipe` and its graph, writes `reproduce.json`. What keeps the two numbers from
+being compared (another graph, changed settings, fewer runs) is said in `notes`, in sentences.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scr.compare import Comparison, Task, run_tasks
+from scr.errors import RunError, SourceError
+from scr.graph import Graph
+from scr.graph.sources import IngestOptions, load_graph
+from scr.prediction.run_directory import versions, write_json
+from scr.recipes import PublishedRecipe
+from scr.report.formatting import number_or_none, plain
+from scr.training.recipe import Tables, merge
+
+RESULT = "reproduce.json"
+MEASURES = ("valid", "test")
+
+
+def check_runnable(recipe: PublishedRecipe) -> None:
+    """Raise unless there is an encoder for the recipe."""
+    if recipe.missing_encoder is not None:
+        raise RunError(
+            f"`{recipe.name}` needs the encoder `{recipe.missing_encoder}`, which is not there yet",
+            hint="`scr recipes` says which recipes can be run",
+        )
+
+
+def load_recipe_graph(
+    recipe: PublishedRecipe, *, graph: str | None = None, features: Path | None = None
+) -> Graph:
+    """The graph to run a recipe on.
+
+    Args:
+        recipe: Names its data set, and the file of features that it may need.
+        graph: A store, a source or a name to be used instead of the data set.
+        features: A `.npy` with one row per node, used instead of the graph's own features.
+
+    Raises:
+        SourceError: The recipe needs features that its data set does not have.
+    """
+    if graph is not None:
+        return load_graph(graph, options=IngestOptions(features=features))
+    if recipe.features is not None and features is None:
+        raise SourceError(
+            f"`{recipe.name}` was run on `{recipe.features}` instead of the features of "
+            f"{recipe.dataset}; expected the path of that file in `--features`",
+            hint=f"`scr recipes {recipe.name}` says where to get it",
+        )
+    options = IngestOptions(features=features, symmetrize=not _needs_directions(recipe))
+    return load_graph(recipe.dataset, options=options)
+
+
+def reproduce(
+    recipe: PublishedRecipe,
+    graph: Graph,
+    *,
+    runs: int | None = None,
+    splits: str | None = None,
+    settings: Tables | None = None,
+    out: Path | None = None,
+    jobs: int = 1,
+    on_run: Callable[[Mapping[str, Any]], None] | None = None,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Run a published recipe over seeds and compare the mean with the published one.
+
+    Args:
+        recipe: What to run.
+        graph: What to run it on; see `load_recipe_graph`.
+        runs: Seeds 0 to runs - 1; none: as many as were published.
+        splits: A splits file or rule: seed i uses split i; none: the graph's own split.
+        settings: Tables to be laid over the recipe.
+        out: Folder for `runs.jsonl` and `reproduce.json`; none keeps nothing.
+        jobs: Processes.
+        on_run: Called with every run that finishes.
+        command: Recorded in the result.
+
+    Returns:
+        The content of `reproduce.json`. `published`, `measured` and `difference` are in percent;
+        `runs` are records as in `compare.json`, in 0..1.
+    """
+    check_runnable(recipe)
+    count = recipe.published.runs if runs is None else runs
+    layers = (merge(recipe.tables, settings or {}),)
+    tasks = [
+        Task(recipe.encoder, recipe.regularizer, seed, layers, preset="none")
+        for seed in range(count)
+    ]
+    comparison = Comparison(graph, splits)
+    records = run_tasks(comparison, tasks, out=out, jobs=jobs, on_run=on_run)
+    measured = measure(records, smoothed=recipe.smoothed)
+    published = dataclasses.asdict(recipe.published)
+    result = {
+        "recipe": recipe.name,
+        "graph": comparison.facts(),
+        "notes": notes(recipe, graph, runs=count, splits=splits, settings=settings),
+        "unit": "percent",
+        "published": published,
+        "measured": measured,
+        "difference": {
+            f"{split}_accuracy": _minus(
+                measured[f"{split}_accuracy"], published[f"{split}_accuracy"]
+            )
+            for split in MEASURES
+        },
+        "settings": layers[0],
+        "command": command,
+        "versions": versions(),
+        "runs": records,
+    }
+    if out is not None:
+        write_json(out / RESULT, result)
+    return result
+
+
+def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str, float | None]:
+    """Mean and sample standard deviation in percent, after Correct and Smooth where it was done.
+
+    Args:
+        records: Of finished runs, accuracies in 0..1.
+        smoothed: Take the accuracies below `smooth`.
+    """
+    found: dict[str, float | None] = {}
+    for split in MEASURES:
+        scores = [(record["smooth"] if smoothed else record) for record in records]
+        known = [number_or_none(score[f"{split}_accuracy"]) for score in scores]
+        values = [100 * value for value in known if value is not None]
+        found[f"{split}_accuracy"] = statistics.fmean(values) if values else None
+        found[f"{split}_spread"] = statistics.stdev(values) if len(values) > 1 else None
+    return found
+
+
+def notes(
+    recipe: PublishedRecipe,
+    graph: Graph,
+    *,
+    runs: int,
+    splits: str | None = None,
+    settings: Tables | None = None,
+) -> list[str]:
+    """What to know before the measured number is held against the published one, in sentences."""
+    said = []
+    if graph.name != recipe.dataset:
+        said.append(
+            f"The published numbers are for {recipe.dataset}; this graph is `{graph.name}`, "
+            "so the difference says nothing about the recipe"
+        )
+        if recipe.features is not None:
+            said.append(f"`{recipe.features}` was replaced by features of this graph")
+    if splits is not None:
+        said.append(f"Seed i uses split i of `{Path(splits).name}`, not the published split")
+    changed = [
+        f"{section}.{key} = {plain(value)}"
+        for section, table in (settings or {}).items()
+        for key, value in table.items()
+    ]
+    if changed:
+        said.append(f"Changed from the recipe: {', '.join(changed)}")
+    if runs != recipe.published.runs:
+        said.append(f"Runs: {runs}; published: {recipe.published.runs}")
+    return said
+
+
+def _needs_directions(recipe: PublishedRecipe) -> bool:
+    """Whether edges may not be stored in both directions, because their direction is used."""
+    propagation = recipe.tables.get("propagation", {})
+    return any(propagation.get(key, "both") != "both" for key in ("direction", "label_direction"))
+
+
+def _minus(measured: float | None, published: float) -> float | None:
+    return None if measured is None else measured - published

@@ -1,0 +1,100 @@
+"""A published recipe run again: what is compared, what is said, and that it goes on."""
+
+import json
+
+import numpy as np
+import pytest
+
+from scr.errors import RunError, SourceError
+from scr.recipes import read_recipe
+from scr.reproduce import RESULT, load_recipe_graph, measure, notes, reproduce
+
+SMALL = {
+    "training": {"epochs": 3, "evaluate_every": 1},
+    "encoder": {"hidden": 8},
+    "propagation": {"hops": 2, "label_hops": 2},
+}
+
+
+def test_the_mean_over_seeds_stands_beside_the_published_number(random_graph, tmp_path):
+    recipe = read_recipe("zhang-2021-scr-m-gamlp-products")
+    graph = random_graph(name="ogbn-products")
+    result = reproduce(recipe, graph, runs=2, settings=SMALL, out=tmp_path)
+    tests = [100 * run["test_accuracy"] for run in result["runs"]]
+    assert result["measured"]["test_accuracy"] == pytest.approx(np.mean(tests))
+    assert result["measured"]["test_spread"] == pytest.approx(np.std(tests, ddof=1))
+    assert result["difference"]["test_accuracy"] == pytest.approx(np.mean(tests) - 84.62)
+    assert [run["seed"] for run in result["runs"]] == [0, 1]
+    assert {run["preset"] for run in result["runs"]} == {"none"}
+    assert json.loads((tmp_path / RESULT).read_text())["measured"] == result["measured"]
+
+
+def test_a_repeated_command_runs_only_what_is_missing(random_graph, tmp_path):
+    recipe, graph = read_recipe("frasca-2020-base-sign-products"), random_graph()
+    fresh = []
+    for runs in (1, 2, 2):
+        reproduce(recipe, graph, runs=runs, settings=SMALL, out=tmp_path, on_run=fresh.append)
+    assert [run["seed"] for run in fresh] == [0, 1]
+
+
+def test_stages_and_smoothing_of_a_recipe_are_run(random_graph):
+    recipe = read_recipe("zhang-2021-rlu-scr-gamlp-cs-products")
+    stages = {"count": 2, "epochs": [2, 2], "threshold": 0.0}
+    result = reproduce(recipe, random_graph(), runs=1, settings={**SMALL, "stages": stages})
+    [run] = result["runs"]
+    assert run["epochs"] == 4
+    smooth = run["smooth"]
+    assert smooth["settings"]["correct_alpha"] == 0.4780826957236622
+    assert result["measured"]["test_accuracy"] == pytest.approx(100 * smooth["test_accuracy"])
+
+
+def test_a_smoothed_row_is_measured_after_smoothing():
+    plain = {"valid_accuracy": 0.5, "test_accuracy": 0.5}
+    record = {**plain, "smooth": {"valid_accuracy": 0.75, "test_accuracy": 0.25}}
+    assert measure([record], smoothed=True) == {
+        "valid_accuracy": 75.0, "valid_spread": None, "test_accuracy": 25.0, "test_spread": None,
+    }  # fmt: skip
+    assert measure([record], smoothed=False)["valid_accuracy"] == 50.0
+
+
+def test_what_differs_from_the_published_run_is_said(random_graph):
+    recipe = read_recipe("hu-2020-base-mlp-products")
+    result = reproduce(recipe, random_graph(), runs=1, settings=SMALL)
+    said = " ".join(result["notes"])
+    assert "The published numbers are for ogbn-products; this graph is `random`" in said
+    assert "training.epochs = 3" in said
+    assert "Runs: 1; published: 10" in said
+
+
+def test_nothing_is_said_where_nothing_differs(random_graph):
+    recipe = read_recipe("hu-2020-base-mlp-products")
+    assert notes(recipe, random_graph(name="ogbn-products"), runs=10) == []
+
+
+def test_a_missing_encoder_is_named_before_anything_is_run(random_graph, tmp_path):
+    recipe = next(
+        found
+        for name in ("hu-2020-base-rgcn-mag", "hu-2020-base-gcn-products")
+        if (found := read_recipe(name)).missing_encoder
+    )
+    with pytest.raises(RunError, match=f"needs the encoder `{recipe.encoder}`"):
+        reproduce(recipe, random_graph(), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_features_that_a_data_set_does_not_have_are_asked_for():
+    recipe = read_recipe("zhang-2021-scr-sagn-giant-products")
+    with pytest.raises(SourceError, match=r"X\.all\.xrt-emb\.npy.*expected the path .*--features"):
+        load_recipe_graph(recipe)
+
+
+def test_directions_are_kept_where_a_recipe_uses_them(monkeypatch):
+    asked = {}
+
+    def remember(source, *, options):
+        asked[source] = options.symmetrize
+
+    monkeypatch.setattr("scr.reproduce.load_graph", remember)
+    load_recipe_graph(read_recipe("zhang-2021-scr-gamlp-papers100m"))
+    load_recipe_graph(read_recipe("zhang-2021-scr-gamlp-products"))
+    assert asked == {"ogbn-papers100M": False, "ogbn-products": True}
