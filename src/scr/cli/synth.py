@@ -35,12 +35,17 @@ def synth(
     source: Annotated[
         Path | None, typer.Option(help="Write raw shards for ingest here, instead of a store.")
     ] = None,
+    ogb: Annotated[
+        Path | None,
+        typer.Option(help="Write files in the layout of ogbn-products here, instead of a store."),
+    ] = None,
     shards: Annotated[str, typer.Option(help="Kind of the shards: npy or parquet.")] = "npy",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
 ) -> None:
     """Make a synthetic graph: a degree-corrected block model with features and labels."""
     from scr.config import build
     from scr.errors import ConfigError
+    from scr.graph.ogb_layout import write_synth_ogb
     from scr.graph.store import open_store
     from scr.graph.synth import SynthConfig
     from scr.graph.synth_writer import write_synth_shards, write_synth_store
@@ -52,15 +57,18 @@ def synth(
         "dtype": dtype, "seed": seed,
     }, section="synth")  # fmt: skip
     started = time.perf_counter()
-    if source is not None and store is None:
+    places = {"STORE": store, "--source": source, "--ogb": ogb}
+    given = [name for name, place in places.items() if place is not None]
+    if len(given) != 1:
+        raise ConfigError("STORE, --source or --ogb", " and ".join(given), "one of them")
+    if source is not None:
         if shards not in ("npy", "parquet"):
             raise ConfigError("shards", shards, "`npy` or `parquet`")
         made = write_synth_shards(config, source, kind="npy" if shards == "npy" else "parquet")
-    elif store is not None and source is None:
+    elif ogb is not None:
+        made = write_synth_ogb(config, ogb)
+    elif store is not None:
         refuse_existing(store, overwrite=overwrite)
         made = write_synth_store(config, store, overwrite=overwrite)
         console.print(describe(open_store(made)))
-    else:
-        given = "neither" if store is None else "both"
-        raise ConfigError("STORE and --source", given, "one of them")
     console.print(f"Wrote {made} in {time.perf_counter() - started:.1f} s")
