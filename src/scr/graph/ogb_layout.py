@@ -16,7 +16,7 @@ import gzip
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from scr.errors import StoreError
 from scr.graph.synth import SynthConfig, draw_labels, draw_splits, edge_chunks, feature_blocks
 
 _CATEGORIES = "labelidx2productcategory.csv.gz"
+_GZIP_LEVEL = 3
+"""Random numbers hardly compress; a higher level only takes longer."""
 
 
 def write_ogb(
@@ -99,23 +101,20 @@ def _write_column(path: Path, values: NDArray[Any]) -> None:
 def _write_rows(path: Path, blocks: Iterable[NDArray[Any]]) -> int:
     """Write blocks of rows one after another; nothing is written where there are no blocks."""
     rows = 0
-    writer: Any = None
-    try:
+    with ExitStack() as stack:
+        writer: Any = None
         for block in blocks:
             block = block.astype(np.float32) if block.dtype == np.float16 else block
             names = [str(number) for number in range(block.shape[1])]
             arrays = [pa.array(np.ascontiguousarray(column)) for column in block.T]
             batch = pa.record_batch(arrays, names=names)
             if writer is None:
-                sink = pa.output_stream(path, compression="gzip")
+                sink = stack.enter_context(gzip.open(path, "wb", compresslevel=_GZIP_LEVEL))
                 options = pyarrow.csv.WriteOptions(include_header=False)
                 writer = pyarrow.csv.CSVWriter(sink, batch.schema, write_options=options)
+                stack.enter_context(writer)
             writer.write_batch(batch)
             rows += len(block)
-    finally:
-        if writer is not None:
-            writer.close()
-            sink.close()
     return rows
 
 
