@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scr.errors import RunError, SourceError
+from scr.graph.ogb_layout import write_ogb
 from scr.recipes import read_recipe
 from scr.reproduce import RESULT, load_recipe_graph, measure, notes, reproduce
 
@@ -86,6 +87,25 @@ def test_features_that_a_data_set_does_not_have_are_asked_for():
     recipe = read_recipe("zhang-2021-scr-sagn-giant-products")
     with pytest.raises(SourceError, match=r"X\.all\.xrt-emb\.npy.*expected the path .*--features"):
         load_recipe_graph(recipe)
+
+
+def test_a_data_set_is_found_by_its_name_and_takes_the_features_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCR_DATA", str(tmp_path))
+    nodes, generator = 30, np.random.default_rng(0)
+    parts = np.split(np.arange(nodes), 3)
+    write_ogb(
+        tmp_path / "ogbn_products",
+        edges=[generator.integers(0, nodes, (2, 90))],
+        labels=np.arange(nodes) % 3,
+        splits=dict(zip(("train", "valid", "test"), parts, strict=True)),
+        features=[generator.standard_normal((nodes, 4))],
+    )
+    giant = generator.standard_normal((nodes, 7)).astype(np.float32)
+    np.save(tmp_path / "giant.npy", giant)
+    recipe = read_recipe("zhang-2021-scr-sagn-giant-products")
+    graph = load_recipe_graph(recipe, features=tmp_path / "giant.npy")
+    np.testing.assert_array_equal(graph.features, giant)
+    assert notes(recipe, graph, runs=10) == []
 
 
 def test_directions_are_kept_where_a_recipe_uses_them(monkeypatch):
