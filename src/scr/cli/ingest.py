@@ -54,7 +54,8 @@ def ingest(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
 ) -> None:
     """Turn any supported source into a graph store."""
-    from scr.graph.sources import IngestOptions, read_source
+    from scr.graph.ingest import ingest as make_store
+    from scr.graph.sources import IngestOptions
 
     options = IngestOptions(
         symmetrize=symmetrize,
@@ -69,9 +70,7 @@ def ingest(
         seed=seed,
     )
     refuse_existing(store, overwrite=overwrite)
-    graph = read_source(source, options)
-    graph.save(store, overwrite=overwrite)
-    console.print(describe(graph))
+    console.print(describe(make_store(source, store, options, overwrite=overwrite)))
     console.print(f"Wrote {store}")
 
 

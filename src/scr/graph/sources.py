@@ -110,12 +110,9 @@ def load_graph(
 def read_source(source: str | Path, options: IngestOptions | None = None) -> Graph:
     """Read a source with all its options; see `load_graph`."""
     options = options or IngestOptions()
-    path = Path(source).expanduser()
-    if str(source) in OGB_DATASETS and not path.exists():
-        path = find_dataset(str(source))
+    path = _find(source)
     is_embedded = str(source) in DATASETS and not path.exists()
-    is_store = (path / "manifest.json").is_file()
-    if (is_embedded or is_store) and options != _changeable(options):
+    if is_finished(source) and options != _changeable(options):
         raise SourceError(
             f"`{source}` is a finished graph, of which only the splits and the features can be "
             "changed",
@@ -123,11 +120,34 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
         )
     if is_embedded:
         return _finish(_embedded(str(source), options), options, source)
-    if is_store:
+    if is_finished(source):
         return _finish(_open(path, options), options, source)
+    return make_graph(read_raw(source, options), options, source)
+
+
+def is_finished(source: str | Path) -> bool:
+    """Whether a source is a graph already: embedded data or a store."""
+    path = _find(source)
+    is_embedded = str(source) in DATASETS and not path.exists()
+    return is_embedded or (path / "manifest.json").is_file()
+
+
+def read_raw(source: str | Path, options: IngestOptions) -> RawGraph:
+    """Read the files of a source that is not a finished graph."""
+    path = _find(source)
     if options.names_columns and not (path.is_dir() and is_tables(path)):
         raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
-    raw = _reader(path)(path, options)
+    return _reader(path)(path, options)
+
+
+def make_graph(raw: RawGraph, options: IngestOptions, source: str | Path) -> Graph:
+    """Clean, check and split what was read.
+
+    Args:
+        raw: From `read_raw`.
+        options: What to do with it.
+        source: What the user calls it, for messages.
+    """
     drawn = options.splits is not None
     graph = Graph.from_edges(
         raw.edges,
@@ -144,9 +164,22 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
         name=raw.name,
         self_loops="drop" if options.drop_self_loops else "keep",
         duplicates="merge" if options.drop_duplicates else "count",
-        steps=(f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes", *raw.notes),
+        steps=(reading_step(raw), *raw.notes),
     )
     return _finish(graph, options, source)
+
+
+def reading_step(raw: RawGraph) -> str:
+    """How much was read, in words: the first step of a graph."""
+    return f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes"
+
+
+def _find(source: str | Path) -> Path:
+    """Where a source lies; a name that is no data set to be downloaded stays a path."""
+    path = Path(source).expanduser()
+    if str(source) in OGB_DATASETS and not path.exists():
+        return find_dataset(str(source))
+    return path
 
 
 Reader = Callable[[Path, IngestOptions], RawGraph]
