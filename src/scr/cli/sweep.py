@@ -10,13 +10,15 @@ import typer
 from scr.cli.compare import names
 from scr.cli.console import console
 from scr.cli.progress import counted
-from scr.cli.train import recipe_layers, shown_command
+from scr.cli.train import preset_below, recipe_layers, shown_command
 
 
 def sweep(
     graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
     out: Annotated[Path, typer.Option(help="Folder for the result; goes on where it was.")],
-    encoder: Annotated[str, typer.Option(help="Such as ssgc, sign or gamlp.")] = "gamlp",
+    encoder: Annotated[
+        str | None, typer.Option(help="Such as ssgc or sign; none: the recipe's, else gamlp.")
+    ] = None,
     settings: Annotated[
         str, typer.Option(help="Names, with commas: of the consistency term, or section.key.")
     ] = "weight,threshold,decay,temperature",
@@ -27,7 +29,7 @@ def sweep(
     regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each value.")] = 5,
     splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A TOML file, or a published recipe.")] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
     ] = None,
@@ -40,12 +42,13 @@ def sweep(
     from scr.encoders import encoder_class
     from scr.graph import load_graph
 
+    layers = [recipe_layers(recipe, None), recipe_layers(None, assignments)]
+    encoder = encoder or layers[0].get("encoder", {}).get("name", "gamlp")
     encoder_class(encoder)
     chosen = sweeping.parse_settings(names(settings), values or [])
-    layers = [recipe_layers(recipe, None), recipe_layers(None, assignments)]
     planned = sweeping.plan_sweep(
         chosen, encoder=encoder, regularizers=names(regularizers), seeds=range(seeds),
-        layers=layers, preset=preset,
+        layers=layers, preset=preset_below(recipe, preset),
     )  # fmt: skip
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from scr.report.plots.comparison import accuracy_dots, difference_dots
 from scr.report.plots.curves import training_curves
+from scr.report.plots.efficiency import efficiency_curves
 from scr.report.plots.images import image_grid, image_tile
 from scr.report.plots.quality import class_recalls, confusion_heatmap, reliability_diagram
 from scr.report.plots.sensitivity import sensitivity_curves, sensitivity_overview
@@ -18,6 +19,7 @@ __all__ = [
     "class_recalls",
     "confusion_heatmap",
     "difference_dots",
+    "efficiency_curves",
     "image_grid",
     "image_tile",
     "inline_svg",
