@@ -2,6 +2,8 @@
 
 import json
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -67,9 +69,17 @@ def test_what_differs_from_the_published_run_is_said(random_graph):
     assert "Runs: 1; published: 10" in said
 
 
-def test_nothing_is_said_where_nothing_differs(random_graph):
+def test_nothing_is_said_where_nothing_differs():
     recipe = read_recipe("hu-2020-base-mlp-products")
-    assert notes(recipe, random_graph(name="ogbn-products"), runs=10) == []
+    # 2,449,029 nodes: the paper's Table 1.
+    graph = SimpleNamespace(name="ogbn-products", num_nodes=2_449_029)
+    assert notes(recipe, graph, runs=10) == []
+
+
+def test_a_graph_of_another_size_under_the_same_name_is_noticed(random_graph):
+    recipe = read_recipe("hu-2020-base-mlp-products")
+    [said] = notes(recipe, random_graph(name="ogbn-products"), runs=10)
+    assert "2,449,029 nodes" in said
 
 
 def test_a_missing_encoder_is_named_before_anything_is_run(random_graph, tmp_path):
@@ -105,7 +115,7 @@ def test_a_data_set_is_found_by_its_name_and_takes_the_features_of_a_file(tmp_pa
     recipe = read_recipe("zhang-2021-scr-sagn-giant-products")
     graph = load_recipe_graph(recipe, features=tmp_path / "giant.npy")
     np.testing.assert_array_equal(graph.features, giant)
-    assert notes(recipe, graph, runs=10) == []
+    assert graph.name == recipe.dataset
 
 
 def test_directions_are_kept_where_a_recipe_uses_them(monkeypatch):

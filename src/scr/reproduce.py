@@ -18,6 +18,7 @@ from typing import Any
 from scr.compare import Comparison, Task, run_tasks
 from scr.errors import RunError, SourceError
 from scr.graph import Graph
+from scr.graph.ogb_datasets import OGB_DATASETS
 from scr.graph.sources import IngestOptions, load_graph
 from scr.prediction.run_directory import versions, write_json
 from scr.recipes import PublishedRecipe
@@ -159,6 +160,12 @@ def notes(
         )
         if recipe.features is not None:
             said.append(f"`{recipe.features}` was replaced by features of this graph")
+    elif graph.num_nodes != OGB_DATASETS[recipe.dataset].nodes:
+        said.append(
+            f"The published numbers are for {OGB_DATASETS[recipe.dataset].nodes:,} nodes; this "
+            f"`{graph.name}` has {graph.num_nodes:,}, so the difference says nothing about the "
+            "recipe"
+        )
     if splits is not None:
         said.append(f"Seed i uses split i of `{Path(splits).name}`, not the published split")
     changed = [

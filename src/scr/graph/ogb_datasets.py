@@ -30,6 +30,8 @@ class OgbDataset:
     """The folder in the archive, and the archive's name without `.zip`."""
     size: str
     """Of the archive, about; the server says it exactly. OGB publishes no checksums."""
+    nodes: int
+    """How many nodes it has, of the type with labels."""
     licence: tuple[str, str]
     """Name and address, as https://ogb.stanford.edu/docs/nodeprop/ has them."""
 
@@ -47,10 +49,24 @@ class OgbDataset:
 OGB_DATASETS = {
     each.name: each
     for each in (
-        OgbDataset(name="ogbn-products", archive="products", size="1.4 GB", licence=_AMAZON),
-        OgbDataset(name="ogbn-arxiv", archive="arxiv", size="0.1 GB", licence=_ODC_BY),
-        OgbDataset(name="ogbn-mag", archive="mag", size="0.4 GB", licence=_ODC_BY),
-        OgbDataset(name="ogbn-papers100M", archive="papers100M-bin", size="57 GB", licence=_ODC_BY),
+        OgbDataset(
+            name="ogbn-products",
+            archive="products",
+            size="1.4 GB",
+            nodes=2_449_029,
+            licence=_AMAZON,
+        ),
+        OgbDataset(
+            name="ogbn-arxiv", archive="arxiv", size="0.1 GB", nodes=169_343, licence=_ODC_BY
+        ),
+        OgbDataset(name="ogbn-mag", archive="mag", size="0.4 GB", nodes=736_389, licence=_ODC_BY),
+        OgbDataset(
+            name="ogbn-papers100M",
+            archive="papers100M-bin",
+            size="57 GB",
+            nodes=111_059_956,
+            licence=_ODC_BY,
+        ),
     )
 }
 
