@@ -1,7 +1,6 @@
 """A published recipe run again: what is compared, what is said, and that it goes on."""
 
 import json
-
 from types import SimpleNamespace
 
 import numpy as np
