@@ -71,7 +71,7 @@ def candidates(name: str, encoder: str, method: Method) -> Iterator[tuple[str, d
     file = HERE / "settings" / "combinations.toml"
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     base = _chosen_before(name, encoder, method.regularizer)
-    for label, option in tables[method.label.replace("sle", "rlu")].items():
+    for label, option in tables[method.label].items():
         if encoder not in option.get("encoders", ENCODERS):
             continue
         layer = {key: value for key, value in option.items() if key != "encoders"}
