@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class NodeClassifier:
         seed: int = 0,
         device: str = "cpu",
         preset: str = "auto",
-        recipe: Mapping[str, Any] | None = None,
+        recipe: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         data: Mapping[str, Any] | None = None,
         propagation: Mapping[str, Any] | None = None,
         consistency: Mapping[str, Any] | None = None,
@@ -63,7 +63,8 @@ class NodeClassifier:
             seed: Decides initial weights, batches and dropout.
             device: Where torch computes.
             preset: A preset's name, or ``"auto"``.
-            recipe: Tables as in a recipe file; the other arguments win over it.
+            recipe: Tables as in a recipe file, or several of them, of which later ones win, also
+                over the `for` tables of earlier ones; the other arguments win over all.
             data: Settings of the section `data`.
             propagation: Settings of the section `propagation`.
             consistency: Settings of the section `consistency`.
@@ -82,7 +83,8 @@ class NodeClassifier:
             "postprocess": postprocess,
         }
         overrides = {name: table for name, table in sections.items() if table}
-        self._layers = [recipe or {}, overrides]
+        layers = [recipe] if isinstance(recipe, Mapping) else list(recipe or ())
+        self._layers = [*layers, overrides]
         self._regularizer = regularizer
         self._preset = preset
         self.seed = seed

@@ -25,7 +25,6 @@ from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
 from scr.report.comparison import compare_runs
 from scr.training import PreparedHops, Recipe, prepare_hops
-from scr.training.recipe import merge
 
 RUNS, RESULT = "runs.jsonl", "compare.json"
 
@@ -38,6 +37,7 @@ class Task:
     regularizer: str
     seed: int
     layers: tuple[dict[str, Any], ...]
+    """Recipe tables; later ones win, also over the `for` tables of earlier ones."""
     preset: str = "auto"
     watch: bool = False
     """Put every epoch into the record, with the test accuracy of evaluated ones; for curves."""
@@ -49,7 +49,7 @@ class Task:
             self.regularizer,
             seed=self.seed,
             preset=self.preset,
-            recipe=merge(*self.layers),
+            recipe=self.layers,
         )
 
     def key(self, graph: Graph) -> str:

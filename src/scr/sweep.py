@@ -27,7 +27,7 @@ from scr.report.sensitivity import summarize, sweep_csv, sweep_curves
 from scr.report.sensitivity_sentences import sweep_cautions, sweep_headline, sweep_sentences
 from scr.training import REGULARIZERS
 from scr.training.checkpoint import write_bytes
-from scr.training.recipe import SECTIONS, merge, specialize, variants
+from scr.training.recipe import SECTIONS
 
 RESULT, TABLE, PAGE, OVERVIEW = "sweep.json", "sweep.csv", "report.html", "sweep.png"
 
@@ -130,11 +130,10 @@ def plan_sweep(
         if name not in REGULARIZERS:
             raise ConfigError("--regularizers", name, f"one of {', '.join(REGULARIZERS)}")
     names = [BASE, *(name for name in regularizers if name != BASE)]
+    known = [dict(layer) for layer in layers]
 
     def task(regularizer: str, seed: int, swept: Mapping[str, Any]) -> Task:
-        # `for` tables are resolved here: left in, they would win over the swept value.
-        known = [specialize(layer, *variants(encoder, regularizer)) for layer in layers]
-        return Task(encoder, regularizer, seed, (merge(*known), dict(swept)), preset)
+        return Task(encoder, regularizer, seed, (*known, dict(swept)), preset)
 
     planned = [SweepTask(task(BASE, seed, {})) for seed in seeds]
     planned += [

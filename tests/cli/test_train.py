@@ -61,6 +61,27 @@ def test_resuming_with_other_settings_is_refused(tmp_path, capsys):
     assert "another seed" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_set_wins_over_every_table_of_the_recipe_file(tmp_path, command):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("[training]\nepochs = 3\n[for.ssgc.training]\nepochs = 4\n")
+    names = {
+        "train": ["--encoder", "ssgc", "--regularizer", "none"],
+        "compare": ["--encoders", "ssgc", "--regularizers", "none", "--seeds", 1],
+    }[command]
+    arguments = [command, "digits", *names, "--recipe", recipe]
+    assert scr(*arguments, "--out", tmp_path / "file") == 0
+    assert scr(*arguments, "--out", tmp_path / "set", "--set", "training.epochs=2") == 0
+    assert [epochs_of(tmp_path / name) for name in ("file", "set")] == [4, 2]
+
+
+def epochs_of(folder):
+    """How many epochs the only run below a folder took."""
+    if (folder / "metrics.json").exists():
+        return json.loads((folder / "metrics.json").read_text())["epochs"]
+    return json.loads((folder / "compare.json").read_text())["runs"][0]["epochs"]
+
+
 def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_weights(tmp_path):
     settings = ["--set", "training.epochs=300", "--set", "training.patience=0"]
     command = [sys.executable, "-m", "scr.cli", "train", "digits", *settings, "--out"]

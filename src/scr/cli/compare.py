@@ -46,7 +46,7 @@ def compare(
             raise ConfigError("--regularizers", name, f"one of {', '.join(REGULARIZERS)}")
     comparison = comparing.Comparison(load_graph(graph, features=features), splits)
     comparison.graph_of(seeds - 1)
-    layers = [recipe_layers(recipe, settings)]
+    layers = recipe_layers(recipe, settings)
     tasks = comparing.plan(
         encoder_names, regularizer_names, range(seeds), layers=layers, preset=preset
     )

@@ -46,9 +46,10 @@ def efficiency(
     from scr.encoders import encoder_class
     from scr.graph import load_graph
     from scr.report.efficiency_sentences import efficiency_table
+    from scr.training.recipe import merge
 
-    layers = [recipe_layers(recipe, None), recipe_layers(None, settings)]
-    encoder = encoder or layers[0].get("encoder", {}).get("name", "gamlp")
+    layers = recipe_layers(recipe, settings)
+    encoder = encoder or merge(*layers).get("encoder", {}).get("name", "gamlp")
     encoder_class(encoder)
     chosen = [measuring.Method.parse(name) for name in dict.fromkeys(names(methods))]
     planned = measuring.plan_efficiency(

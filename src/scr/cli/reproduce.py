@@ -11,7 +11,7 @@ import typer
 
 from scr.cli.console import console
 from scr.cli.progress import counted
-from scr.cli.train import recipe_layers, shown_command
+from scr.cli.train import assigned, shown_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,7 +50,7 @@ def reproduce(
         from scr.graph.ogb_datasets import DATA_VARIABLE
 
         os.environ[DATA_VARIABLE] = str(data)
-    changes = recipe_layers(None, settings)
+    changes = assigned(settings)
     loaded = reproducing.load_recipe_graph(recipe, graph=graph, features=features)
     folder = Path("runs") / recipe.name if out is None else out
     with counted("Reproducing", runs or recipe.published.runs) as on_run:

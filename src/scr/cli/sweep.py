@@ -41,9 +41,10 @@ def sweep(
     from scr.compare import Comparison
     from scr.encoders import encoder_class
     from scr.graph import load_graph
+    from scr.training.recipe import merge
 
-    layers = [recipe_layers(recipe, None), recipe_layers(None, assignments)]
-    encoder = encoder or layers[0].get("encoder", {}).get("name", "gamlp")
+    layers = recipe_layers(recipe, assignments)
+    encoder = encoder or merge(*layers).get("encoder", {}).get("name", "gamlp")
     encoder_class(encoder)
     chosen = sweeping.parse_settings(names(settings), values or [])
     planned = sweeping.plan_sweep(

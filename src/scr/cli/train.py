@@ -96,13 +96,23 @@ def train(
     console.print(f"Wrote {out} (page: {out / run_directory.REPORT})", soft_wrap=True)
 
 
-def recipe_layers(recipe: Path | None, settings: list[str] | None) -> dict[str, Any]:
-    """A recipe, by file or by name, with `--set` laid over it, as one table of sections."""
-    tables: dict[str, Any] = {}
-    if recipe is not None:
-        from scr.recipes import settings_only
+def recipe_layers(
+    recipe: Path | None, settings: list[str] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A recipe, by file or by name, and what `--set` lays over it.
 
-        tables = settings_only(read_toml(recipe_file(recipe)))
+    They stay two layers: in one, the recipe's `for` tables would win over `--set`.
+    """
+    if recipe is None:
+        return {}, assigned(settings)
+    from scr.recipes import settings_only
+
+    return settings_only(read_toml(recipe_file(recipe))), assigned(settings)
+
+
+def assigned(settings: list[str] | None) -> dict[str, Any]:
+    """The tables that `--set section.key=value`, repeated, comes to."""
+    tables: dict[str, Any] = {}
     for text in settings or []:
         section, key, value = parse_assignment(text)
         tables[section] = {**tables.get(section, {}), key: value}

@@ -1,0 +1,38 @@
+"""Tasks of a comparison: which layer of settings wins, and what names a run."""
+
+import pytest
+
+from scr.compare import Task, plan
+
+FILE = {
+    "training": {"epochs": 5},
+    "for": {
+        "ssgc": {"training": {"epochs": 6, "clip": 2.0}},
+        "scr": {"consistency": {"weight": 3.0}},
+        "ssgc+scr": {"training": {"epochs": 8}},
+    },
+}
+SET = {"training": {"epochs": 9}}
+
+
+@pytest.mark.parametrize("regularizer", ["none", "scr"])
+def test_a_later_layer_wins_over_the_for_tables_of_an_earlier_one(random_graph, regularizer):
+    [task] = plan(["ssgc"], [regularizer], [0], layers=[FILE, SET])
+    recipe = task.classifier().resolve(random_graph())
+    assert (recipe.training.epochs, recipe.training.clip) == (9, 2.0)
+
+
+def test_for_tables_of_two_layers_both_apply(random_graph):
+    over = {"for": {"ssgc": {"training": {"epochs": 7}}}}
+    [task] = plan(["ssgc"], ["scr"], [0], layers=[FILE, over])
+    recipe = task.classifier().resolve(random_graph())
+    assert (recipe.training.epochs, recipe.training.clip) == (7, 2.0)
+    assert recipe.consistency.weight == 3.0
+
+
+def test_a_run_is_named_by_its_settings_and_not_by_the_layers_they_came_from(random_graph):
+    graph = random_graph()
+    written = {"training": {"epochs": 9, "clip": 2.0}, "consistency": {"weight": 3.0}}
+    layered = Task("ssgc", "scr", 0, (FILE, SET))
+    assert layered.key(graph) == Task("ssgc", "scr", 0, (written,)).key(graph)
+    assert layered.key(graph) != Task("ssgc", "scr", 0, (FILE,)).key(graph)
