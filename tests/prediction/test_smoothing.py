@@ -8,7 +8,8 @@ import pytest
 from scr.errors import GraphError
 from scr.graph import Graph
 from scr.prediction.correct_and_smooth import as_probabilities, correct, smooth
-from scr.prediction.smoothing import smooth_predictions, steps_taken
+from scr.prediction.smoothing import smooth_predictions
+from scr.prediction.smoothing_steps import steps_taken
 from scr.propagation.normalization import normalize
 from scr.training.postprocess import PostprocessConfig
 

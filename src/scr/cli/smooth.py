@@ -159,7 +159,7 @@ def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str
     from dataclasses import asdict
 
     from scr.cli.train import shown_command
-    from scr.prediction.smoothing import steps_taken
+    from scr.prediction.smoothing_steps import steps_taken
 
     return {
         "schema": 1,

@@ -1,6 +1,15 @@
-"""Predictions for people: tables with their own ids, and runs that can be loaded again."""
+"""Predictions for people: tables with their own ids, runs that can be loaded again, smoothing."""
 
 from scr.prediction.run_directory import StoredModel, read_model, read_run
+from scr.prediction.smoothing import Smoothed, smooth_predictions
 from scr.prediction.table import ProbabilityColumns, write_predictions
 
-__all__ = ["ProbabilityColumns", "StoredModel", "read_model", "read_run", "write_predictions"]
+__all__ = [
+    "ProbabilityColumns",
+    "Smoothed",
+    "StoredModel",
+    "read_model",
+    "read_run",
+    "smooth_predictions",
+    "write_predictions",
+]

@@ -1,9 +1,7 @@
 """Correct & Smooth for a graph's predictions, with settings chosen on validation nodes.
 
-The search takes a grid of each step alone; then the best correction of each norm goes through the
-whole grid of the second step. "Nothing at all" is a candidate too. Of settings with equal accuracy
-on validation nodes the plainer one wins: fewer hops, so nothing before any step and one step
-before both, then the earlier one in the grid.
+Who does what: `correct_and_smooth.py` has the equations, `smoothing_steps.py` applies them to one
+graph, `smoothing_search.py` chooses the settings. Here it is decided whose labels each may read.
 
 Which labels are read (`PostprocessConfig.labels`):
 
@@ -18,9 +16,7 @@ Test labels are read once, after everything, to say how accurate the result is.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,20 +24,10 @@ from numpy.typing import NDArray
 
 from scr.errors import GraphError
 from scr.graph import Graph
-from scr.prediction.correct_and_smooth import (
-    Matrix,
-    as_probabilities,
-    correct,
-    smooth,
-    spread_errors,
-)  # fmt: skip
-from scr.propagation.normalization import NormalizedAdjacency, normalize
-from scr.training.postprocess import Norm, PostprocessConfig
-
-ALPHAS = (0.2, 0.5, 0.8, 0.9, 0.95)
-NORMS: tuple[Norm, ...] = ("sym", "row", "col")
-SCALES = (0.5, 1.0, 2.0, 5.0)
-"""Fixed scales tried beside `auto`; the errors are spread once for all of them."""
+from scr.prediction.correct_and_smooth import Matrix, as_probabilities
+from scr.prediction.smoothing_search import search_settings
+from scr.prediction.smoothing_steps import Steps
+from scr.training.postprocess import PostprocessConfig
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,10 +64,10 @@ def smooth_predictions(
     """
     probabilities = _checked(graph, probabilities)
     roles = _share_roles(graph, config, seed)
-    steps = _Steps(graph, probabilities)
+    steps = Steps(graph, probabilities)
     trials: list[dict[str, Any]] = []
     if config.method != "none" and config.search:
-        config, trials = _search(steps, roles, config)
+        config, trials = search_settings(steps, config, spread=roles.spread, judges=roles.judges)
     judged = final = steps.take(config, roles.spread)
     if config.method != "none" and len(roles.spread_at_last) > len(roles.spread):
         final = steps.take(config, roles.spread_at_last)
@@ -126,133 +112,6 @@ def _share_roles(graph: Graph, config: PostprocessConfig, seed: int) -> _Roles:
             hint="give the settings yourself and switch `postprocess.search` off",
         )
     return roles
-
-
-class _Steps:
-    """Both steps on one graph and one prediction, with each norm's adjacency made once."""
-
-    def __init__(self, graph: Graph, probabilities: Matrix) -> None:
-        self.labels = np.asarray(graph.labels)
-        self.probabilities = probabilities
-        self._graph = graph
-        self._adjacencies: dict[Norm, NormalizedAdjacency] = {}
-
-    def take(self, config: PostprocessConfig, nodes: NDArray[np.int64]) -> Matrix:
-        """The steps that the settings ask for, with the labels of these nodes."""
-        predictions = self.probabilities
-        if config.method != "none" and config.steps != "smooth":
-            predictions = self.corrected(config, nodes)
-        if config.method != "none" and config.steps != "correct":
-            predictions = self.smoothed(predictions, config, nodes)
-        return predictions
-
-    def corrected(self, config: PostprocessConfig, nodes: NDArray[np.int64]) -> Matrix:
-        return correct(
-            self._adjacency(config.correct_norm), self.probabilities, self.labels[nodes], nodes,
-            hops=config.correct_hops, alpha=config.correct_alpha, scale=config.scale,
-        )  # fmt: skip
-
-    def held_errors(self, config: PostprocessConfig, nodes: NDArray[np.int64]) -> Matrix:
-        """What a fixed scale multiplies: the same for all of them."""
-        return spread_errors(
-            self._adjacency(config.correct_norm), self.probabilities, self.labels[nodes], nodes,
-            hops=config.correct_hops, alpha=config.correct_alpha, hold=True,
-        )  # fmt: skip
-
-    def smoothed(
-        self, predictions: Matrix, config: PostprocessConfig, nodes: NDArray[np.int64]
-    ) -> Matrix:
-        return smooth(
-            self._adjacency(config.smooth_norm), predictions, self.labels[nodes], nodes,
-            hops=config.smooth_hops, alpha=config.smooth_alpha,
-        )  # fmt: skip
-
-    def _adjacency(self, norm: Norm) -> NormalizedAdjacency:
-        if norm not in self._adjacencies:
-            made = normalize(self._graph, norm=norm)
-            if self._graph.directed:
-                # The edges both ways are the same for all norms: turned once, then shared.
-                self._graph = dataclasses.replace(
-                    self._graph, indptr=made.indptr, indices=made.indices, weights=made.weights,
-                    directed=False,
-                )  # fmt: skip
-            self._adjacencies[norm] = made
-        return self._adjacencies[norm]
-
-
-class _Trial(NamedTuple):
-    config: PostprocessConfig
-    right: int
-    """How many judges are predicted right."""
-
-    @property
-    def hops(self) -> int:
-        if self.config.method == "none":
-            return 0
-        correct_hops = self.config.correct_hops if self.config.steps != "smooth" else 0
-        return correct_hops + (self.config.smooth_hops if self.config.steps != "correct" else 0)
-
-
-def _search(
-    steps: _Steps, roles: _Roles, config: PostprocessConfig
-) -> tuple[PostprocessConfig, list[dict[str, Any]]]:
-    """Settings with the most judges right, and all that was tried."""
-    spread, judges = roles.spread, roles.judges
-    truth, before = steps.labels[judges], steps.probabilities
-
-    def judge(tried: PostprocessConfig, rows: Matrix) -> _Trial:
-        return _Trial(tried, int(np.count_nonzero(rows.argmax(axis=1) == truth)))
-
-    trials = [judge(dataclasses.replace(config, method="none"), before[judges])]
-    trials += [
-        judge(tried, steps.smoothed(before, tried, spread)[judges])
-        for tried in _smoothings(dataclasses.replace(config, steps="smooth"))
-    ]
-    for norm in NORMS:
-        corrections = []
-        for alpha in ALPHAS:
-            tried = dataclasses.replace(
-                config, steps="correct", correct_norm=norm, correct_alpha=alpha, scale="auto"
-            )
-            corrections.append(judge(tried, steps.corrected(tried, spread)[judges]))
-            errors = steps.held_errors(tried, spread)[judges]
-            for scale in SCALES:
-                scaled = dataclasses.replace(tried, scale=scale)
-                corrections.append(judge(scaled, before[judges] + np.float32(scale) * errors))
-        trials += corrections
-        best = min(corrections, key=_rank).config
-        corrected = steps.corrected(best, spread)
-        trials += [
-            judge(tried, steps.smoothed(corrected, tried, spread)[judges])
-            for tried in _smoothings(dataclasses.replace(best, steps="both"))
-        ]
-    records = [
-        {**steps_taken(trial.config), "valid_accuracy": trial.right / len(judges)}
-        for trial in trials
-    ]
-    return min(trials, key=_rank).config, records
-
-
-def _smoothings(config: PostprocessConfig) -> Iterator[PostprocessConfig]:
-    for norm, alpha in product(NORMS, ALPHAS):
-        yield dataclasses.replace(config, smooth_norm=norm, smooth_alpha=alpha)
-
-
-def _rank(trial: _Trial) -> tuple[int, int]:
-    """Most judges right first, then fewest hops; `min` keeps the first of equals."""
-    return -trial.right, trial.hops
-
-
-def steps_taken(config: PostprocessConfig) -> dict[str, Any]:
-    """The steps and only those settings that they read, as plain values."""
-    if config.method == "none":
-        return {"steps": "none"}
-    names = ["steps"]
-    if config.steps != "smooth":
-        names += ["correct_hops", "correct_alpha", "correct_norm", "scale"]
-    if config.steps != "correct":
-        names += ["smooth_hops", "smooth_alpha", "smooth_norm"]
-    return {name: getattr(config, name) for name in names}
 
 
 def _checked(graph: Graph, probabilities: Matrix) -> Matrix:
