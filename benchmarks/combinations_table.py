@@ -1,0 +1,139 @@
+"""What `combinations.py table` found, as Markdown: the table, and how often each addition helps.
+
+Reads `results/combinations/GRAPH.json`; `readme.py` puts the lines into the documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results" / "combinations"
+NAMES = {
+    "base": "base",
+    "scr": "SCR",
+    "scr-m": "SCR-m",
+    "rlu": "RLU",
+    "sle": "SLE",
+    "rlu+scr": "RLU + SCR",
+    "sle+scr": "SLE + SCR",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of one graph: means and spread over seeds."""
+
+    encoder: str
+    method: str
+    smooth: bool
+    valid: float
+    test: float
+    spread: float
+    by_seed: dict[int, float]
+
+    @property
+    def label(self) -> str:
+        """As the table shows it."""
+        return NAMES[self.method] + (" + C&S" if self.smooth else "")
+
+
+def read(graphs: Iterable[str]) -> dict[str, list[Row]]:
+    """Rows by graph."""
+    found = {}
+    for name in graphs:
+        file = RESULTS / f"{name}.json"
+        if file.exists():
+            found[name] = rows(json.loads(file.read_text(encoding="utf-8"))["runs"])
+    return found
+
+
+def rows(runs: list[dict[str, Any]]) -> list[Row]:
+    """Every encoder and method, without and with Correct and Smooth."""
+    made = []
+    for encoder, method in dict.fromkeys((run["encoder"], run["method"]) for run in runs):
+        own = [run for run in runs if (run["encoder"], run["method"]) == (encoder, method)]
+        for smooth in (False, True):
+            prefix = "smooth_" if smooth else ""
+            tests = {run["seed"]: 100 * run[f"{prefix}test_accuracy"] for run in own}
+            valid = 100 * statistics.fmean(run[f"{prefix}valid_accuracy"] for run in own)
+            spread = statistics.stdev(tests.values()) if len(tests) > 1 else 0.0
+            mean = statistics.fmean(tests.values())
+            made.append(Row(encoder, method, smooth, valid, mean, spread, tests))
+    return made
+
+
+def best(found: list[Row]) -> Row:
+    """The row with the best validation mean; the plainer one where two tie."""
+    return max(found, key=lambda row: (row.valid, not row.smooth))
+
+
+def table(results: dict[str, list[Row]]) -> list[str]:
+    """Rows by graphs, the best validation mean of each graph in bold."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for name, found in results.items():
+        for row in found:
+            text = f"{row.test:.1f} ± {row.spread:.1f}"
+            text = f"**{text}**" if row is best(found) else text
+            cells.setdefault((row.encoder, row.label), {})[name] = text
+    lines = [
+        "| encoder | | " + " | ".join(name.replace("_", " ") for name in results) + " |",
+        "| --- | --- |" + " --- |" * len(results),
+    ]
+    for (encoder, label), values in cells.items():
+        shown = f"`{encoder}`" if label == "base" else ""
+        row_cells = " | ".join(values.get(name, "") for name in results)
+        lines.append(f"| {shown} | {label} | {row_cells} |")
+    return lines
+
+
+def comparisons(results: dict[str, list[Row]]) -> list[str]:
+    """On how many graphs each addition improves the mean, one sentence each."""
+    lines = []
+    for encoder in dict.fromkeys(row.encoder for found in results.values() for row in found):
+        stages = "sle" if encoder == "sagn" else "rlu"
+        pairs = [("base", "scr"), ("base", "scr-m"), ("base", stages), (stages, f"{stages}+scr")]
+        for before, after in pairs:
+            gains = _gains(results, encoder, before, after)
+            if gains:
+                lines.append(f"- `{encoder}`, {NAMES[after]} over {NAMES[before]}: {_said(gains)}")
+        for method in dict.fromkeys(row.method for found in results.values() for row in found):
+            gains = _gains(results, encoder, method, method, smooth=True)
+            if gains and method in ("base", "scr", f"{stages}+scr"):
+                lines.append(f"- `{encoder}`, C&S over {NAMES[method]} alone: {_said(gains)}")
+    return lines
+
+
+def _gains(
+    results: dict[str, list[Row]], encoder: str, before: str, after: str, *, smooth: bool = False
+) -> dict[str, float]:
+    gains = {}
+    for name, found in results.items():
+        by_key = {(row.encoder, row.method, row.smooth): row for row in found}
+        one, two = by_key.get((encoder, before, False)), by_key.get((encoder, after, smooth))
+        if one is not None and two is not None:
+            gains[name] = two.test - one.test
+    return gains
+
+
+def _said(gains: dict[str, float]) -> str:
+    better = sum(gain > 0 for gain in gains.values())
+    each = ", ".join(f"{name.replace('_', ' ')} {gain:+.1f}" for name, gain in gains.items())
+    return f"better on {better} of {len(gains)} graphs ({each})"
+
+
+def best_rows(results: dict[str, list[Row]]) -> list[str]:
+    """The row that validation chooses for each graph."""
+    lines = ["| graph | row with the best validation mean | validation | test |",
+             "| --- | --- | --- | --- |"]  # fmt: skip
+    for name, found in results.items():
+        row = best(found)
+        lines.append(
+            f"| {name.replace('_', ' ')} | `{row.encoder}` {row.label} | {row.valid:.1f} | "
+            f"{row.test:.1f} ± {row.spread:.1f} |"
+        )
+    return lines

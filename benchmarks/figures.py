@@ -1,0 +1,87 @@
+"""The paper's two figures on graphs that are at hand: training efficiency and sensitivity.
+
+    python benchmarks/figures.py efficiency --graph wordnet
+    python benchmarks/figures.py efficiency --graph products-like
+    python benchmarks/figures.py sensitivity --graph dblp_citation
+
+Each is one call of `scr efficiency` or `scr sweep`, which keep every finished run and go on where
+they were; the call is printed and recorded. What they write is kept, without the single runs, in
+`results/efficiency/GRAPH.json` and `results/sensitivity/GRAPH.json`; `docs/results.md` is drawn
+from there. `products-like` is a synthetic graph, made by `scr synth`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from scr.prediction.run_directory import write_json
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+SYNTHETIC = {
+    "nodes": 40_000,
+    "edges": 500_000,
+    "features": 100,
+    "classes": 47,
+    "homophily": 0.6,
+    "signal": 0.6,
+    "label-fraction": 0.08,
+    "valid-fraction": 0.02,
+    "shift": 1.0,
+}
+"""Like ogbn-products in classes, features and share of labels, and in that test nodes differ."""
+
+
+def run(*arguments: str) -> None:
+    """Call the command line in the repository's folder, so that recorded paths are relative."""
+    print("scr", *arguments, flush=True)
+    subprocess.run([sys.executable, "-m", "scr.cli", *arguments], cwd=ROOT, check=True)
+
+
+def source(name: str, data: str) -> list[str]:
+    """The graph of a figure, made if it is synthetic, with its splits."""
+    if name == "products-like":
+        store = Path("benchmarks") / ".cache" / name / "store"
+        if not (ROOT / store).exists():
+            options = [f"--{name}={value}" for name, value in SYNTHETIC.items()]
+            run("synth", str(store), *options)
+        return [str(store)]
+    splits = f"{data}/splits/{name}.npz"
+    return [f"{data}/{name}.npz", *(["--splits", splits] if (ROOT / splits).exists() else [])]
+
+
+def draw(figure: str, name: str, data: str, jobs: int) -> None:
+    """Run one figure's command and keep what it found."""
+    out = Path("benchmarks") / ".cache" / name / figure
+    command = {"efficiency": "efficiency", "sensitivity": "sweep"}[figure]
+    seeds = {"efficiency": "3", "sensitivity": "5"}[figure]
+    run(
+        command,
+        *source(name, data),
+        *("--encoder", "gamlp", "--seeds", seeds, "--jobs", str(jobs)),
+        *("--recipe", f"benchmarks/settings/{figure}-{name}.toml", "--out", str(out)),
+    )
+    result = json.loads((ROOT / out / f"{command}.json").read_text(encoding="utf-8"))
+    result.pop("runs")
+    folder = HERE / "results" / figure
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{name}.json", result)
+
+
+def main() -> None:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("figure", choices=["efficiency", "sensitivity"])
+    parser.add_argument("--graph", required=True)
+    parser.add_argument("--data", default="../shared/data", help="relative to the repository")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    draw(arguments.figure, arguments.graph, arguments.data, arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()
