@@ -2,10 +2,11 @@
 
 from scr.training.config import TrainingConfig
 from scr.training.fitting import Fitted, fit, graph_facts
-from scr.training.loop import EpochRecord, Trainer, TrainingOutcome
+from scr.training.loop import Trainer
 from scr.training.prepare import PreparedHops, prepare_hops
 from scr.training.presets import PRESETS, GraphFacts
 from scr.training.recipe import REGULARIZERS, Recipe, resolve
+from scr.training.records import EpochRecord, TrainingOutcome
 from scr.training.rows import Rows
 
 __all__ = [

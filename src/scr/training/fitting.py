@@ -22,10 +22,10 @@ from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
 from scr.training.inference import predict_probabilities
-from scr.training.loop import EpochRecord, TrainingOutcome
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.recipe import Recipe
+from scr.training.records import EpochRecord, TrainingOutcome
 from scr.training.rows import Rows
 from scr.training.stages import Handover, StagePlan, train_in_stages
 from scr.training.validation import NO_VALIDATION, ValidationNodes

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,62 +21,10 @@ from scr.training.checkpoint import Checkpoint
 from scr.training.config import TrainingConfig
 from scr.training.inference import predict_logits, predict_probabilities
 from scr.training.objective import balanced_class_weights, mixed_loss
+from scr.training.records import EpochRecord, Progress, ReliableNodes, TrainingOutcome
+from scr.training.resuming import restore_trainer, trainer_state
 from scr.training.rows import Rows
-from scr.training.validation import Score, ValidationNodes
-
-
-@dataclass(frozen=True)
-class EpochRecord:
-    """What one epoch did; those with an evaluation are kept in the history."""
-
-    epoch: int
-    supervised_loss: float
-    consistency_loss: float
-    learning_rate: float
-    confident_nodes: int
-    threshold: float | None
-    seconds: float
-    valid_accuracy: float | None = None
-    valid_loss: float | None = None
-    confident_valid_accuracy: float | None = None
-    test_accuracy: float | None = None
-    """Only for curves that a person looks at; nothing in training reads it."""
-    stage: int = 1
-
-
-@dataclass(frozen=True)
-class ReliableNodes:
-    """Unlabelled nodes with the soft labels that an earlier stage gave them."""
-
-    nodes: Tensor
-    soft_labels: Tensor
-    """Shape (nodes, classes), in the order of `nodes`."""
-    weight: float = 1.0
-    """Factor of their term (gamma)."""
-
-
-@dataclass(frozen=True)
-class TrainingOutcome:
-    """The end of a run."""
-
-    history: list[dict[str, Any]]
-    best_epoch: int
-    epochs: int
-    valid_accuracy: float | None
-    train_seconds: float
-    stopped: str
-    """Why training ended: `epochs`, `patience` or `interrupted`."""
-
-
-@dataclass
-class _Progress:
-    """What changes from epoch to epoch besides the weights."""
-
-    epoch: int = 0
-    best_epoch: int = 0
-    best: Score | None = None
-    seconds: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
+from scr.training.validation import ValidationNodes
 
 
 class Trainer:
@@ -159,7 +106,7 @@ class Trainer:
             else None
         )
         self.best_state: dict[str, Tensor] = {}
-        self.progress = _Progress()
+        self.progress = Progress()
 
     def run(
         self,
@@ -176,7 +123,7 @@ class Trainer:
             checkpoint_seconds: Least time between two checkpoints.
         """
         if self.checkpoint is not None and self.checkpoint.exists():
-            self._restore(Checkpoint.read(self.checkpoint))
+            restore_trainer(self, Checkpoint.read(self.checkpoint))
         stopped = "epochs"
         saved = time.monotonic()
         progress = self.progress
@@ -195,10 +142,10 @@ class Trainer:
             if on_epoch is not None:
                 on_epoch(record)
             if self.checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                self._state().write(self.checkpoint)
+                trainer_state(self).write(self.checkpoint)
                 saved = time.monotonic()
         if self.checkpoint is not None and stopped == "interrupted":
-            self._state().write(self.checkpoint)
+            trainer_state(self).write(self.checkpoint)
         if stopped != "interrupted":
             self._keep_chosen_weights()
         return TrainingOutcome(
@@ -342,52 +289,6 @@ class Trainer:
             self.student.load_state_dict(self.average.model.state_dict())
         if self.training.select == "last":
             self.progress.best_epoch = self.progress.epoch
-
-    def _state(self) -> Checkpoint:
-        state = Checkpoint()
-        state.put_module("student", self.student)
-        state.put_optimizer(self.optimizer)
-        if self.teacher is not None:
-            state.put_module("teacher", self.teacher.model)
-        if self.average is not None:
-            state.put_module("average", self.average.model)
-        state.put("best", self.best_state)
-        state.put("random", {"batches": self.generator.get_state(), "torch": torch.get_rng_state()})
-        if self.rows.device.type == "cuda":
-            state.put("random", {"cuda": torch.cuda.get_rng_state(self.rows.device)})
-        if self.confident is not None:
-            state.put("confident", {"nodes": self.confident.nodes})
-        progress = asdict(self.progress)
-        state.values = {
-            "progress": progress,
-            "threshold": None if self.confident is None else self.confident.threshold,
-            "teacher_step": None if self.teacher is None else self.teacher.step,
-            "average_step": None if self.average is None else self.average.step,
-        }
-        return state
-
-    def _restore(self, state: Checkpoint) -> None:
-        self.student.load_state_dict(state.get("student"))
-        state.load_optimizer(self.optimizer)
-        values = state.values
-        if self.teacher is not None:
-            self.teacher.model.load_state_dict(state.get("teacher"))
-            self.teacher.step = values["teacher_step"]
-        if self.average is not None:
-            self.average.model.load_state_dict(state.get("average"))
-            self.average.step = values["average_step"]
-        self.best_state = state.get("best")
-        random = state.get("random")
-        self.generator.set_state(random["batches"])
-        torch.set_rng_state(random["torch"])
-        if "cuda" in random:
-            torch.cuda.set_rng_state(random["cuda"], self.rows.device)
-        if self.confident is not None:
-            self.confident.restore(state.get("confident")["nodes"], values["threshold"])
-        progress = values["progress"]
-        if progress["best"] is not None:
-            progress["best"] = Score(**progress["best"])
-        self.progress = _Progress(**progress)
 
 
 def learning_rate_at(epoch: int, training: TrainingConfig) -> float:

@@ -28,8 +28,9 @@ from scr.encoders import Encoder
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import StagesConfig
 from scr.training.inference import predict_logits
-from scr.training.loop import EpochRecord, ReliableNodes, Trainer, TrainingOutcome
+from scr.training.loop import Trainer
 from scr.training.recipe import Recipe
+from scr.training.records import EpochRecord, ReliableNodes, TrainingOutcome
 from scr.training.rows import Rows
 from scr.training.validation import ValidationNodes
 

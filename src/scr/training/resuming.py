@@ -1,0 +1,70 @@
+"""A trainer in the middle of its run as a checkpoint, and back.
+
+A run that goes on from a checkpoint ends in the weights of one that was never stopped. So what is
+kept is all that decides the next step: weights, the optimizer's moments, averaged models and their
+steps, the confident set, both random generators, and how far the run is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import torch
+
+from scr.training.checkpoint import Checkpoint
+from scr.training.records import Progress
+from scr.training.validation import Score
+
+if TYPE_CHECKING:
+    from scr.training.loop import Trainer
+
+
+def trainer_state(trainer: Trainer) -> Checkpoint:
+    """Copy everything that decides what the next epoch of a trainer does."""
+    state = Checkpoint()
+    state.put_module("student", trainer.student)
+    state.put_optimizer(trainer.optimizer)
+    if trainer.teacher is not None:
+        state.put_module("teacher", trainer.teacher.model)
+    if trainer.average is not None:
+        state.put_module("average", trainer.average.model)
+    state.put("best", trainer.best_state)
+    state.put("random", {"batches": trainer.generator.get_state(), "torch": torch.get_rng_state()})
+    if trainer.rows.device.type == "cuda":
+        state.put("random", {"cuda": torch.cuda.get_rng_state(trainer.rows.device)})
+    if trainer.confident is not None:
+        state.put("confident", {"nodes": trainer.confident.nodes})
+    progress = asdict(trainer.progress)
+    state.values = {
+        "progress": progress,
+        "threshold": None if trainer.confident is None else trainer.confident.threshold,
+        "teacher_step": None if trainer.teacher is None else trainer.teacher.step,
+        "average_step": None if trainer.average is None else trainer.average.step,
+    }
+    return state
+
+
+def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
+    """Put a trainer, made with the same settings, where the state was taken."""
+    trainer.student.load_state_dict(state.get("student"))
+    state.load_optimizer(trainer.optimizer)
+    values = state.values
+    if trainer.teacher is not None:
+        trainer.teacher.model.load_state_dict(state.get("teacher"))
+        trainer.teacher.step = values["teacher_step"]
+    if trainer.average is not None:
+        trainer.average.model.load_state_dict(state.get("average"))
+        trainer.average.step = values["average_step"]
+    trainer.best_state = state.get("best")
+    random = state.get("random")
+    trainer.generator.set_state(random["batches"])
+    torch.set_rng_state(random["torch"])
+    if "cuda" in random:
+        torch.cuda.set_rng_state(random["cuda"], trainer.rows.device)
+    if trainer.confident is not None:
+        trainer.confident.restore(state.get("confident")["nodes"], values["threshold"])
+    progress = values["progress"]
+    if progress["best"] is not None:
+        progress["best"] = Score(**progress["best"])
+    trainer.progress = Progress(**progress)
