@@ -31,9 +31,7 @@ def trained(method, regularizer="none", *, graph=None, **options):
     sections["stages"]["method"] = method
     for name, table in options.pop("settings", {}).items():
         sections.setdefault(name, {}).update(table)
-    recipe = resolve(
-        graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=[sections]
-    )
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=[sections])
     return fit(graph, recipe, seed=2, **options)
 
 
