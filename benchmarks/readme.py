@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import combinations_table
 from scr.report import compare_runs, pooled_difference
 
 HERE = Path(__file__).parent
@@ -151,6 +152,67 @@ def speed_lines() -> list[str]:
     return lines
 
 
+def combination_lines() -> list[str]:
+    """Stages and Correct and Smooth: the table, what helps how often, what validation chooses."""
+    results = combinations_table.read(GRAPHS)
+    if not results:
+        return []
+    seeds = ", ".join(f"{name} {len(rows[0].by_seed)}" for name, rows in results.items())
+    return [
+        "## With stages and Correct and Smooth",
+        "",
+        f"Test accuracy in percent, mean ± deviation over seeds ({seeds}). Settings are chosen on "
+        "validation nodes (`python benchmarks/combinations.py search`), those of Correct and "
+        "Smooth in every run for itself. In bold: the best validation mean. Printed by "
+        "`python benchmarks/combinations.py table`.",
+        "",
+        *combinations_table.table(results),
+        "",
+        "How often each addition improves the mean:",
+        "",
+        *combinations_table.comparisons(results),
+        "",
+        "What validation chooses:",
+        "",
+        *combinations_table.best_rows(results),
+        "",
+        "Validation accuracy after Correct and Smooth is the best of 136 trials on the same nodes, "
+        "so it flatters those rows.",
+        "",
+    ]
+
+
+def figure_lines() -> list[str]:
+    """Efficiency and sensitivity: sentences, commands and figures, which the docs' hook draws."""
+    lines: list[str] = []
+    for kind, title in (("efficiency", "Training efficiency"), ("sensitivity", "Sensitivity")):
+        files = sorted((HERE / "results" / kind).glob("*.json"))
+        if files:
+            lines += [f"## {title}", ""]
+        for file in files:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            graph = found["graph"]
+            lines += [
+                f"### {file.stem.replace('_', ' ')}",
+                "",
+                f"GAMLP on {graph['nodes']:,} nodes with {graph['classes']} classes: "
+                f"`{found['command']}`, by `python benchmarks/figures.py {kind} "
+                f"--graph {file.stem}`.",
+                "",
+                *(f"- {sentence}" for sentence in [*_headline(found), *found["sentences"]]),
+                *(f"- {caution}" for caution in found.get("cautions", [])),
+                "",
+                f"![{title} on {file.stem}](assets/figures/{kind}-{file.stem}.svg)",
+                "",
+            ]
+    return lines
+
+
+def _headline(found: dict[str, Any]) -> list[str]:
+    headline = found.get("headline")
+    return [] if not headline else [headline] if isinstance(headline, str) else list(headline)
+
+
 def main() -> None:
     """Replace the part between the markers in README.md and write the docs page."""
     tuned = section(
@@ -185,6 +247,8 @@ def main() -> None:
         "",
         *untuned,
         "",
+        *combination_lines(),
+        *figure_lines(),
         "## Speed",
         "",
         *speed_lines(),
