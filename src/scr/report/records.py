@@ -27,6 +27,8 @@ class RunRecord:
     metrics: Mapping[str, Any]
     history: History
     predictions: PredictionSummary | None
+    smooth: Mapping[str, Any]
+    """What `scr smooth` did; empty if it was not run."""
 
 
 def read_run(run_dir: str | Path) -> RunRecord:
@@ -39,12 +41,14 @@ def read_run(run_dir: str | Path) -> RunRecord:
         )
     metrics = path / "metrics.json"
     predictions = path / "predictions.parquet"
+    smooth = path / "smooth" / "smooth.json"
     return RunRecord(
         path=path,
         run=read_object(path / "run.json"),
         metrics=read_object(metrics) if metrics.is_file() else {},
         history=read_history(path / "history.jsonl"),
         predictions=summarize_predictions(predictions) if predictions.is_file() else None,
+        smooth=read_object(smooth) if smooth.is_file() else {},
     )
 
 

@@ -1,4 +1,5 @@
 import html.parser
+import json
 import re
 
 import numpy as np
@@ -69,6 +70,36 @@ def test_run_page_is_self_contained_and_says_what_happened(run_dir):
     for expected in ("79.9", "81.2", "77.8", "few-labels", "10 labels for 3 classes", "seed 4",
                      "Most confident mistakes", "1.0 GiB", "node <"):  # fmt: skip
         assert expected in text
+
+
+def test_run_page_says_how_many_stages_of_how_many_epochs(run_dir, history):
+    staged = [{**record, "stage": 1 if record["epoch"] <= 6 else 2} for record in history]
+    (run_dir / "history.jsonl").write_text("\n".join(json.dumps(record) for record in staged))
+    run = json.loads((run_dir / "run.json").read_text())
+    run["recipe"]["stages"] = {"method": "rlu", "count": 2}
+    (run_dir / "run.json").write_text(json.dumps(run))
+    text = "".join(check_self_contained(run_page(run_dir)).text)
+    assert "10 epochs in 2 stages" in text
+    assert "2 stages of reliable label utilization (RLU), with 6 and 4 epochs" in text
+
+
+def test_run_page_shows_accuracies_before_and_after_smoothing(run_dir):
+    assert "smoothed" not in run_page(run_dir)
+    record = {
+        "settings": {"labels": "train"},
+        "chosen": {"steps": "smooth", "smooth_alpha": 0.8},
+        "valid": {"nodes": 500, "before": 0.8321, "after": 0.8361},
+        "test": {"before": 0.837, "after": 0.8428},
+        "trials": [{}, {}],
+    }
+    (run_dir / "smooth").mkdir()
+    (run_dir / "smooth" / "smooth.json").write_text(json.dumps(record))
+    text = "".join(check_self_contained(run_page(run_dir)).text)
+    for expected in ("500 validation nodes", "83.21", "83.61", "+0.40", "83.70", "84.28", "+0.58",
+                     "smooth alpha"):  # fmt: skip
+        assert expected in text
+    (run_dir / "smooth" / "smooth.json").write_text('{"valid": 3, "chosen": [], "test": {}}')
+    assert "smoothed" not in run_page(run_dir)
 
 
 def test_run_page_shows_user_text_as_text(run_dir):

@@ -41,6 +41,15 @@ def test_curves_cover_what_the_history_holds(history):
     assert "kept: epoch 8" in texts(curves["accuracy"])
 
 
+def test_curves_of_one_run_name_its_stages(history):
+    staged = [{**record, "stage": 1 if record["epoch"] <= 6 else 2} for record in history]
+    for svg in training_curves({"scr": [staged]}).values():
+        assert "stage 1" in texts(svg)
+        assert "stage 2" in texts(svg)
+    assert "stage" not in texts(training_curves({"scr": [history]})["loss"])
+    assert "stage" not in texts(training_curves({"scr": [staged, staged]})["loss"])
+
+
 def test_curves_leave_out_what_was_not_recorded():
     history = [{"epoch": 1, "valid_accuracy": 0.5, "supervised_loss": float("nan")}]
     assert list(training_curves({"none": [history]})) == ["accuracy"]

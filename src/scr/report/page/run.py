@@ -27,8 +27,10 @@ from scr.report.page.html import (
     section,
     table,
 )
+from scr.report.page.smoothing import smoothing_section
 from scr.report.predictions import Node, PredictionSummary
 from scr.report.records import RunRecord, read_run
+from scr.report.stages import stage_ends, stages_sentence
 
 _CURVE_TEXTS = {
     "loss": "Supervised and consistency loss per epoch",
@@ -56,7 +58,12 @@ def run_page(run_dir: str | Path) -> str:
         subtitle,
         _headlines(record.metrics),
         _notes(record.run),
-        section("How training went", training_plots({name: [record.history]}, record.metrics)),
+        section(
+            "How training went",
+            training_plots({name: [record.history]}, record.metrics),
+            intro=stages_sentence(recipe, record.history),
+        ),
+        smoothing_section(record.smooth),
         *_quality(record.predictions, graph.get("class_names")),
         section("The graph", facts(_graph_facts(graph))),
         section("What was run", _preset(record.run), settings(recipe)),
@@ -95,7 +102,8 @@ def _subtitle(record: RunRecord) -> str:
         parts.append(f"seed {record.run['seed']}")
     epochs, best = record.metrics.get("epochs"), record.metrics.get("best_epoch")
     if epochs is not None:
-        parts.append(f"{plain(epochs)} epochs")
+        stages = len(stage_ends(record.history))
+        parts.append(f"{plain(epochs)} epochs" + (f" in {stages} stages" if stages > 1 else ""))
     if best is not None:
         parts.append(f"weights kept from epoch {plain(best)}")
     if not record.metrics:

@@ -2,7 +2,7 @@
 
 Reads histories (records of `history.jsonl`), one per seed, grouped by model. Colors tell models
 apart when there are several, line styles tell quantities apart. A thin line is one seed, a thick
-one the mean over the seeds.
+one the mean over the seeds. With one run, thin upright lines part its stages.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from scr.report.formatting import number_or_none
 from scr.report.plots.style import (
     INK,
+    MUTED,
     SERIES,
     Format,
     panel,
@@ -27,6 +28,7 @@ from scr.report.plots.style import (
     themed,
     to_bytes,
 )
+from scr.report.stages import stage_ends
 
 Records = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, Sequence[Records]]
@@ -36,6 +38,7 @@ _STYLES = ("-", (0, (4, 1.6)), (0, (1, 1.4)))
 # Beyond this ratio a linear axis shows the first epochs and nothing else.
 _LOG_RATIO = 30.0
 _LEGEND_COLUMNS = 5
+_MOST_STAGE_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,12 @@ def training_curves(
         file_format: Of the pictures.
     """
     made = {}
+    runs = [history for seeds in histories.values() for history in seeds]
+    ends = stage_ends(runs[0]) if len(runs) == 1 else {}
     for name, spec in _PANELS.items():
         figure, axes = panel()
         if _draw(axes, spec, histories):
+            _mark_stages(axes, ends)
             if best_epoch is not None and name == "accuracy":
                 axes.axvline(best_epoch, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
                 axes.annotate(
@@ -89,6 +95,23 @@ def training_curves(
                 )
             made[name] = to_bytes(figure, file_format)
     return made
+
+
+def _mark_stages(axes: Axes, ends: Mapping[int, int]) -> None:
+    """A line after each stage but the last, and the name of each stage where there is room."""
+    if len(ends) < 2:
+        return
+    start, last = 0, max(ends.values())
+    # The same epochs in all panels, also where the first stage has nothing to show.
+    axes.set_xlim(-0.03 * last, 1.03 * last)
+    axes.set_title(axes.get_title(loc="left"), pad=22)
+    for stage, end in sorted(ends.items()):
+        if end < last:
+            axes.axvline(end, color=MUTED, linewidth=0.8)
+        if len(ends) <= _MOST_STAGE_NAMES:
+            axes.text((start + end) / 2, 1.02, f"stage {stage}", ha="center", va="bottom",
+                      transform=axes.get_xaxis_transform(), fontsize=8.5, color=MUTED)  # fmt: skip
+        start = end
 
 
 def _draw(axes: Axes, spec: _Panel, histories: Histories) -> bool:
