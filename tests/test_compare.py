@@ -2,7 +2,7 @@
 
 import pytest
 
-from scr.compare import Task, plan
+from scr.compare import Comparison, Task, plan, run_tasks
 
 FILE = {
     "training": {"epochs": 5},
@@ -36,3 +36,14 @@ def test_a_run_is_named_by_its_settings_and_not_by_the_layers_they_came_from(ran
     layered = Task("ssgc", "scr", 0, (FILE, SET))
     assert layered.key(graph) == Task("ssgc", "scr", 0, (written,)).key(graph)
     assert layered.key(graph) != Task("ssgc", "scr", 0, (FILE,)).key(graph)
+
+
+def test_only_runs_that_are_not_done_yet_are_announced(tmp_path, random_graph):
+    comparison, announced, finished = Comparison(random_graph()), [], []
+    quick = [{"training": {"epochs": 1}}]
+    for seeds in (1, 3, 3):
+        # The regularizer is named twice: equal tasks are one run.
+        tasks = plan(["ssgc"], ["none", "none"], range(seeds), layers=quick)
+        run_tasks(comparison, tasks, out=tmp_path, on_plan=announced.append, on_run=finished.append)
+    assert announced == [1, 2, 0]
+    assert [run["seed"] for run in finished] == [0, 1, 2]

@@ -95,6 +95,7 @@ def compare(
     *,
     out: Path | None = None,
     jobs: int = 1,
+    on_plan: Callable[[int], None] | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
@@ -105,13 +106,14 @@ def compare(
         tasks: What to run.
         out: Folder for `runs.jsonl` and `compare.json`; none keeps nothing.
         jobs: Processes; each uses one thread if there are several.
-        on_run: Called with every finished run.
+        on_plan: Called once, with the number of runs that are not done yet.
+        on_run: Called with every run that finishes.
         command: Recorded in the result.
 
     Returns:
         The content of `compare.json`: `graph`, `runs`, `rows`.
     """
-    runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_run=on_run)
+    runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
     result = {
         "graph": comparison.facts(),
         "command": command,
@@ -131,6 +133,7 @@ def run_tasks(
     *,
     out: Path | None = None,
     jobs: int = 1,
+    on_plan: Callable[[int], None] | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Run all tasks that are not in `runs.jsonl` yet; see `compare`.
@@ -144,6 +147,8 @@ def run_tasks(
     keys = _keys(comparison, tasks)
     done = {} if out is None else _read_runs(out / RUNS)
     missing = {keys[task]: task for task in tasks if keys[task] not in done}
+    if on_plan is not None:
+        on_plan(len(missing))
     for task, record in _execute(comparison, list(missing.values()), jobs):
         record["key"] = keys[task]
         done[record["key"]] = record

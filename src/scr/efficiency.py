@@ -124,6 +124,7 @@ def efficiency(
     reference: str = "rlu",
     out: Path | None = None,
     jobs: int = 1,
+    on_plan: Callable[[int], None] | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
@@ -135,7 +136,8 @@ def efficiency(
         reference: The method whose final accuracy the others are to reach.
         out: Folder for `runs.jsonl` and results; none keeps nothing.
         jobs: Processes, one thread each; methods share the machine alike, so seconds compare.
-        on_run: Called with every finished run.
+        on_plan: Called once, with the number of runs that are not done yet.
+        on_run: Called with every run that finishes.
         command: Recorded in the result.
 
     Returns:
@@ -146,7 +148,7 @@ def efficiency(
         known = ", ".join(dict.fromkeys(names))
         raise ConfigError("--reference", reference, f"one of the methods {known}")
     records = run_tasks(comparison, [task for _, task in planned], out=out, jobs=jobs,
-                        on_run=on_run)  # fmt: skip
+                        on_plan=on_plan, on_run=on_run)  # fmt: skip
     runs = [{**record, "method": name} for record, name in zip(records, names, strict=True)]
     kept: dict[str, dict[int, KeptCurve]] = {}
     for (method, task), run in zip(planned, runs, strict=True):

@@ -72,6 +72,7 @@ def reproduce(
     settings: Tables | None = None,
     out: Path | None = None,
     jobs: int = 1,
+    on_plan: Callable[[int], None] | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
@@ -85,6 +86,7 @@ def reproduce(
         settings: Tables to be laid over the recipe.
         out: Folder for `runs.jsonl` and `reproduce.json`; none keeps nothing.
         jobs: Processes.
+        on_plan: Called once, with the number of runs that are not done yet.
         on_run: Called with every run that finishes.
         command: Recorded in the result.
 
@@ -100,7 +102,7 @@ def reproduce(
         for seed in range(count)
     ]
     comparison = Comparison(graph, splits)
-    records = run_tasks(comparison, tasks, out=out, jobs=jobs, on_run=on_run)
+    records = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
     measured = measure(records, smoothed=recipe.smoothed)
     published = dataclasses.asdict(recipe.published)
     result = {

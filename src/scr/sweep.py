@@ -153,6 +153,7 @@ def sweep(
     *,
     out: Path | None = None,
     jobs: int = 1,
+    on_plan: Callable[[int], None] | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
@@ -162,7 +163,7 @@ def sweep(
         The content of `sweep.json`: `graph`, `encoder`, `base`, `curves`, `sentences`, `runs`.
     """
     records = run_tasks(comparison, [each.task for each in planned], out=out, jobs=jobs,
-                        on_run=on_run)  # fmt: skip
+                        on_plan=on_plan, on_run=on_run)  # fmt: skip
     runs = [
         {**record, "setting": each.setting, "value": each.value}
         for each, record in zip(planned, records, strict=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scr.cli.console import console
+from scr.cli.progress import counted
 from scr.cli.train import recipe_layers, shown_command
 
 
@@ -50,25 +50,14 @@ def compare(
     tasks = comparing.plan(
         encoder_names, regularizer_names, range(seeds), layers=layers, preset=preset
     )
-    columns = (
-        TextColumn("Comparing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("compare", total=len(tasks), state="")
+    with counted("Comparing") as bar:
         result = comparing.compare(
             comparison,
             tasks,
             out=out,
             jobs=jobs,
-            on_run=lambda run: progress.update(
-                bar,
-                advance=1,
-                state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}",
-            ),
+            on_plan=bar.expect,
+            on_run=bar.finish,
             command=shown_command(),
         )
     console.print(comparison_table(result["rows"]))

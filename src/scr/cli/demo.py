@@ -44,11 +44,12 @@ def demo(
     tasks = comparing.plan([ENCODER], REGULARIZERS, range(seeds), layers=[SETTINGS])
     columns = (TextColumn("Training"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("demo", total=len(tasks) + len(REGULARIZERS))
+        bar = progress.add_task("demo", total=None)
         result = comparing.compare(
             comparison,
             tasks,
             out=out,
+            on_plan=lambda runs: progress.update(bar, total=runs + len(REGULARIZERS)),
             on_run=lambda _: progress.advance(bar),
             command=shown_command(),
         )

@@ -62,10 +62,10 @@ def efficiency(
     )
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)
-    with counted("Training", len(planned)) as on_run:
+    with counted("Training") as bar:
         result = measuring.efficiency(
-            comparison, planned, reference=reference, out=out, jobs=jobs, on_run=on_run,
-            command=shown_command(),
+            comparison, planned, reference=reference, out=out, jobs=jobs,
+            on_plan=bar.expect, on_run=bar.finish, command=shown_command(),
         )  # fmt: skip
     console.print(efficiency_table(result["methods"], reference))
     for sentence in result["sentences"]:

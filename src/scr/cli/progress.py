@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from scr.cli.console import console
 
 
+@dataclass(frozen=True)
+class RunBar:
+    """Counts finished runs and names the last one."""
+
+    progress: Progress
+    bar: TaskID
+
+    def expect(self, runs: int) -> None:
+        """Say how many runs are to be made; those that are done already are not among them."""
+        self.progress.update(self.bar, total=runs)
+
+    def finish(self, run: Mapping[str, Any]) -> None:
+        """Count one run."""
+        state = f"{run['encoder']} {run['regularizer']} seed {run['seed']}"
+        self.progress.update(self.bar, advance=1, state=state)
+
+
 @contextmanager
-def counted(title: str, runs: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Count finished runs and name the last one.
+def counted(title: str) -> Iterator[RunBar]:
+    """A bar that is taken away at the end.
 
     Args:
         title: What is being done, such as `Sweeping`.
-        runs: How many runs there are at most; those that are done already are not counted again.
-
-    Yields:
-        The function to call with each finished run.
     """
     columns = (
         TextColumn(title),
@@ -30,10 +51,4 @@ def counted(title: str, runs: int) -> Iterator[Callable[[Mapping[str, Any]], Non
         TextColumn("{task.fields[state]}"),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task(title, total=runs, state="")
-
-        def on_run(run: Mapping[str, Any]) -> None:
-            state = f"{run['encoder']} {run['regularizer']} seed {run['seed']}"
-            progress.update(bar, advance=1, state=state)
-
-        yield on_run
+        yield RunBar(progress, progress.add_task(title, total=None, state=""))

@@ -53,7 +53,7 @@ def reproduce(
     changes = assigned(settings)
     loaded = reproducing.load_recipe_graph(recipe, graph=graph, features=features)
     folder = Path("runs") / recipe.name if out is None else out
-    with counted("Reproducing", runs or recipe.published.runs) as on_run:
+    with counted("Reproducing") as bar:
         result = reproducing.reproduce(
             recipe,
             loaded,
@@ -62,7 +62,8 @@ def reproduce(
             settings=changes,
             out=folder,
             jobs=jobs,
-            on_run=on_run,
+            on_plan=bar.expect,
+            on_run=bar.finish,
             command=shown_command(),
         )
     row = result["published"]

@@ -53,10 +53,11 @@ def sweep(
     )  # fmt: skip
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)
-    with counted("Sweeping", len(planned)) as on_run:
+    with counted("Sweeping") as bar:
         result = sweeping.sweep(
-            comparison, planned, out=out, jobs=jobs, on_run=on_run, command=shown_command()
-        )
+            comparison, planned, out=out, jobs=jobs, on_plan=bar.expect, on_run=bar.finish,
+            command=shown_command(),
+        )  # fmt: skip
     for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:
         console.print(sentence)
     console.print(
