@@ -77,8 +77,11 @@ def test_compare_and_ingest_take_the_file(tmp_path, store, features, capsys):
     assert scr("compare", store, "--features", features, "--out", out, *options, *settings) == 0
     assert json.loads((out / "compare.json").read_text())["graph"]["features"] == 3
     assert scr("ingest", store, tmp_path / "new", "--features", features) == 0
-    np.testing.assert_array_equal(open_store(tmp_path / "new").features, np.load(features))
-    assert "took features from x.npy" in capsys.readouterr().out
+    stored = np.load(features).astype(np.float32)
+    np.testing.assert_array_equal(open_store(tmp_path / "new").features, stored)
+    said = capsys.readouterr().out
+    assert "took features from x.npy" in said
+    assert "stored features as float32 instead of float64" in said
 
 
 def test_a_wrong_file_is_one_sentence_and_no_run(tmp_path, store, capsys):

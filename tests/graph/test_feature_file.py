@@ -125,3 +125,61 @@ def test_hops_are_those_of_the_new_features(tmp_path, store, dtype):
     degrees = graph.adjacency().sum(axis=1)
     expected = graph.adjacency() @ values.astype(np.float64) / np.maximum(degrees, 1)[:, None]
     np.testing.assert_allclose(hops.hop(1), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_store_holds_float64_as_float32_and_says_so(tmp_path, store, order):
+    values = np.asarray(write_features(tmp_path / "x.npy", np.float64), order=order)
+    np.save(tmp_path / "x.npy", values)
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    again = load_graph(graph.save(tmp_path / "made"))
+    assert again.features.dtype == np.float32
+    np.testing.assert_array_equal(again.features, values.astype(np.float32))
+    assert again.steps == (*graph.steps, "stored features as float32 instead of float64")
+    assert again.fingerprint() == graph.fingerprint()
+    assert load_graph(again.save(tmp_path / "copy")).steps == again.steps
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_store_holds_narrow_features_as_they_are(tmp_path, store, dtype):
+    values = write_features(tmp_path / "x.npy", dtype)
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    again = load_graph(graph.save(tmp_path / "made"))
+    assert again.features.dtype == dtype
+    np.testing.assert_array_equal(again.features, values)
+    assert again.steps == graph.steps
+
+
+def test_many_edges_make_no_difference_to_float64_features(tmp_path, monkeypatch):
+    from scr.graph import ingest as ingesting
+
+    folder = write_products(tmp_path / "ogbn_products", random_arrays(nodes=NODES))
+    values = write_features(tmp_path / "x.npy", np.float64)
+    options = IngestOptions(features=tmp_path / "x.npy")
+    ingesting.ingest(folder, tmp_path / "usual", options)
+    monkeypatch.setattr(ingesting, "LARGE_EDGES", 1)
+    ingesting.ingest(folder, tmp_path / "streamed", options)
+    for name in ("usual", "streamed"):
+        graph = load_graph(tmp_path / name)
+        assert graph.features.dtype == np.float32
+        np.testing.assert_array_equal(graph.features, values.astype(np.float32))
+        assert graph.steps[-1] == "stored features as float32 instead of float64"
+
+
+def test_a_fingerprint_of_several_chunks_is_that_of_the_store(tmp_path, store, monkeypatch):
+    from scr.graph import manifest
+
+    monkeypatch.setattr(manifest, "CHUNK_BYTES", 64)
+    write_features(tmp_path / "x.npy", np.float64)
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    assert load_graph(graph.save(tmp_path / "made")).fingerprint("features") == (
+        graph.fingerprint("features")
+    )
+
+
+def test_numbers_too_large_for_float32_are_refused(tmp_path, store):
+    values = write_features(tmp_path / "x.npy", np.float64)
+    values[4, 2] = 1e300
+    np.save(tmp_path / "x.npy", values)
+    with pytest.raises(GraphError, match=r"Feature 2 of node 4 is 1e\+300; .*that fits float32"):
+        load_graph(store, features=tmp_path / "x.npy")

@@ -121,9 +121,9 @@ class ArtifactWriter:
             raise _disk_error(error, self.path) from error
         return self._maps[name]
 
-    def write_array(self, name: str, array: NDArray[Any]) -> None:
-        """Write an array that is at hand."""
-        self.create_array(name, array.shape, array.dtype)[...] = array
+    def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:
+        """Write an array that is at hand; NumPy converts to another type piece by piece."""
+        self.create_array(name, array.shape, dtype or array.dtype)[...] = array
 
     def _check_target(self) -> None:
         if not self.path.exists() or _is_empty_folder(self.path):

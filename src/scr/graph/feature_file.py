@@ -2,7 +2,8 @@
 
 Language models make features that no graph format holds, such as GIANT-XRT's `X.all.xrt-emb.npy`.
 The file is checked when it is opened, stays on disk, and keeps its type (float16, float32 or
-float64) until a later step reads rows of it. Files with pickles are refused.
+float64) until a later step reads rows of it. Steps compute in float32, and a store made with the
+file holds float32 or float16, so numbers must fit there. Files with pickles are refused.
 """
 
 from __future__ import annotations

@@ -28,7 +28,14 @@ from scr.graph.sources import (
     read_source,
     reading_step,
 )
-from scr.graph.store import KIND, SCHEMA, open_store, store_metadata
+from scr.graph.store import (
+    KIND,
+    SCHEMA,
+    open_store,
+    store_metadata,
+    stored_type,
+    storing_steps,
+)
 
 LARGE_EDGES = 1 << 26
 """From so many edges on, they are sorted on disk: in memory it would take 6 GB."""
@@ -57,7 +64,8 @@ def ingest(
             return _stream(raw, options, source, Path(store), overwrite=overwrite)
         graph = make_graph(raw, options, source)
     graph.save(store, overwrite=overwrite)
-    return graph
+    # What is handed back is what was stored.
+    return open_store(store) if storing_steps(graph.features) else graph
 
 
 def _goes_through_disk(raw: RawGraph, options: IngestOptions) -> bool:
@@ -79,11 +87,13 @@ def _stream(
             for name in ("features", "labels", "train", "valid", "test", "ids"):
                 array: NDArray[Any] | None = getattr(nodes, name)
                 if array is not None:
-                    writer.write_array(name, array)
+                    writer.write_array(name, array, stored_type(name, array))
             writer.metadata = store_metadata(
                 name=nodes.name, nodes=nodes.num_nodes, edges=stored, features=nodes.num_features,
                 class_names=nodes.class_names,
-                steps=(reading_step(raw), *nodes.steps[1:], *steps),
+                steps=(
+                    reading_step(raw), *nodes.steps[1:], *steps, *storing_steps(nodes.features)
+                ),
             )  # fmt: skip
     except OSError as error:
         raise StoreError(f"`{store}` cannot be written: {error.strerror or error}") from error

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import StoreError
 
@@ -147,12 +147,25 @@ def describe(array: NDArray[Any]) -> ArrayEntry:
     return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
 
 
-def checksums(array: NDArray[Any]) -> list[str]:
-    """Hash the data of an array, one digest for each `CHUNK_BYTES`."""
-    return [hashlib.blake2b(chunk.data, digest_size=8).hexdigest() for chunk in _chunks(array)]
+def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
+    """Hash the data of an array, one digest for each `CHUNK_BYTES`.
+
+    Args:
+        array: Any array.
+        dtype: Hash it as if it were of this type, without a copy of the whole.
+    """
+    wanted = array.dtype if dtype is None else np.dtype(dtype)
+    chunks = _chunks(array) if wanted == array.dtype else _converted_chunks(array, wanted)
+    return [hashlib.blake2b(chunk.data, digest_size=8).hexdigest() for chunk in chunks]
 
 
 def _chunks(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     for start in range(0, len(flat), CHUNK_BYTES):
         yield flat[start : start + CHUNK_BYTES]
+
+
+def _converted_chunks(array: NDArray[Any], dtype: np.dtype[Any]) -> Iterator[NDArray[np.uint8]]:
+    flat, values = np.ascontiguousarray(array).reshape(-1), CHUNK_BYTES // dtype.itemsize
+    for start in range(0, len(flat), values):
+        yield flat[start : start + values].astype(dtype).view(np.uint8)

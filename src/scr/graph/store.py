@@ -34,6 +34,7 @@ SCHEMA = 1
 
 _ARRAYS = ("indptr", "indices", "weights", "labels", "train", "valid", "test", "ids")
 _OPTIONAL = ("weights", "ids")
+_FEATURES = ("features", "features_data")
 _PARTS = {
     "edges": ("indptr", "indices", "weights"),
     "features": ("features", "features_data", "features_indices", "features_indptr"),
@@ -52,13 +53,27 @@ def write_store(graph: Graph, path: str | Path, *, overwrite: bool = False) -> P
     """
     with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
         for name, array in _arrays(graph).items():
-            writer.write_array(name, array)
+            writer.write_array(name, array, stored_type(name, array))
         writer.metadata = store_metadata(
             name=graph.name, nodes=graph.num_nodes, edges=graph.num_edges,
             features=graph.num_features, class_names=graph.class_names,
-            sparse_features=sp.issparse(graph.features), directed=graph.directed, steps=graph.steps,
+            sparse_features=sp.issparse(graph.features), directed=graph.directed,
+            steps=(*graph.steps, *storing_steps(graph.features)),
         )  # fmt: skip
     return Path(path)
+
+
+def stored_type(name: str, array: NDArray[Any]) -> np.dtype[Any]:
+    """The type in which a store holds an array: features are float16 or float32, never wider."""
+    is_narrow = array.dtype in (np.float16, np.float32)
+    return array.dtype if is_narrow or name not in _FEATURES else np.dtype(np.float32)
+
+
+def storing_steps(features: NDArray[Any] | sp.csr_array | None) -> tuple[str, ...]:
+    """What writing a store does to features, in words."""
+    if features is None or features.dtype in (np.float16, np.float32):
+        return ()
+    return (f"stored features as float32 instead of {features.dtype}",)
 
 
 def store_metadata(
@@ -142,7 +157,7 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
 
     Arrays that are memory maps of the graph's own store are not read: the manifest knows their
     checksums. So the fingerprint of a store of any size takes no time, and equals that of the same
-    graph in memory.
+    graph in memory, of which every array is hashed in the type that a store holds it in.
     """
     stored = None if graph.path is None else read_manifest(graph.path, KIND, schema=SCHEMA)
     arrays = _arrays(graph)
@@ -152,8 +167,8 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
         if stored is not None and _is_whole_file(array, stored.path / f"{name}.npy"):
             digests = list(stored.arrays[name].checksums)
         else:
-            digests = checksums(array)
-        described.append([name, array.dtype.str, list(array.shape), digests])
+            digests = checksums(array, stored_type(name, array))
+        described.append([name, stored_type(name, array).str, list(array.shape), digests])
     return hashlib.blake2b(json.dumps(described).encode(), digest_size=16).hexdigest()
 
 

@@ -34,7 +34,9 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
     if isinstance(features, np.ndarray):
         rows_per_block = max(1, _BLOCK_VALUES // max(1, features.shape[1]))
         for start in range(0, num_nodes, rows_per_block):
-            finite = np.isfinite(features[start : start + rows_per_block])
+            with np.errstate(over="ignore"):  # too large for float32, in which all steps compute
+                block = features[start : start + rows_per_block]
+                finite = np.isfinite(block.astype(_narrow(block.dtype), copy=False))
             if not finite.all():
                 row, column = np.argwhere(~finite)[0]
                 _refuse(features[start + row, column], start + int(row), int(column))
@@ -45,10 +47,15 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
         _refuse(features.data[bad[0]], row, int(features.indices[bad[0]]))
 
 
+def _narrow(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize > 4 else dtype
+
+
 def _refuse(value: Any, node: int, column: int) -> None:
     raise GraphError(
-        f"Feature {column} of node {node} is {float(value)}; expected a finite number",
-        hint="fill or drop missing values before making the graph",
+        f"Feature {column} of node {node} is {float(value)}; expected a finite number"
+        f"{' that fits float32' if np.isfinite(value) else ''}",
+        hint="fill or drop such values before making the graph",
     )
 
 
