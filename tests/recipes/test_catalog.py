@@ -242,3 +242,11 @@ def test_an_unknown_name_is_told_what_is_close():
     with pytest.raises(SourceError, match="There is no recipe `zhang-2021-scr-gamlp-product`") as e:
         read_recipe("zhang-2021-scr-gamlp-product")
     assert "did you mean `zhang-2021-scr-gamlp-products`" in str(e.value)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_unlabelled_rows_keep_step_with_labelled_ones_as_in_the_official_code(name):
+    recipe = read_recipe(name)
+    reads_them = recipe.regularizer != "none" or recipe.method.startswith("rlu")
+    if reads_them and recipe.encoder in ("gamlp", "nars-gamlp", "sagn"):
+        assert recipe.tables["training"]["unlabelled_per_batch"] == "proportional"

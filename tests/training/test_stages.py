@@ -10,7 +10,7 @@ import torch
 from scr.classifier import NodeClassifier
 from scr.consistency import ConsistencyConfig, ConsistencyLoss
 from scr.encoders.base import HopBatch
-from scr.errors import ConfigError
+from scr.errors import ConfigError, RunError
 from scr.graph.digits import digits
 from scr.propagation import label_hops
 from scr.training import fit, graph_facts, resolve
@@ -173,6 +173,18 @@ def test_a_stopped_run_ends_in_the_same_weights(tmp_path, method, stops):
         for records in (whole.outcome.history, pieces.outcome.history)
     ]
     assert timeless[0] == timeless[1]
+
+
+def test_files_of_another_run_are_refused(tmp_path):
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    trained("rlu", checkpoint=checkpoint)
+    with pytest.raises(RunError, match="of a run with another recipe, seed or graph"):
+        trained("sle", checkpoint=checkpoint)
+
+
+def test_settings_of_stages_do_nothing_without_a_method():
+    settings = {"stages": {"epochs": 2, "count": 4}}
+    assert trained("none", settings=settings).outcome.epochs == 6
 
 
 def test_a_saved_run_in_stages_predicts_the_same_again(tmp_path):

@@ -28,6 +28,8 @@ class Checkpoint:
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    identity: str = ""
+    """Names the run that it belongs to; a checkpoint of another run is refused."""
 
     def put_module(self, prefix: str, module: nn.Module) -> None:
         """Add the parameters and buffers of a module."""
@@ -63,12 +65,16 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Write atomically: a kill at any moment leaves the old file or the new one."""
-        header = {"format": str(FORMAT), "values": json.dumps(self.values)}
+        header = {
+            "format": str(FORMAT),
+            "identity": self.identity,
+            "values": json.dumps(self.values),
+        }
         write_bytes(path, save(self.tensors, metadata=header))
 
     @classmethod
-    def read(cls, path: Path) -> Checkpoint:
-        """Read a checkpoint, with a clear error where it is damaged."""
+    def read(cls, path: Path, identity: str = "") -> Checkpoint:
+        """Read a checkpoint, with a clear error where it is damaged or of another run."""
         try:
             with safe_open(path, framework="pt") as file:
                 header = file.metadata() or {}
@@ -83,7 +89,13 @@ class Checkpoint:
                 f"`{path}` has checkpoint format {header.get('format')}; expected {FORMAT}",
                 hint="remove it to start the run again with this version",
             )
-        return cls(tensors, json.loads(header["values"]))
+        if header.get("identity", "") != identity:
+            raise RunError(
+                f"The checkpoint `{path}` is of a run with another recipe, seed or graph; "
+                "expected one of this run",
+                hint="remove it, or give another path",
+            )
+        return cls(tensors, json.loads(header["values"]), identity)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

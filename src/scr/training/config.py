@@ -115,6 +115,6 @@ class StagesConfig:
 
     def epochs_of(self, stage: int, default: int) -> int:
         """Epochs of a stage, counted from 1."""
-        if self.epochs is None:
+        if self.epochs is None or not self.active:
             return default
         return self.epochs[stage - 1] if isinstance(self.epochs, tuple) else self.epochs

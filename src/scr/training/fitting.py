@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -111,6 +113,7 @@ def fit(
         validation=_labelled(graph, graph.valid),
         seed=seed,
         watched=_labelled(graph, graph.test) if watch_test else None,
+        identity="" if checkpoint is None else run_identity(graph, recipe, seed),
     )
 
     def rows_with(handover: Handover | None) -> Rows:
@@ -132,6 +135,12 @@ def fit(
     return Fitted(
         staged.encoder, staged.rows, recipe, prepared, staged.outcome, seed, notes, staged.handover
     )
+
+
+def run_identity(graph: Graph, recipe: Recipe, seed: int) -> str:
+    """Names a run by everything that decides its result."""
+    content = json.dumps([recipe.tables(), seed, graph.fingerprint()], sort_keys=True)
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
 @contextmanager

@@ -46,6 +46,7 @@ class Trainer:
         consistency: ConsistencyConfig | None = None,
         seed: int = 0,
         checkpoint: Path | None = None,
+        identity: str = "",
         reliable: ReliableNodes | None = None,
         watched: ValidationNodes | None = None,
     ) -> None:
@@ -62,6 +63,7 @@ class Trainer:
             consistency: The consistency term; none trains on labels alone.
             seed: Decides batches and dropout.
             checkpoint: File to continue from, if it exists, and to write to.
+            identity: Names the run in its checkpoint, so that no other run goes on from it.
             reliable: Nodes that an earlier stage labelled.
             watched: Nodes whose accuracy is written into the history and read by nobody here.
         """
@@ -73,6 +75,7 @@ class Trainer:
         self.training = training
         self.config = consistency
         self.checkpoint = checkpoint
+        self.identity = identity
         self.watched = watched
         self.reliable = reliable
         self.generator = torch.Generator().manual_seed(seed)
@@ -123,7 +126,7 @@ class Trainer:
             checkpoint_seconds: Least time between two checkpoints.
         """
         if self.checkpoint is not None and self.checkpoint.exists():
-            restore_trainer(self, Checkpoint.read(self.checkpoint))
+            restore_trainer(self, Checkpoint.read(self.checkpoint, self.identity))
         stopped = "epochs"
         saved = time.monotonic()
         progress = self.progress

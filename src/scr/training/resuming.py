@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def trainer_state(trainer: Trainer) -> Checkpoint:
     """Copy everything that decides what the next epoch of a trainer does."""
-    state = Checkpoint()
+    state = Checkpoint(identity=trainer.identity)
     state.put_module("student", trainer.student)
     state.put_optimizer(trainer.optimizer)
     if trainer.teacher is not None:

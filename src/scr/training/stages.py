@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from scr.consistency import ConsistencyConfig, confidence_mask
@@ -78,6 +77,8 @@ class StagePlan:
     validation: ValidationNodes
     seed: int
     watched: ValidationNodes | None = None
+    identity: str = ""
+    """Names the run in its files, so that no other run goes on from them."""
 
 
 def train_in_stages(
@@ -107,7 +108,7 @@ def train_in_stages(
     for stage in range(1, count + 1):
         handed_on = handover_file(checkpoint, stage)
         if stage < count and handed_on is not None and handed_on.exists():
-            handover, outcome = _read(handed_on)
+            handover, outcome = _read(handed_on, plan.identity)
             finished.append(outcome)
             continue
         rows = rows_with(handover)
@@ -123,12 +124,15 @@ def train_in_stages(
         finished.append(numbered.outcome(outcome))
         if stage == count or outcome.stopped == "interrupted":
             break
-        logits = predict_logits(encoder, rows, plan.unlabelled)
         handover = hand_over(
-            logits, plan.unlabelled, plan.recipe.stages, stage + 1, plan.consistency
+            predict_logits(encoder, rows, plan.unlabelled),
+            plan.unlabelled,
+            plan.recipe.stages,
+            stage + 1,
+            plan.consistency,
         )
         if handed_on is not None:
-            _write(handed_on, handover, finished[-1])
+            _write(handed_on, handover, finished[-1], plan.identity)
     return Staged(encoder, rows, _join(finished), handover)
 
 
@@ -160,15 +164,16 @@ def hand_over(
         consistency: Its threshold, on predictions that are not tempered, decides on which nodes
             the consistency term works.
     """
-    tempered = torch.softmax(logits / stages.of_stage("temperature", stage), dim=-1)
-    reliable = confidence_mask(tempered, stages.of_stage("threshold", stage))
-    if stages.method == "sle":
-        tempered = F.one_hot(tempered.argmax(dim=-1), tempered.shape[1]).to(tempered.dtype)
     confident = nodes[:0]
     if consistency is not None:
-        plain = torch.softmax(logits, dim=-1)
-        confident = nodes[confidence_mask(plain, consistency.threshold)]
-    return Handover(nodes[reliable], tempered[reliable], confident)
+        confident = nodes[confidence_mask(logits.softmax(dim=-1), consistency.threshold)]
+    tempered = torch.softmax(logits / stages.of_stage("temperature", stage), dim=-1)
+    reliable = confidence_mask(tempered, stages.of_stage("threshold", stage))
+    soft_labels = tempered[reliable]
+    if stages.method == "sle":
+        hard = soft_labels.argmax(dim=-1, keepdim=True)
+        soft_labels = torch.zeros_like(soft_labels).scatter_(1, hard, 1.0)
+    return Handover(nodes[reliable], soft_labels, confident)
 
 
 def _trainer(
@@ -211,6 +216,7 @@ def _trainer(
         consistency=consistency,
         seed=plan.seed + SEED_STEP * (stage - 1),
         checkpoint=checkpoint,
+        identity=plan.identity,
         reliable=reliable,
         watched=plan.watched,
     )
@@ -258,11 +264,11 @@ def handover_file(checkpoint: Path | None, stage: int) -> Path | None:
     return checkpoint.with_name(f"{checkpoint.stem}-{stage}-handover{checkpoint.suffix}")
 
 
-def _write(path: Path, handover: Handover, outcome: TrainingOutcome) -> None:
+def _write(path: Path, handover: Handover, outcome: TrainingOutcome, identity: str) -> None:
     tensors = {field.name: getattr(handover, field.name) for field in dataclasses.fields(handover)}
-    Checkpoint(tensors, {"outcome": asdict(outcome)}).write(path)
+    Checkpoint(tensors, {"outcome": asdict(outcome)}, identity).write(path)
 
 
-def _read(path: Path) -> tuple[Handover, TrainingOutcome]:
-    state = Checkpoint.read(path)
+def _read(path: Path, identity: str) -> tuple[Handover, TrainingOutcome]:
+    state = Checkpoint.read(path, identity)
     return Handover(**state.tensors), TrainingOutcome(**state.values["outcome"])
