@@ -13,6 +13,7 @@ from there. `products-like` is a synthetic graph, made by `scr synth`.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
@@ -23,8 +24,8 @@ from scr.prediction.run_directory import write_json
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 SYNTHETIC = {
-    "nodes": 40_000,
-    "edges": 500_000,
+    "nodes": 20_000,
+    "edges": 250_000,
     "features": 100,
     "classes": 47,
     "homophily": 0.6,
@@ -45,9 +46,10 @@ def run(*arguments: str) -> None:
 def source(name: str, data: str) -> list[str]:
     """The graph of a figure, made if it is synthetic, with its splits."""
     if name == "products-like":
-        store = Path("benchmarks") / ".cache" / name / "store"
+        options = [f"--{key}={value}" for key, value in SYNTHETIC.items()]
+        mark = hashlib.blake2b(" ".join(options).encode(), digest_size=4).hexdigest()
+        store = Path("benchmarks") / ".cache" / name / f"store-{mark}"
         if not (ROOT / store).exists():
-            options = [f"--{name}={value}" for name, value in SYNTHETIC.items()]
             run("synth", str(store), *options)
         return [str(store)]
     splits = f"{data}/splits/{name}.npz"
