@@ -14,6 +14,8 @@ line prints it without a traceback and exits with code 2.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SCRError(Exception):
     """Base of all errors that the user can mend."""
@@ -22,6 +24,19 @@ class SCRError(Exception):
         self.message = message
         self.hint = hint
         super().__init__(message if hint is None else f"{message}\n\nhint: {hint}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors of worker processes come pickled. Python would call the class with the message
+        # alone, which classes that take something else refuse.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[SCRError], arguments: tuple[Any, ...], attributes: dict[str, Any]
+) -> SCRError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
+    return error
 
 
 class ConfigError(SCRError):
