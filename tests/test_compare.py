@@ -1,8 +1,10 @@
 """Tasks of a comparison: which layer of settings wins, and what names a run."""
 
+import json
+
 import pytest
 
-from scr.compare import Comparison, Task, plan, run_tasks
+from scr.compare import RUNS, Comparison, Task, plan, run_tasks
 
 FILE = {
     "training": {"epochs": 5},
@@ -47,3 +49,17 @@ def test_only_runs_that_are_not_done_yet_are_announced(tmp_path, random_graph):
         run_tasks(comparison, tasks, out=tmp_path, on_plan=announced.append, on_run=finished.append)
     assert announced == [1, 2, 0]
     assert [run["seed"] for run in finished] == [0, 1, 2]
+
+
+def test_a_torn_line_of_a_killed_process_costs_no_other_run(tmp_path, random_graph):
+    comparison, finished = Comparison(random_graph()), []
+    quick = [{"training": {"epochs": 1}}]
+    tasks = plan(["ssgc"], ["none"], range(3), layers=quick)
+    run_tasks(comparison, tasks[:2], out=tmp_path)
+    file = tmp_path / RUNS
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text(lines[0] + lines[1][:30])
+    for _ in range(2):
+        run_tasks(comparison, tasks, out=tmp_path, on_run=finished.append)
+    assert [run["seed"] for run in finished] == [1, 2]
+    assert [json.loads(line)["seed"] for line in file.read_text().splitlines()[2:]] == [1, 2]

@@ -322,10 +322,16 @@ def _read_runs(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a finished run to a line of its own, also after a torn line of a killed process."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        with path.open("a+b") as file:
+            torn = False
+            if file.tell() > 0:
+                file.seek(-1, os.SEEK_END)
+                torn = file.read(1) != b"\n"
+            line = json.dumps(record) + "\n"
+            file.write((f"\n{line}" if torn else line).encode())
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
