@@ -45,6 +45,14 @@ def test_weights_are_kept_only_from_the_epoch_on_that_was_asked_for():
     assert free.outcome.best_epoch < 7 <= late.outcome.best_epoch
 
 
+def test_of_a_few_epochs_the_last_is_late_enough():
+    for epochs in (1, 2):
+        training = {"epochs": epochs, "evaluate_every": 1, "select_after": 0.9}
+        made = outcome(training=training).outcome
+        assert made.best_epoch == epochs
+        assert made.valid_accuracy == made.history[-1]["valid_accuracy"]
+
+
 def test_patience_stops_training():
     settings = {"patience": 6, "learning_rate": 1e-9, "select_after": 0}
     fitted = outcome(training={"epochs": 500, **settings})

@@ -261,7 +261,9 @@ class Trainer:
             return {}
         logits = predict_logits(self._evaluated, self.rows, self.validation.nodes)
         score = self.validation.score(logits)
-        late_enough = epoch >= self.training.select_after * self.training.epochs
+        # Of a few epochs not even the last may come after the share; it is late enough, always.
+        is_last = epoch + 1 == self.training.epochs
+        late_enough = is_last or epoch >= self.training.select_after * self.training.epochs
         if late_enough and score.beats(self.progress.best):
             self.progress.best = score
             self.progress.best_epoch = epoch + 1
