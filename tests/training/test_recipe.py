@@ -76,7 +76,13 @@ def test_a_recorded_recipe_makes_the_same_recipe():
     ("tables", "named"),
     [
         ({"trianing": {}}, "trianing"),
-        ({"training": 3}, "training"),
+        ({"training": 3}, "`training` is 3; expected a table"),
+        ({"encoder": "gamlp"}, "`encoder` is 'gamlp'; expected a table"),
+        ({"encoder": {"name": ["gamlp"]}}, r"encoder\.name"),
+        ({"encoder": {"name": 3}}, r"encoder\.name"),
+        ({"for": 3}, "`for` is 3; expected a table"),
+        ({"for": {"ssgc": 3}}, r"`for\.ssgc` is 3; expected a table"),
+        ({"for": {"ssgc": {"training": 3}}}, "`training` is 3; expected a table"),
         ({"stages": {"number": 2}}, r"stages\.number"),
         ({"encoder": {"name": "ssgc", "heads": 2}}, r"encoder\.heads"),
         ({"regularizer": "dropout"}, "dropout"),
@@ -88,6 +94,12 @@ def test_a_recorded_recipe_makes_the_same_recipe():
 def test_what_cannot_work_is_named(tables, named):
     with pytest.raises(ConfigError, match=named):
         resolve(SMALL, layers=[tables])
+
+
+@pytest.mark.parametrize("section", ["training", "trianing", "regularizer", "for"])
+def test_settings_over_something_that_is_no_table_are_refused(section):
+    with pytest.raises(ConfigError, match=section):
+        resolve(SMALL, layers=[{section: 5}, {section: {"epochs": 3}}])
 
 
 def test_scr_m_without_a_decay_is_refused():

@@ -34,9 +34,10 @@ __all__ = [
 
 def encoder_class(name: str) -> type[Encoder]:
     """The encoder of a name; an unknown name is an error that suggests the closest one."""
-    if name in ENCODERS:
+    # A name from a file may be anything.
+    if isinstance(name, str) and name in ENCODERS:
         return ENCODERS[name]
-    close = difflib.get_close_matches(name.lower().replace("_", "-"), ENCODERS, n=1)
+    close = difflib.get_close_matches(str(name).lower().replace("_", "-"), ENCODERS, n=1)
     hint = f"did you mean `{close[0]}`?" if close else None
     raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}", hint=hint)
 

@@ -146,8 +146,12 @@ def specialize(tables: Tables, *names: str) -> dict[str, Any]:
         [for.gamlp.encoder]
         hidden = 64
     """
+    _check_tables(tables)
     common = dict(tables)
     special = common.pop("for", {})
+    for name, table in special.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"for.{name}", table, "a table of sections")
     return merge(common, *(special.get(name, {}) for name in names))
 
 
@@ -155,9 +159,11 @@ def merge(*layers: Tables) -> dict[str, Any]:
     """Lay tables over each other, section by section; the last one wins."""
     merged: dict[str, Any] = {}
     for layer in layers:
+        _check_tables(layer)
         for key, value in layer.items():
-            if isinstance(value, Mapping):
-                merged[key] = {**merged.get(key, {}), **value}
+            below = merged.get(key, {})
+            if isinstance(value, Mapping) and isinstance(below, Mapping):
+                merged[key] = {**below, **value}
             else:
                 merged[key] = value
     return merged
@@ -165,12 +171,16 @@ def merge(*layers: Tables) -> dict[str, Any]:
 
 def _check_sections(tables: Tables) -> None:
     for key, value in tables.items():
-        if key == "regularizer":
-            continue
-        if key not in SECTIONS:
+        if key != "regularizer" and key not in SECTIONS:
             raise ConfigError(key, value, f"one of the sections {', '.join(SECTIONS)}")
-        if not isinstance(value, Mapping):
-            raise ConfigError(key, value, "a table of settings")
+    _check_tables(tables)
+
+
+def _check_tables(tables: Tables) -> None:
+    """Sections must be tables before anything can be laid over them."""
+    for key in (*SECTIONS, "for"):
+        if not isinstance(tables.get(key, {}), Mapping):
+            raise ConfigError(key, tables[key], "a table of settings")
 
 
 def _consistency(regularizer: str, values: Mapping[str, Any]) -> ConsistencyConfig | None:
