@@ -135,8 +135,7 @@ def plan_sweep(
     def task(regularizer: str, seed: int, swept: Mapping[str, Any]) -> Task:
         return Task(encoder, regularizer, seed, (*known, dict(swept)), preset)
 
-    planned = [SweepTask(task(BASE, seed, {})) for seed in seeds]
-    planned += [
+    swept = [
         SweepTask(task(regularizer, seed, setting.tables(value)), setting.name, value)
         for setting in settings
         for value in setting.values
@@ -144,7 +143,11 @@ def plan_sweep(
         for regularizer in names
         if setting.applies_to(regularizer)
     ]
-    return planned
+    if not swept:
+        raise ConfigError(
+            "--regularizers", ",".join(regularizers), "one to which the settings apply, as `scr-m`"
+        )
+    return [*(SweepTask(task(BASE, seed, {})) for seed in seeds), *swept]
 
 
 def sweep(

@@ -35,6 +35,7 @@ def test_sweep_says_what_each_curve_shows_and_makes_a_page(tmp_path, capsys):
 @pytest.mark.parametrize(
     "wrong",
     [["--encoder", "foo"], ["--values", "weight=x"], ["--regularizers", "foo"],
+     ["--regularizers", ","], ["--regularizers", "none"],
      ["--settings", "training.epochs"], ["--values", "consistency.wieght=1"]],
 )  # fmt: skip
 def test_sweep_refuses_wrong_input_before_any_run(wrong, tmp_path, capsys):
