@@ -1,0 +1,31 @@
+"""Where torch computes: a name such as `cpu` or `cuda:1`, checked before anything is written."""
+
+from __future__ import annotations
+
+import torch
+
+from scr.errors import ConfigError
+
+
+def usable_device(name: str) -> torch.device:
+    """The device of a name.
+
+    Raises:
+        ConfigError: There is no such device, or torch cannot compute on it here.
+    """
+    try:
+        device = torch.device(name)
+        # Only an attempt tells: drivers, builds of torch and numbers of devices all have a say.
+        if device.type != "cpu":
+            torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ConfigError(
+            "device", name, "a device that torch can use here, such as `cpu`", hint=_reason(error)
+        ) from None
+    return device
+
+
+def _reason(error: Exception) -> str:
+    """The first sentence of what torch says; the rest is for its developers."""
+    first = (str(error).splitlines() or [""])[0]
+    return f"torch says: {first.split('. ')[0]}"
