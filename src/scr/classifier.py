@@ -25,6 +25,7 @@ from scr.prediction.table import ProbabilityColumns, write_predictions
 from scr.propagation.memory import available_bytes
 from scr.report.metrics import classification_metrics
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
+from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.rows import Rows
@@ -287,7 +288,7 @@ class NodeClassifier:
         path: str | Path,
         *,
         graph: Graph | None = None,
-        nodes: NDArray[np.int64] | None = None,
+        nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
         on_rows: Callable[[int], None] | None = None,
     ) -> None:
@@ -309,7 +310,8 @@ class NodeClassifier:
 
         if known.num_classes != rows.classes or graph is not None:
             known = _with_classes_of(known, self._class_names())
-        write_predictions(Path(path), known, predict, nodes=nodes, columns=columns, on_rows=on_rows)
+        index = None if nodes is None else _node_numbers(nodes, len(rows))
+        write_predictions(Path(path), known, predict, nodes=index, columns=columns, on_rows=on_rows)
 
     @classmethod
     def load(
@@ -325,7 +327,7 @@ class NodeClassifier:
         model = run_directory.read_model(Path(path))
         classifier = cls(seed=model.run["seed"], device=device, recipe=model.run["recipe"])
         classifier._model, classifier._graph = model, graph
-        model.encoder.to(device)
+        model.encoder.to(usable_device(device))
         return classifier
 
     def _rows_of(self, graph: Graph | None) -> Rows:
@@ -391,10 +393,18 @@ def peak_memory_bytes() -> int:
 
 
 def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
-    index = np.array(nodes)  # a copy: torch wants to be able to write
+    index = np.atleast_1d(np.array(nodes))  # a copy: torch wants to be able to write
+    if index.ndim > 1 or (index.size and index.dtype.kind not in "biu"):
+        raise GraphError(
+            f"The nodes are {index.dtype} of shape {index.shape}; expected a list of whole numbers"
+        )
     if index.dtype == bool:
+        if len(index) != count:
+            raise GraphError(
+                f"The mask of nodes has {len(index):,} entries; expected {count:,}, one per node"
+            )
         index = np.flatnonzero(index)
-    index = np.atleast_1d(index).astype(np.int64)
+    index = index.astype(np.int64)
     wrong = index[(index < 0) | (index >= count)]
     if len(wrong):
         raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")

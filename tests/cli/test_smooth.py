@@ -100,6 +100,7 @@ def test_fixed_settings_are_used_as_they_are(run, capsys):
         (["--set", "postprocess.method=none"], "correct-and-smooth"),
         (["--no-search", "--set", "postprocess.smooth_alpha=3"], "postprocess.smooth_alpha"),
         (["--probabilities", "some"], "top-K"),
+        (["--device", "cuda:99"], "a device that torch can use here"),
     ],
 )
 def test_bad_options_are_one_sentence_and_write_nothing(run, capsys, arguments, said):

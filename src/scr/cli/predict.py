@@ -31,8 +31,10 @@ def predict(
     from scr.errors import SourceError
     from scr.graph import load_graph
     from scr.prediction.table import ProbabilityColumns
+    from scr.training.device import usable_device
 
     columns = ProbabilityColumns.parse(probabilities)
+    usable_device(device)
     classifier = NodeClassifier.load(run, device=device)
     other = None if graph is None else load_graph(graph)
     chosen = None

@@ -49,8 +49,10 @@ def smooth(
     from scr.prediction import run_directory
     from scr.prediction.smoothing import smooth_predictions
     from scr.prediction.table import ProbabilityColumns, write_predictions
+    from scr.training.device import usable_device
 
     columns = ProbabilityColumns.parse(probabilities)
+    usable_device(device)
     record = run_directory.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
     with _new_folder(run / FOLDER, overwrite=overwrite) as folder:

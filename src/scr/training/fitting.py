@@ -23,6 +23,7 @@ from scr.encoders.buffers import keep_freed_memory
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
+from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
@@ -96,9 +97,9 @@ def fit(
         watch_test: Write test accuracy into the history, for curves; nothing reads it back.
     """
     _check(graph, recipe)
+    place = usable_device(device)
     keep_freed_memory()
     prepared = prepared or prepare_hops(graph, recipe)
-    place = torch.device(device)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
     train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
     consistency, notes = judge_trust(
