@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,6 +121,9 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_weights(tmp_path):
         (["--preset", "tiny"], "few-labels"),
         (["--splits", "missing.npz"], "missing.npz"),
         (["--probabilities", "some"], "top-K"),
+        (["--device", "foo"], "a device that torch can use here"),
+        (["--device", "cuda:99"], "a device that torch can use here"),
+        (["--seed", "-1"], "--seed"),
     ],
 )
 def test_bad_options_are_one_sentence_and_exit_code_2(tmp_path, capsys, arguments, said):
@@ -140,6 +144,54 @@ def test_predict_refuses_a_folder_that_is_no_run(tmp_path, capsys):
     assert scr("predict", tmp_path, "--out", tmp_path / "file.parquet") == 2
     assert "not a run directory" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "file.parquet").exists()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    run = tmp_path_factory.mktemp("train") / "run"
+    assert scr("train", "digits", "--out", run, "--set", "training.epochs=1") == 0
+    return run
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([0, 5000], "There is no node 5000"),
+        ([-1], "There is no node -1"),
+        ([0.0, 1.0], "float64"),
+        ([[0, 1]], "shape (1, 2)"),
+        ([True], "1,797, one per node"),
+    ],
+)
+def test_predict_refuses_nodes_that_are_not_there(finished, tmp_path, capsys, nodes, said):
+    np.save(tmp_path / "nodes.npy", np.array(nodes))
+    file = tmp_path / "file.parquet"
+    assert scr("predict", finished, "--out", file, "--nodes", tmp_path / "nodes.npy") == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not file.exists()
+
+
+def test_predict_takes_numbers_of_nodes_in_any_order(finished, tmp_path):
+    np.save(tmp_path / "nodes.npy", np.array([7, 3], np.uint16))
+    file = tmp_path / "file.parquet"
+    assert scr("predict", finished, "--out", file, "--nodes", tmp_path / "nodes.npy") == 0
+    assert pq.read_table(file)["id"].to_pylist() == [7, 3]
+
+
+def test_predict_refuses_a_device_that_is_not_there(finished, tmp_path, capsys):
+    assert scr("predict", finished, "--out", tmp_path / "file", "--device", "cuda:99") == 2
+    assert "a device that torch can use" in " ".join(capsys.readouterr().err.split())
+
+
+def test_resuming_a_run_that_was_killed_at_its_very_end_brings_its_page(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
+    (run / "report.html").unlink()
+    for name in ("checkpoint.safetensors", "checkpoint-1-handover.safetensors"):
+        (run / name).touch()
+    settings = ["--set", "training.epochs=1", "--resume"]
+    assert scr("train", "digits", "--out", run, *settings) == 0
+    assert "finished already" in " ".join(capsys.readouterr().out.split())
+    assert {path.name for path in run.iterdir()} == {path.name for path in finished.iterdir()}
 
 
 def test_predict_refuses_a_truncated_model(tmp_path, capsys):
@@ -187,3 +239,32 @@ def test_compare_refuses_an_unknown_encoder_before_any_run(tmp_path, capsys):
     assert code == 2
     assert "foo" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--encoders", "--regularizers"])
+def test_compare_refuses_an_empty_list(tmp_path, capsys, option):
+    assert scr("compare", "digits", option, ",", "--out", tmp_path / "out") == 2
+    assert f"`{option}` is ','" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_compare_lays_no_preset_below_a_published_recipe(tmp_path):
+    published = "frasca-2020-base-sign-products"
+    small = ["--set", "training.epochs=1", "--set", "encoder.hidden=8"]
+    small += ["--encoders", "sign", "--regularizers", "none", "--seeds", 1, "--recipe", published]
+    over = ["--preset", "few-labels"]
+    assert scr("compare", "digits", "--out", tmp_path / "alone", *small) == 0
+    assert scr("compare", "digits", "--out", tmp_path / "over", *small, *over) == 0
+    found = [
+        json.loads((tmp_path / name / "compare.json").read_text())["runs"][0]["preset"]
+        for name in ("alone", "over")
+    ]
+    assert found == ["none", "few-labels"]
+
+
+def test_a_worker_that_fails_says_why(tmp_path, capsys):
+    # Validation nodes are missing, which is noticed when a run begins.
+    settings = ["--encoders", "ssgc", "--regularizers", "none,scr", "--seeds", 1, "--jobs", 2]
+    code = scr("compare", "digits", *settings, "--splits", "per-class:2,0", "--out", tmp_path / "o")
+    assert code == 2
+    assert "training.select" in capsys.readouterr().err

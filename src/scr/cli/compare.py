@@ -10,7 +10,7 @@ import typer
 
 from scr.cli.console import console
 from scr.cli.progress import counted
-from scr.cli.train import recipe_layers, shown_command
+from scr.cli.train import preset_below, recipe_layers, shown_command
 
 
 def compare(
@@ -23,7 +23,9 @@ def compare(
     features: Annotated[
         Path | None, typer.Option(help="A .npy with one row of features per node, instead.")
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
     ] = None,
@@ -38,7 +40,8 @@ def compare(
     from scr.report import comparison_page, comparison_table, conclusions, write_page
     from scr.training import REGULARIZERS
 
-    encoder_names, regularizer_names = names(encoders), names(regularizers)
+    encoder_names = some_names("--encoders", encoders)
+    regularizer_names = some_names("--regularizers", regularizers)
     for name in encoder_names:
         encoder_class(name)
     for name in regularizer_names:
@@ -48,7 +51,11 @@ def compare(
     comparison.graph_of(seeds - 1)
     layers = recipe_layers(recipe, settings)
     tasks = comparing.plan(
-        encoder_names, regularizer_names, range(seeds), layers=layers, preset=preset
+        encoder_names,
+        regularizer_names,
+        range(seeds),
+        layers=layers,
+        preset=preset_below(recipe, preset),
     )
     with counted("Comparing") as bar:
         result = comparing.compare(
@@ -82,3 +89,13 @@ def names(text: str) -> list[str]:
     ['ssgc', 'sign']
     """
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def some_names(option: str, text: str) -> list[str]:
+    """Split a list with commas that may not be empty."""
+    from scr.errors import ConfigError
+
+    found = names(text)
+    if not found:
+        raise ConfigError(option, text, "at least one name")
+    return found

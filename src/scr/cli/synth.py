@@ -31,7 +31,7 @@ def synth(
         float, typer.Option(help="Of the power law of degrees; above 2.")
     ] = 2.5,
     dtype: Annotated[str, typer.Option(help="Of the features: float32 or float16.")] = "float32",
-    seed: Annotated[int, typer.Option(help="Equal seeds make equal graphs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal graphs.")] = 0,
     source: Annotated[
         Path | None, typer.Option(help="Write raw shards for ingest here, instead of a store.")
     ] = None,

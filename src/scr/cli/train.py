@@ -35,7 +35,7 @@ def train(
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
     ] = None,
     preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Decides weights, batches and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides weights, batches and dropout.")] = 0,
     splits: Annotated[
         str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
     ] = None,
@@ -55,9 +55,11 @@ def train(
     from scr.prediction import run_directory
     from scr.prediction.table import ProbabilityColumns
     from scr.report import run_page, write_page
+    from scr.training.device import usable_device
     from scr.training.stages import stage_epochs
 
     columns = ProbabilityColumns.parse(probabilities)
+    usable_device(device)
     layers = recipe_layers(recipe, settings)
     loaded = load_graph(graph, split=split, splits=splits, features=features)
     classifier = NodeClassifier(
@@ -73,6 +75,10 @@ def train(
         loaded, resolved, seed=seed, source=lasting_source(graph), command=shown_command()
     )
     if run_directory.start_run(out, run, resume=resume):
+        # The run may have been killed after its last result and before this.
+        run_directory.remove_checkpoints(out)
+        if not (out / run_directory.REPORT).exists():
+            write_page(out / run_directory.REPORT, run_page(out))
         console.print(f"The run in {out} is finished already.", soft_wrap=True)
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
