@@ -188,10 +188,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
     parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
     parser.add_argument("--encoder", action="append", help="only this encoder; may be repeated")
+    parser.add_argument("--seeds", type=int, help="fewer seeds than the graph's table has")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     step = {"search": search, "table": table}[arguments.step]
     for benchmark in graphs():
+        if arguments.seeds is not None:
+            benchmark = replace(benchmark, seeds=min(arguments.seeds, benchmark.seeds))
         if arguments.graph is None or benchmark.name in arguments.graph:
             step(benchmark, arguments.data, arguments.jobs, arguments.encoder or list(ENCODERS))
 

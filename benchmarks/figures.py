@@ -35,6 +35,13 @@ SYNTHETIC = {
     "shift": 1.0,
 }
 """Like ogbn-products in classes, features and share of labels, and in that test nodes differ."""
+SEEDS = "3"
+VALUES = (
+    "--values=weight=0.03,0.3,1,3,10",
+    "--values=threshold=0,0.5,0.7,0.9,0.99",
+    "--values=decay=0,0.5,0.9,0.97,0.99",
+    "--values=temperature=0.1,0.5,1",
+)
 
 
 def run(*arguments: str) -> None:
@@ -60,11 +67,11 @@ def draw(figure: str, name: str, data: str, jobs: int) -> None:
     """Run one figure's command and keep what it found."""
     out = Path("benchmarks") / ".cache" / name / figure
     command = {"efficiency": "efficiency", "sensitivity": "sweep"}[figure]
-    seeds = {"efficiency": "3", "sensitivity": "5"}[figure]
     run(
         command,
         *source(name, data),
-        *("--encoder", "gamlp", "--seeds", seeds, "--jobs", str(jobs)),
+        *("--encoder", "gamlp", "--seeds", SEEDS, "--jobs", str(jobs)),
+        *(VALUES if figure == "sensitivity" else ()),
         *("--recipe", f"benchmarks/settings/{figure}-{name}.toml", "--out", str(out)),
     )
     result = json.loads((ROOT / out / f"{command}.json").read_text(encoding="utf-8"))
