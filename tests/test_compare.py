@@ -63,3 +63,10 @@ def test_a_torn_line_of_a_killed_process_costs_no_other_run(tmp_path, random_gra
         run_tasks(comparison, tasks, out=tmp_path, on_run=finished.append)
     assert [run["seed"] for run in finished] == [1, 2]
     assert [json.loads(line)["seed"] for line in file.read_text().splitlines()[2:]] == [1, 2]
+
+
+def test_runs_of_code_that_gave_other_results_are_made_again(random_graph, monkeypatch):
+    graph, task = random_graph(), Task("mlp", "none", 0, ())
+    before = task.key(graph)
+    monkeypatch.setattr("scr.compare.NUMERICS", 2)
+    assert task.key(graph) != before
