@@ -79,17 +79,18 @@ def _parquet_edges(path: Path) -> NDArray[Any]:
 
 
 def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any] | None) -> int:
-    if labels is None and features is None:
+    counts = [len(array) for array in (features, labels) if array is not None]
+    if not counts:
         raise SourceError(
             f"`{folder}` has shards of edges but neither `labels.npy` nor `features.npy`, "
             "so the number of nodes is not known"
         )
-    if labels is not None and features is not None and len(labels) != len(features):
+    if counts[0] != counts[-1]:
         raise SourceError(
-            f"`{folder}` has {len(features):,} rows of features and {len(labels):,} labels; "
+            f"`{folder}` has {counts[0]:,} rows of features and {counts[-1]:,} labels; "
             "expected as many of both"
         )
-    return len(labels) if labels is not None else len(features or ())
+    return counts[0]
 
 
 def _split(folder: Path, part: str) -> NDArray[np.int64] | None:

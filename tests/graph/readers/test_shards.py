@@ -1,0 +1,41 @@
+"""Folders of shards: what says how many nodes there are."""
+
+import numpy as np
+import pytest
+
+from scr.errors import SourceError
+from scr.graph import load_graph
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Two shards of a path over nodes 0 to 3; node 4 has no edge."""
+    np.save(tmp_path / "edges-00000.npy", np.array([[0, 1], [1, 2]]))
+    np.save(tmp_path / "edges-00001.npy", np.array([[2], [3]]))
+    return tmp_path
+
+
+def test_features_alone_say_how_many_nodes_there_are(shards):
+    np.save(shards / "features.npy", np.ones((5, 2), np.float32))
+    graph = load_graph(shards)
+    assert (graph.num_nodes, graph.num_features, graph.num_classes) == (5, 2, 0)
+    assert graph.adjacency().toarray()[4].sum() == 0
+    assert graph.labels.tolist() == [-1] * 5
+
+
+def test_labels_alone_say_it_too(shards):
+    np.save(shards / "labels.npy", np.array([0, 1, 0, -1, 1]))
+    graph = load_graph(shards)
+    assert (graph.num_nodes, graph.num_features, graph.num_classes) == (5, 0, 2)
+
+
+def test_neither_is_refused(shards):
+    with pytest.raises(SourceError, match=r"neither `labels\.npy` nor"):
+        load_graph(shards)
+
+
+def test_different_lengths_are_refused(shards):
+    np.save(shards / "features.npy", np.ones((5, 2), np.float32))
+    np.save(shards / "labels.npy", np.array([0, 1, 0]))
+    with pytest.raises(SourceError, match="5 rows of features and 3 labels"):
+        load_graph(shards)
