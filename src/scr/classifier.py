@@ -17,10 +17,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from scr.encoders import Encoder
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph
-from scr.graph.sources import load_graph
 from scr.prediction import run_directory
+from scr.prediction.other_graph import rows_of_other_graph, with_classes
+from scr.prediction.run_graph import load_run_graph
 from scr.prediction.table import ProbabilityColumns, write_predictions
 from scr.propagation.memory import available_bytes
 from scr.report.metrics import classification_metrics
@@ -29,7 +31,7 @@ from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.rows import Rows
-from scr.training.stages import Handover
+from scr.training.stages import Handover, rebuilds_label_hops
 
 SPLITS = ("train", "valid", "test")
 
@@ -190,8 +192,7 @@ class NodeClassifier:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        encoder = self._fitted.encoder if self._fitted is not None else self._loaded().encoder
-        return predict_probabilities(encoder, rows, torch.from_numpy(index)).numpy()
+        return predict_probabilities(self._encoder(), rows, torch.from_numpy(index)).numpy()
 
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -276,8 +277,9 @@ class NodeClassifier:
         run_directory.write_json(path / run_directory.RUN, {**run, "notes": fitted.notes})
         run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
         self.write_predictions(path / run_directory.PREDICTIONS, columns=probabilities)
-        if fitted.handover is not None and fitted.recipe.propagation.label_hops:
-            run_directory.write_handover(path / run_directory.HANDOVER, fitted.handover)
+        if rebuilds_label_hops(fitted.recipe):
+            handover = fitted.handover or Handover.nothing(fitted.rows.classes)
+            run_directory.write_handover(path / run_directory.HANDOVER, handover)
         summary = self.summary()
         run_directory.write_json(path / run_directory.METRICS, summary)
         run_directory.remove_checkpoints(path)
@@ -301,15 +303,12 @@ class NodeClassifier:
             columns: Which probabilities to add.
             on_rows: Told how many rows were just written.
         """
-        known = self._fit_graph() if graph is None else graph
-        rows = self._rows_of(graph)
-        encoder = self._fitted.encoder if self._fitted is not None else self._loaded().encoder
+        known = self._fit_graph() if graph is None else with_classes(graph, self._class_names())
+        rows, encoder = self._rows_of(graph), self._encoder()
 
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
             return predict_probabilities(encoder, rows, torch.from_numpy(part)).numpy()
 
-        if known.num_classes != rows.classes or graph is not None:
-            known = _with_classes_of(known, self._class_names())
         index = None if nodes is None else _node_numbers(nodes, len(rows))
         write_predictions(Path(path), known, predict, nodes=index, columns=columns, on_rows=on_rows)
 
@@ -326,33 +325,40 @@ class NodeClassifier:
         """
         model = run_directory.read_model(Path(path))
         classifier = cls(seed=model.run["seed"], device=device, recipe=model.run["recipe"])
-        classifier._model, classifier._graph = model, graph
+        classifier._model = model
+        if graph is not None:
+            classifier._graph = with_classes(graph, classifier._class_names())
         model.encoder.to(usable_device(device))
         return classifier
 
     def _rows_of(self, graph: Graph | None) -> Rows:
         """Rows of the fitted graph (made once), or of another one."""
-        if graph is None and self._rows is not None:
-            return self._rows
-        if self._fitted is not None:
-            recipe, features = self._fitted.recipe, self._fitted.prepared.features
-        else:
-            recipe, features = self._loaded().recipe, self._loaded().features
-        known = self._fit_graph() if graph is None else graph
-        prepared = prepare_hops(known, recipe, fitted=features)
-        labels = label_rows(known, recipe, seed=self.seed, handover=self._handover(graph))
-        rows = Rows(prepared.array, len(self._class_names()), labels, torch.device(self.device))
-        if graph is None:
-            self._rows = rows
-        return rows
-
-    def _handover(self, graph: Graph | None) -> Handover | None:
-        """What the last stage was given; its nodes mean nothing on another graph."""
         if graph is not None:
-            return None
-        if self._fitted is not None:
-            return self._fitted.handover
-        return run_directory.read_handover(self._loaded().path / run_directory.HANDOVER)
+            return self._rows_of_other(graph)
+        if self._rows is None:
+            model, known = self._loaded(), self._fit_graph()
+            handover = None
+            if rebuilds_label_hops(model.recipe):
+                handover = run_directory.read_handover(model.path / run_directory.HANDOVER)
+            hops = prepare_hops(known, model.recipe, fitted=model.features).array
+            labels = label_rows(known, model.recipe, seed=self.seed, handover=handover)
+            self._rows = Rows(hops, len(self._class_names()), labels, torch.device(self.device))
+        return self._rows
+
+    def _rows_of_other(self, graph: Graph) -> Rows:
+        prepared = self._loaded() if self._fitted is None else self._fitted.prepared
+        return rows_of_other_graph(
+            graph,
+            self._encoder(),
+            self.recipe_,
+            prepared.features,
+            class_names=self._class_names(),
+            seed=self.seed,
+            device=self.device,
+        )
+
+    def _encoder(self) -> Encoder:
+        return self._loaded().encoder if self._fitted is None else self._fitted.encoder
 
     def _class_names(self) -> tuple[str, ...]:
         if self._fitted is not None:
@@ -361,14 +367,7 @@ class NodeClassifier:
 
     def _fit_graph(self) -> Graph:
         if self._graph is None:
-            facts = self._loaded().run["graph"]
-            if facts["source"] is None:
-                raise RunError(
-                    "The graph of this run was made in memory; expected it as an argument",
-                    hint="NodeClassifier.load(path, graph=graph)",
-                )
-            split = run_directory.read_split(self._loaded().path / run_directory.SPLIT)
-            self._graph = _load_again(facts).with_split(*split)
+            self._graph = load_run_graph(self._loaded().path, self._loaded().run)
         return self._graph
 
     def _has_labels(self, split: str) -> bool:
@@ -409,25 +408,3 @@ def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
     if len(wrong):
         raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
     return index
-
-
-def _with_classes_of(graph: Graph, class_names: tuple[str, ...]) -> Graph:
-    """The graph under the class names of the model, its own labels translated or dropped."""
-    import dataclasses
-
-    place = {name: code for code, name in enumerate(class_names)}
-    translation = np.array([place.get(name, -1) for name in graph.class_names] + [-1], np.int64)
-    labels = translation[np.asarray(graph.labels)]
-    return dataclasses.replace(graph, class_names=class_names, labels=labels)
-
-
-def _load_again(facts: Mapping[str, Any]) -> Graph:
-    """Load the graph of a run from where it was, and check that it has not changed shape."""
-    graph = load_graph(facts["source"], features=facts.get("features_file"))
-    if graph.num_nodes != facts["nodes"] or graph.num_features != facts["features"]:
-        raise RunError(
-            f"`{facts['source']}` now has {graph.num_nodes:,} nodes and {graph.num_features:,} "
-            f"features; expected {facts['nodes']:,} and {facts['features']:,} as at training",
-            hint="pass the graph yourself: --graph, or NodeClassifier.load(path, graph=graph)",
-        )
-    return graph

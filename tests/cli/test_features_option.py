@@ -46,6 +46,39 @@ def test_a_run_with_other_features_predicts_with_them_again(tmp_path, store, fea
     np.testing.assert_allclose(first["confidence"], again["confidence"], rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.bool_])
+def test_a_run_with_whole_numbers_predicts_with_them_again(tmp_path, store, dtype):
+    # As many columns as the store's own features, so that counts alone would not tell.
+    values = np.random.default_rng(0).integers(0, 2, (60, 8)).astype(dtype)
+    np.save(tmp_path / "x.npy", values)
+    run, file = tmp_path / "run", tmp_path / "predictions.parquet"
+    assert scr("train", store, "--features", tmp_path / "x.npy", "--out", run, *QUICK) == 0
+    assert scr("predict", run, "--out", file) == 0
+    first, again = pq.read_table(run / "predictions.parquet"), pq.read_table(file)
+    assert first["prediction"].equals(again["prediction"])
+    np.testing.assert_allclose(first["confidence"], again["confidence"], rtol=1e-6)
+
+
+def test_a_features_file_that_was_replaced_is_refused(tmp_path, store, features, capsys):
+    run = tmp_path / "run"
+    assert scr("train", store, "--features", features, "--out", run, *QUICK) == 0
+    np.save(features, np.load(features)[::-1])
+    assert scr("predict", run, "--out", tmp_path / "p.parquet") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "x.npy` is not the graph that the run was trained on" in said
+    assert not (tmp_path / "p.parquet").exists()
+
+
+def test_smooth_finds_the_features_of_a_run_again(tmp_path, store, features):
+    run = tmp_path / "run"
+    assert scr("train", store, "--features", features, "--out", run, *QUICK) == 0
+    steps = ["--set", "postprocess.correct_hops=2", "--set", "postprocess.smooth_hops=2"]
+    assert scr("smooth", run, "--no-search", *steps) == 0
+    record = json.loads((run / "smooth" / "smooth.json").read_text())
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert record["test"]["before"] == pytest.approx(metrics["test_accuracy"])
+
+
 def test_a_run_without_a_file_says_nothing_of_one(tmp_path, store):
     assert scr("train", store, "--out", tmp_path / "run", *QUICK) == 0
     assert "features_file" not in json.loads((tmp_path / "run" / "run.json").read_text())["graph"]

@@ -5,7 +5,6 @@ import pytest
 from tests.graph.readers.ogb_files import random_arrays, write_products
 
 from scr.errors import GraphError, SourceError
-from scr.graph.feature_file import features_file
 from scr.graph.sources import IngestOptions, load_graph
 
 NODES = 30
@@ -28,10 +27,10 @@ def test_features_of_a_store_are_replaced_and_stay_on_disk_as_they_are(tmp_path,
     graph = load_graph(store, features=tmp_path / "x.npy")
     np.testing.assert_array_equal(graph.features, values)
     assert graph.features.dtype == dtype
-    assert features_file(graph) == (tmp_path / "x.npy").resolve()
+    assert graph.features_file == (tmp_path / "x.npy").resolve()
     assert graph.steps[-1] == f"took features from x.npy: 30 x 6 of {np.dtype(dtype)}"
     plain = load_graph(store)
-    assert features_file(plain) is None
+    assert plain.features_file is None
     np.testing.assert_array_equal(graph.train, plain.train)
 
 
@@ -70,9 +69,20 @@ def test_columns_may_come_first_on_disk(tmp_path, store):
     assert same.fingerprint() == graph.fingerprint()
 
 
-def test_whole_numbers_become_floats(tmp_path, store):
-    np.save(tmp_path / "x.npy", np.ones((NODES, 2), np.int64))
-    assert load_graph(store, features=tmp_path / "x.npy").features.dtype == np.float32
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.bool_])
+def test_whole_numbers_become_floats_and_still_know_their_file(tmp_path, store, dtype, monkeypatch):
+    np.save(tmp_path / "x.npy", np.ones((NODES, 2), dtype))
+    monkeypatch.chdir(tmp_path)
+    graph = load_graph(store, features="x.npy")
+    assert graph.features.dtype == np.float32
+    assert graph.features_file == (tmp_path / "x.npy").resolve()
+    assert graph.with_split(graph.train).features_file == graph.features_file
+
+
+def test_the_name_of_the_file_is_not_part_of_the_fingerprint(tmp_path, store):
+    np.save(tmp_path / "x.npy", np.asarray(load_graph(store).features))
+    same = load_graph(store, features=tmp_path / "x.npy")
+    assert same.fingerprint() == load_graph(store).fingerprint()
 
 
 def test_the_features_of_an_ogb_folder_are_not_even_read(tmp_path):

@@ -106,28 +106,15 @@ def _config(
 def _graph_of(run: Path, record: dict[str, Any]) -> Graph:
     """The graph that the run was trained on, with its split, exactly."""
     from scr.errors import RunError
-    from scr.graph import load_graph
     from scr.prediction import run_directory
+    from scr.prediction.run_graph import load_run_graph
 
     if not (run / run_directory.METRICS).exists():
         raise RunError(
             f"The run in `{run}` is not finished: it has no {run_directory.METRICS}",
             hint="continue it with `scr train ... --resume`",
         )
-    source = record["graph"]["source"]
-    if source is None:
-        raise RunError(
-            "The graph of this run was made in memory; expected one that can be loaded again",
-            hint="call `scr.prediction.smoothing.smooth_predictions` from Python",
-        )
-    graph = load_graph(source).with_split(*run_directory.read_split(run / run_directory.SPLIT))
-    if graph.fingerprint() != record["graph"]["fingerprint"]:
-        raise RunError(
-            f"`{source}` is not the graph that the run was trained on; expected the same edges, "
-            "features and labels",
-            hint="bring the old graph back, or train again",
-        )
-    return graph
+    return load_run_graph(run, record)
 
 
 @contextmanager

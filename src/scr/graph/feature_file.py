@@ -55,7 +55,7 @@ def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
 
 
 def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
-    """The same graph with the features of a file, and a word about it in its steps.
+    """The same graph with the features of a file, which its steps and `features_file` name.
 
     Args:
         graph: Any graph.
@@ -66,17 +66,10 @@ def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
     check_features(features, graph.num_nodes)
     rows, columns = features.shape
     step = f"took features from {Path(path).name}: {rows:,} x {columns:,} of {features.dtype}"
-    return dataclasses.replace(graph, features=features, steps=(*graph.steps, step))
-
-
-def features_file(graph: Graph) -> Path | None:
-    """The `.npy` behind the features, if there is one outside the graph's own store."""
-    base: Any = graph.features
-    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
-        base = base.base
-    filename = getattr(base, "filename", None)
-    if filename is None or Path(filename).suffix != ".npy":
-        return None
-    file = Path(filename).resolve()
-    is_own = graph.path is not None and file.parent == graph.path.resolve()
-    return None if is_own else file
+    return dataclasses.replace(
+        graph,
+        features=features,
+        # Whole numbers were copied as floats, so the array itself may not know its file.
+        features_file=Path(path).expanduser().resolve(),
+        steps=(*graph.steps, step),
+    )

@@ -57,6 +57,8 @@ class Graph:
     """What was done to the source, in words."""
     path: Path | None = None
     """The store behind the arrays, if there is one."""
+    features_file: Path | None = None
+    """The file that was given instead of the source's own features, if there was one."""
 
     def __post_init__(self) -> None:
         nodes = self.num_nodes

@@ -33,7 +33,6 @@ from scr.encoders import Encoder, make_encoder
 from scr.encoders.base import ProblemShape
 from scr.errors import RunError, StoreError
 from scr.graph import Graph
-from scr.graph.feature_file import features_file
 from scr.graph.features import FittedFeatures
 from scr.training import Fitted, Recipe
 from scr.training.checkpoint import write_bytes
@@ -66,7 +65,7 @@ def describe_run(
     graph: Graph, recipe: Recipe, *, seed: int, source: str | None, command: str | None
 ) -> dict[str, Any]:
     """The content of `run.json`, as far as it is known before training."""
-    other_features = features_file(graph)
+    other_features = graph.features_file
     return {
         "schema": SCHEMA,
         "graph": {
@@ -197,10 +196,8 @@ def write_handover(path: Path, handover: Handover) -> None:
     write_bytes(path, save({"nodes": handover.nodes, "soft_labels": handover.soft_labels}))
 
 
-def read_handover(path: Path) -> Handover | None:
-    """What the last stage was given; none if the run had one stage, or reads no label hops."""
-    if not path.exists():
-        return None
+def read_handover(path: Path) -> Handover:
+    """What the last stage was given, of a run whose label hops are built from it."""
     try:
         tensors = load_file(path)
         return Handover(tensors["nodes"], tensors["soft_labels"], tensors["nodes"][:0])

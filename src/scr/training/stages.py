@@ -48,6 +48,12 @@ class Handover:
     confident: Tensor
     """Nodes for the consistency term of the next stage."""
 
+    @classmethod
+    def nothing(cls, classes: int) -> Handover:
+        """What a stage is given that relies on no predictions."""
+        no_nodes = torch.zeros(0, dtype=torch.int64)
+        return cls(no_nodes, torch.zeros(0, classes), no_nodes)
+
     @property
     def hard_labels(self) -> Tensor:
         """The likeliest class of each reliable node."""
@@ -139,6 +145,11 @@ def train_in_stages(
 def stage_count(recipe: Recipe) -> int:
     """How many stages a recipe has."""
     return recipe.stages.count if recipe.stages.active else 1
+
+
+def rebuilds_label_hops(recipe: Recipe) -> bool:
+    """Whether the last stage reads label hops that an earlier one had a part in."""
+    return recipe.stages.active and recipe.propagation.label_hops > 0
 
 
 def stage_epochs(recipe: Recipe) -> int:

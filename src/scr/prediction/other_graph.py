@@ -1,0 +1,81 @@
+"""Rows of a graph that a model was not trained on: its own features, the model's classes.
+
+The other graph may number its classes differently, have classes that the model does not know, or
+no labels at all. Label hops have one column per class of the model, so labels are translated by
+the names of classes before anything is propagated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from scr.encoders import Encoder
+from scr.graph import Graph
+from scr.graph.features import FittedFeatures
+from scr.training import Recipe
+from scr.training.inference import predict_logits
+from scr.training.prepare import label_rows, prepare_hops
+from scr.training.rows import Rows
+from scr.training.stages import Handover, hand_over, rebuilds_label_hops, stage_count
+
+
+def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
+    """The graph under the class names of a model.
+
+    Labels are translated by name. Those of classes that the model does not know are dropped, and
+    nodes with such labels leave the training nodes.
+    """
+    if graph.class_names == class_names:
+        return graph
+    place = {name: number for number, name in enumerate(class_names)}
+    # The last entry is for the label -1.
+    translation = np.array([place.get(name, -1) for name in graph.class_names] + [-1], np.int64)
+    labels = translation[np.asarray(graph.labels)]
+    train = np.asarray(graph.train)
+    return dataclasses.replace(
+        graph, class_names=class_names, labels=labels, train=train[labels[train] >= 0]
+    )
+
+
+def rows_of_other_graph(
+    graph: Graph,
+    encoder: Encoder,
+    recipe: Recipe,
+    features: FittedFeatures,
+    *,
+    class_names: tuple[str, ...],
+    seed: int,
+    device: str = "cpu",
+) -> Rows:
+    """What an encoder reads of a graph that it was not trained on.
+
+    After training in stages, label hops hold predictions of the stage before, whose encoder is not
+    kept. Here the encoder takes its place once: it predicts with hops of the known labels, hands
+    its predictions over to itself, and the hops are built again.
+
+    Args:
+        graph: With the kind of features that the run had; labels of its training nodes are read if
+            the encoder reads label hops.
+        encoder: Of the run's last stage.
+        recipe: The run's.
+        features: The run's preparation of features.
+        class_names: Of the run.
+        seed: Of the run; decides the folds of the label guard.
+        device: Where torch computes.
+    """
+    graph = with_classes(graph, class_names)
+    hops = prepare_hops(graph, recipe, fitted=features).array
+
+    def rows_with(handover: Handover | None) -> Rows:
+        labels = label_rows(graph, recipe, seed=seed, handover=handover)
+        return Rows(hops, len(class_names), labels, torch.device(device))
+
+    rows = rows_with(None)
+    if rebuilds_label_hops(recipe):
+        others = torch.from_numpy(np.setdiff1d(np.arange(graph.num_nodes), graph.train))
+        logits = predict_logits(encoder, rows, others)
+        rows = rows_with(hand_over(logits, others, recipe.stages, stage_count(recipe), None))
+    return rows

@@ -1,0 +1,164 @@
+"""Graphs that a model was not trained on: other orders of classes, other classes, no labels."""
+
+import dataclasses
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from scr.classifier import NodeClassifier
+from scr.encoders.base import HopBatch
+from scr.errors import StoreError
+from scr.graph import Graph
+from scr.prediction.other_graph import rows_of_other_graph, with_classes
+
+NAMES = ("ant", "bee", "cat")
+LABELS = {"label_hops": 2, "label_guard": "none", "label_keep": "all"}
+
+
+def fitted(graph, **stages):
+    return NodeClassifier(
+        "gamlp",
+        "none",
+        propagation=LABELS,
+        stages=stages,
+        preset="none",
+        epochs=6,
+        evaluate_every=2,
+        learning_rate=0.01,
+    ).fit(graph)
+
+
+@pytest.fixture
+def graph(random_graph):
+    return random_graph(class_names=NAMES)
+
+
+@pytest.fixture
+def renumbered(graph):
+    """The same graph, its classes in another order."""
+    order = np.array([2, 0, 1])
+    names = tuple(NAMES[old] for old in np.argsort(order))
+    return dataclasses.replace(graph, labels=order[graph.labels], class_names=names)
+
+
+def rows_of(classifier, graph, **stages):
+    run = classifier._fitted
+    recipe = dataclasses.replace(
+        run.recipe, stages=dataclasses.replace(run.recipe.stages, **stages)
+    )
+    return rows_of_other_graph(
+        graph, run.encoder, recipe, run.prepared.features, class_names=NAMES, seed=run.seed
+    )
+
+
+def hops_of(graph, targets):
+    """Labels after one and after two hops of row-normalized edges, by SciPy."""
+    adjacency = graph.adjacency()
+    degrees = np.maximum(np.asarray(adjacency.sum(axis=1)).ravel(), 1)[:, None]
+    first = adjacency @ targets / degrees
+    return np.stack([first, adjacency @ first / degrees], axis=1)
+
+
+def known_labels(graph):
+    targets = np.zeros((graph.num_nodes, 3))
+    targets[graph.train] = np.eye(3)[graph.labels[graph.train]]
+    return targets
+
+
+def test_the_order_of_classes_in_another_graph_does_not_matter(graph, renumbered, tmp_path):
+    classifier = fitted(graph)
+    expected = classifier.predict_proba()
+    np.testing.assert_allclose(classifier.predict_proba(graph=renumbered), expected, rtol=1e-5)
+    classifier.write_predictions(tmp_path / "own.parquet")
+    classifier.write_predictions(tmp_path / "other.parquet", graph=renumbered)
+    own, other = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("own", "other"))
+    for column in ("prediction", "label"):
+        assert own[column].equals(other[column])
+
+
+def test_a_loaded_run_takes_its_own_graph_with_classes_in_another_order(
+    graph, renumbered, tmp_path
+):
+    classifier = fitted(graph)
+    loaded = NodeClassifier.load(classifier.save(tmp_path / "run"), graph=renumbered)
+    np.testing.assert_allclose(loaded.predict_proba(), classifier.predict_proba(), rtol=1e-5)
+    assert loaded.score() == classifier.score()
+
+
+def test_a_graph_without_labels_has_label_hops_of_zeros(graph):
+    classifier = fitted(graph)
+    bare = Graph.from_scipy(graph.adjacency(), features=graph.features)
+    assert bare.num_classes == 0
+    rows = rows_of(classifier, bare)
+    assert rows.labels.shape == (60, 2, 3)
+    assert not rows.labels.any()
+    assert classifier.predict_proba(graph=bare).shape == (60, 3)
+
+
+def test_training_nodes_of_classes_that_the_model_does_not_know_are_not_read(graph):
+    classifier = fitted(graph)
+    other = dataclasses.replace(graph, class_names=("ant", "dog", "cat"))
+    translated = with_classes(other, NAMES)
+    kept = graph.train[graph.labels[graph.train] != 1]
+    assert translated.train.tolist() == kept.tolist()
+    assert translated.labels.tolist() == [-1 if label == 1 else label for label in graph.labels]
+    targets = known_labels(graph)
+    targets[:, 1] = 0
+    np.testing.assert_allclose(
+        rows_of(classifier, other).labels, hops_of(graph, targets), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("method", ["rlu", "sle"])
+def test_after_stages_the_encoder_hands_its_predictions_over_once(graph, method, count):
+    classifier = fitted(graph, method=method, count=count, threshold=0.5, temperature=0.5)
+    # Another graph: the same edges, of fewer known labels.
+    other = graph.with_split(graph.train[:6])
+    encoder = classifier._fitted.encoder
+    hops = torch.from_numpy(np.array(classifier._fitted.prepared.array))
+    first_hops = torch.from_numpy(hops_of(other, known_labels(other))).float()
+    with torch.no_grad():
+        logits = encoder(HopBatch(hops, first_hops)).double().numpy()
+    tempered = np.exp(2 * logits) / np.exp(2 * logits).sum(axis=1, keepdims=True)
+    confidence = tempered.max(axis=1)
+    # Between two nodes, about half of the way, whatever was learned.
+    threshold = float(np.sort(confidence)[29:31].mean())
+    reliable = confidence >= threshold
+    reliable[other.train] = False
+    targets = known_labels(other)
+    hard = np.eye(3)[tempered.argmax(axis=1)]
+    targets[reliable] = (hard if method == "sle" else tempered)[reliable]
+    # Only the last stage's threshold counts.
+    rows = rows_of(classifier, other, threshold=(0.0, threshold)[-count + 1 :])
+    np.testing.assert_allclose(rows.labels, hops_of(other, targets), atol=1e-5)
+    probabilities = classifier.predict_proba(graph=other)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_stages_without_label_hops_hand_nothing_over(graph, renumbered):
+    classifier = NodeClassifier(
+        "gamlp", "none", stages={"method": "rlu"}, propagation={"label_hops": 0}, epochs=2
+    ).fit(graph)
+    assert rows_of(classifier, renumbered).labels is None
+    np.testing.assert_allclose(
+        classifier.predict_proba(graph=renumbered), classifier.predict_proba(), rtol=1e-5
+    )
+
+
+def test_a_run_in_stages_whose_handover_is_gone_is_refused(graph, tmp_path):
+    run = fitted(graph, method="rlu", count=2, threshold=0.3).save(tmp_path / "run")
+    assert NodeClassifier.load(run, graph=graph).predict().shape == (60,)
+    (run / "handover.safetensors").unlink()
+    with pytest.raises(StoreError, match=r"earlier stages .*handover\.safetensors"):
+        NodeClassifier.load(run, graph=graph).predict()
+
+
+def test_a_run_that_was_stopped_in_its_first_stage_can_be_loaded(graph, tmp_path):
+    classifier = NodeClassifier(
+        "gamlp", "none", propagation=LABELS, stages={"method": "rlu"}, epochs=3
+    ).fit(graph, should_stop=lambda: True)
+    loaded = NodeClassifier.load(classifier.save(tmp_path / "run"), graph=graph)
+    np.testing.assert_array_equal(loaded.predict_proba(), classifier.predict_proba())
