@@ -1,14 +1,15 @@
 """The search for settings of Correct & Smooth: what it may read, and what it chooses."""
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
 
-from scr.errors import GraphError
+from scr.errors import GraphError, MemoryBudgetError
 from scr.graph import Graph
 from scr.prediction.correct_and_smooth import as_probabilities, correct, smooth
-from scr.prediction.smoothing import smooth_predictions
+from scr.prediction.smoothing import needed_bytes, smooth_predictions
 from scr.prediction.smoothing_steps import steps_taken
 from scr.propagation.normalization import normalize
 from scr.training.postprocess import PostprocessConfig
@@ -225,3 +226,41 @@ def test_what_cannot_be_smoothed_is_refused():
     probabilities[3, 2] = np.nan
     with pytest.raises(GraphError, match="not finite"):
         smooth_predictions(graph, probabilities, SEARCH)
+
+
+def peak_bytes(graph: Graph, probabilities: np.ndarray, config: PostprocessConfig) -> int:
+    tracemalloc.start()
+    try:
+        smooth_predictions(graph, probabilities, config)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("search", [False, True], ids=["fixed", "search"])
+@pytest.mark.parametrize("labels", ["train", "train+valid"])
+def test_the_memory_that_is_asked_for_is_that_which_is_used(labels, search):
+    nodes, classes, generator = 60_000, 32, np.random.default_rng(0)
+    parts = np.split(generator.permutation(nodes), [600, 1200])
+    graph = Graph.from_edges(
+        generator.integers(0, nodes, (2, 500)), num_nodes=nodes, labels=np.arange(nodes) % classes,
+        **dict(zip(("train", "valid", "test"), parts, strict=True)),
+    )  # fmt: skip
+    probabilities = generator.random((nodes, classes), dtype=np.float32)
+    config = dataclasses.replace(FIXED, labels=labels, search=search, correct_hops=1, smooth_hops=1)
+    smooth_predictions(graph, probabilities, FIXED)  # compiles
+    needed = needed_bytes(graph, config)
+    # Numbers per node, such as scales of the adjacency, and temporaries of few rows are left out.
+    assert 0.9 * needed < peak_bytes(graph, probabilities, config) < 1.25 * needed
+    assert needed == (4 if search else 3) * probabilities.nbytes
+
+
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    graph, probabilities = clustered()
+    needed = needed_bytes(graph, SEARCH)
+    monkeypatch.setattr("scr.prediction.smoothing.memory_budget", lambda _: needed)
+    smooth_predictions(graph, probabilities, SEARCH)
+    monkeypatch.setattr("scr.prediction.smoothing.memory_budget", lambda _: needed - 1)
+    with pytest.raises(MemoryBudgetError, match=r"240 nodes and 4 classes(.|\n)*without a search"):
+        smooth_predictions(graph, probabilities, SEARCH)
+    smooth_predictions(graph, probabilities, FIXED)

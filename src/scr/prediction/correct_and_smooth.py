@@ -15,7 +15,7 @@ read: there is no way to a label of another node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from scr.propagation.memory import aligned_empty
 from scr.propagation.normalization import NormalizedAdjacency
-from scr.propagation.steps import walk
+from scr.propagation.steps import ROWS_PER_STEP, walk
 
 Matrix = NDArray[np.float32]
 Scale = float | Literal["auto"]
@@ -115,6 +115,7 @@ def smooth(
     *,
     hops: int,
     alpha: float,
+    reuse: bool = False,
     threads: int | None = None,
 ) -> Matrix:
     r"""Put the known labels in place of predictions and average along the edges.
@@ -130,12 +131,13 @@ def smooth(
         nodes: Numbers of the labelled nodes.
         hops: How often labels and predictions are propagated.
         alpha: Share of the neighbors in each hop.
+        reuse: Put the result into the memory of `predictions`, which nobody needs any more.
         threads: Cores to use; all by default.
 
     Returns:
         Shape (nodes, classes), entries within [0, 1]; the sum of a row may be another than 1.
     """
-    guesses = np.array(predictions, dtype=np.float32)
+    guesses = predictions if reuse else np.array(predictions, dtype=np.float32)
     guesses[nodes] = _one_hot(labels, guesses.shape[1])
 
     def clip(hop: Matrix, columns: slice) -> None:
@@ -151,6 +153,19 @@ def as_probabilities(predictions: Matrix) -> Matrix:
     Args:
         predictions: Results of `correct` or `smooth`. Shape (nodes, classes).
     """
+    made = np.empty(predictions.shape, np.float32)
+    for part in row_parts(len(predictions)):
+        made[part] = _distributions(predictions[part])
+    return made
+
+
+def row_parts(count: int) -> Iterator[slice]:
+    """Few rows at a time, for passes whose temporaries would be as large as all predictions."""
+    for first in range(0, count, ROWS_PER_STEP):
+        yield slice(first, min(first + ROWS_PER_STEP, count))
+
+
+def _distributions(predictions: Matrix) -> Matrix:
     likeliest = predictions.argmax(axis=1)
     # A row without a positive entry still has an order: it starts from its least one instead.
     least = np.where(predictions.max(axis=1) > 0, 0, predictions.min(axis=1))
@@ -184,12 +199,12 @@ def _spread(
         shape = (rows, columns.stop - columns.start)
         current, spare = aligned_empty(shape, np.float32), aligned_empty(shape, np.float32)
         current[...] = matrix[:, columns]
-        rest = current * np.float32(1 - alpha)
         last = current
         # `walk` makes each hop from what we leave in the one before.
         for hop in walk(adjacency, current, spare, hops, threads=threads):
-            hop *= np.float32(alpha)
-            hop += rest
+            for part in row_parts(rows):
+                hop[part] *= np.float32(alpha)
+                hop[part] += matrix[part, columns] * np.float32(1 - alpha)
             after_hop(hop, columns)
             last = hop
         matrix[:, columns] = last
@@ -200,8 +215,11 @@ def _auto_scale(errors: Matrix, size: float) -> Matrix:
 
     Where nothing arrived, or hardly anything, it is 1.
     """
+    sums = np.empty((len(errors), 1), np.float32)
+    for part in row_parts(len(errors)):
+        sums[part] = np.abs(errors[part]).sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.float32(size) / np.abs(errors).sum(axis=1, keepdims=True)
+        scale = np.float32(size) / sums
     # Not `scale > LARGEST_SCALE`: 0 / 0 is no number, where PyG lets it into the result.
     scale[~(scale <= LARGEST_SCALE)] = 1
     return np.asarray(scale, dtype=np.float32)

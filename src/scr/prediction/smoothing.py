@@ -22,11 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.errors import GraphError
+from scr.errors import GraphError, MemoryBudgetError
 from scr.graph import Graph
-from scr.prediction.correct_and_smooth import Matrix, as_probabilities
+from scr.prediction.correct_and_smooth import BLOCK_CLASSES, Matrix, as_probabilities, row_parts
 from scr.prediction.smoothing_search import search_settings
 from scr.prediction.smoothing_steps import Steps
+from scr.propagation.memory import memory_budget, readable_bytes
+from scr.propagation.normalization import turned_bytes
 from scr.training.postprocess import PostprocessConfig
 
 
@@ -61,15 +63,21 @@ def smooth_predictions(
         probabilities: One distribution per node. Shape (nodes, classes).
         config: Whether to search, whose labels to spread, and settings that are not searched.
         seed: Decides which half of the validation nodes judges, with labels `train+valid`.
+
+    Raises:
+        MemoryBudgetError: It does not fit into the memory that is free.
     """
     probabilities = _checked(graph, probabilities)
+    _check_memory(graph, config)
     roles = _share_roles(graph, config, seed)
     steps = Steps(graph, probabilities)
     trials: list[dict[str, Any]] = []
     if config.method != "none" and config.search:
         config, trials = search_settings(steps, config, spread=roles.spread, judges=roles.judges)
-    judged = final = steps.take(config, roles.spread)
+    final = steps.take(config, roles.spread)
+    valid_accuracy = _accuracy(graph, final, roles.judges)
     if config.method != "none" and len(roles.spread_at_last) > len(roles.spread):
+        del final  # what was judged goes before what is spread at last comes
         final = steps.take(config, roles.spread_at_last)
     test = _labelled(graph, "test")
     return Smoothed(
@@ -77,10 +85,37 @@ def smooth_predictions(
         config=dataclasses.replace(config, search=False),
         trials=trials,
         valid_nodes=len(roles.judges),
-        valid_accuracy=_accuracy(graph, judged, roles.judges),
+        valid_accuracy=valid_accuracy,
         valid_accuracy_before=_accuracy(graph, probabilities, roles.judges),
         test_accuracy=_accuracy(graph, final, test),
         test_accuracy_before=_accuracy(graph, probabilities, test),
+    )
+
+
+def needed_bytes(graph: Graph, config: PostprocessConfig) -> int:
+    """Memory that `smooth_predictions` takes at its peak, beside the predictions it is given."""
+    if config.method == "none":
+        return 0
+    classes = graph.num_classes
+    # While columns spread: two copies of a block, beside one result or, in a search, two.
+    spreading = (2 if config.search else 1) * classes + 2 * min(classes, BLOCK_CLASSES)
+    arrays = 4 * graph.num_nodes * max(spreading, 2 * classes)
+    turned = turned_bytes(graph, "both")
+    return max(turned, turned // 2 + arrays)  # half of it is gone when the arrays come
+
+
+def _check_memory(graph: Graph, config: PostprocessConfig) -> None:
+    needed, budget = needed_bytes(graph, config), memory_budget("auto")
+    if needed <= budget:
+        return
+    plain = needed_bytes(graph, dataclasses.replace(config, search=False))
+    hint = "free memory, or use a machine with more"
+    if plain < needed:
+        hint += f"; with your own settings, without a search, {readable_bytes(plain)} are enough"
+    raise MemoryBudgetError(
+        f"Correct & Smooth of {graph.num_nodes:,} nodes and {graph.num_classes:,} classes needs "
+        f"{readable_bytes(needed)} of memory; {readable_bytes(budget)} can be used",
+        hint=hint,
     )
 
 
@@ -135,5 +170,9 @@ def _labelled(graph: Graph, split: str) -> NDArray[np.int64]:
 def _accuracy(graph: Graph, predictions: Matrix, nodes: NDArray[np.int64]) -> float | None:
     if len(nodes) == 0:
         return None
-    right = predictions[nodes].argmax(axis=1) == np.asarray(graph.labels)[nodes]
-    return float(right.mean())
+    labels = np.asarray(graph.labels)
+    right = 0
+    for part in row_parts(len(nodes)):
+        chosen = nodes[part]
+        right += int(np.count_nonzero(predictions[chosen].argmax(axis=1) == labels[chosen]))
+    return right / len(nodes)

@@ -34,7 +34,8 @@ class Steps:
         if config.method != "none" and config.steps != "smooth":
             predictions = self.corrected(config, nodes)
         if config.method != "none" and config.steps != "correct":
-            predictions = self.smoothed(predictions, config, nodes)
+            reuse = predictions is not self.probabilities
+            predictions = self.smoothed(predictions, config, nodes, reuse=reuse)
         return predictions
 
     def corrected(self, config: PostprocessConfig, nodes: NDArray[np.int64]) -> Matrix:
@@ -52,12 +53,17 @@ class Steps:
         )  # fmt: skip
 
     def smoothed(
-        self, predictions: Matrix, config: PostprocessConfig, nodes: NDArray[np.int64]
+        self,
+        predictions: Matrix,
+        config: PostprocessConfig,
+        nodes: NDArray[np.int64],
+        *,
+        reuse: bool = False,
     ) -> Matrix:
-        """The second step alone."""
+        """The second step alone, in the memory of `predictions` with `reuse`."""
         return smooth(
             self._adjacency(config.smooth_norm), predictions, self.labels[nodes], nodes,
-            hops=config.smooth_hops, alpha=config.smooth_alpha,
+            hops=config.smooth_hops, alpha=config.smooth_alpha, reuse=reuse,
         )  # fmt: skip
 
     def _adjacency(self, norm: Norm) -> NormalizedAdjacency:
