@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scr.errors import RunError, SourceError
+from scr.errors import ConfigError, RunError, SourceError
+from scr.graph.feature_file import replace_features
 from scr.graph.ogb_layout import write_ogb
+from scr.graph.sources import load_graph
 from scr.recipes import read_recipe
 from scr.reproduce import RESULT, load_recipe_graph, measure, notes, reproduce
 
@@ -50,6 +52,16 @@ def test_stages_and_smoothing_of_a_recipe_are_run(random_graph):
     assert result["measured"]["test_accuracy"] == pytest.approx(100 * smooth["test_accuracy"])
 
 
+def test_what_is_measured_follows_the_settings(random_graph):
+    off = {**SMALL, "postprocess": {"method": "none"}}
+    result = reproduce(
+        read_recipe("huang-2020-base-mlp-cs-products"), random_graph(), runs=1, settings=off
+    )
+    [run] = result["runs"]
+    assert "smooth" not in run
+    assert result["measured"]["test_accuracy"] == pytest.approx(100 * run["test_accuracy"])
+
+
 def test_a_smoothed_row_is_measured_after_smoothing():
     plain = {"valid_accuracy": 0.5, "test_accuracy": 0.5}
     record = {**plain, "smooth": {"valid_accuracy": 0.75, "test_accuracy": 0.25}}
@@ -79,6 +91,41 @@ def test_a_graph_of_another_size_under_the_same_name_is_noticed(random_graph):
     recipe = read_recipe("hu-2020-base-mlp-products")
     [said] = notes(recipe, random_graph(name="ogbn-products"), runs=10)
     assert "2,449,029 nodes" in said
+
+
+@pytest.mark.parametrize("name", ["ogbn-products", "mine"])
+def test_features_of_a_recipe_that_were_not_given_are_said_to_be_missing(
+    random_graph, tmp_path, name
+):
+    recipe, graph = read_recipe("zhang-2021-scr-sagn-giant-products"), random_graph(name=name)
+    said = "Published with `X.all.xrt-emb.npy`; run on the graph's own features"
+    assert said in notes(recipe, graph, runs=10)
+    np.save(tmp_path / "giant.npy", np.ones((graph.num_nodes, 7), np.float32))
+    given = replace_features(graph, tmp_path / "giant.npy", "it")
+    assert said not in notes(recipe, given, runs=10)
+    stored = load_graph(given.save(tmp_path / "store"))
+    assert said not in notes(recipe, stored, runs=10)
+
+
+def test_directions_that_a_recipe_uses_and_a_graph_does_not_have_are_said_to_be_missing(
+    random_graph,
+):
+    recipe = read_recipe("zhang-2021-scr-gamlp-papers100m")
+    said = "The recipe uses the direction of edges; edges have no direction here"
+    both = {"propagation": {"label_direction": "both"}}
+    assert said in notes(recipe, random_graph(), runs=3)
+    assert said not in notes(recipe, random_graph(undirected=False), runs=3)
+    assert said not in notes(recipe, random_graph(), runs=3, settings=both)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"encoder": {"name": "sgc"}}, {"regularizer": "scr"}], ids=["encoder", "term"]
+)
+def test_another_encoder_or_regularizer_is_another_recipe(random_graph, tmp_path, settings):
+    recipe = read_recipe("hu-2020-base-mlp-products")
+    with pytest.raises(ConfigError, match="of which the published number is"):
+        reproduce(recipe, random_graph(), runs=1, settings=settings, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_encoder_is_named_before_anything_is_run(random_graph, tmp_path):
@@ -127,3 +174,17 @@ def test_directions_are_kept_where_a_recipe_uses_them(monkeypatch):
     load_recipe_graph(read_recipe("zhang-2021-scr-gamlp-papers100m"))
     load_recipe_graph(read_recipe("zhang-2021-scr-gamlp-products"))
     assert asked == {"ogbn-papers100M": False, "ogbn-products": True}
+
+
+def test_directions_of_another_graph_are_kept_where_a_recipe_uses_them(random_graph, tmp_path):
+    papers, products = (
+        read_recipe(f"zhang-2021-scr-gamlp-{data}") for data in ("papers100m", "products")
+    )
+    np.savez(tmp_path / "graph.npz", edge_index=[[0, 1, 2], [1, 2, 3]], x=np.eye(4), y=[0, 1, 0, 1])
+    source = str(tmp_path / "graph.npz")
+    assert load_recipe_graph(papers, graph=source).num_edges == 3
+    assert load_recipe_graph(products, graph=source).num_edges == 6
+    both = {"propagation": {"label_direction": "both"}}
+    assert load_recipe_graph(papers, graph=source, settings=both).num_edges == 6
+    store = random_graph().save(tmp_path / "store")
+    assert not load_recipe_graph(papers, graph=str(store)).directed

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from scr.compare import Comparison, Task, run_tasks
-from scr.errors import RunError, SourceError
+from scr.errors import ConfigError, RunError, SourceError
 from scr.graph import Graph
+from scr.graph.feature_file import took_features
 from scr.graph.ogb_datasets import OGB_DATASETS
-from scr.graph.sources import IngestOptions, load_graph
+from scr.graph.sources import IngestOptions, is_finished, load_graph
 from scr.prediction.run_directory import versions, write_json
 from scr.recipes import PublishedRecipe
 from scr.report.formatting import number_or_none, plain
@@ -29,17 +30,31 @@ RESULT = "reproduce.json"
 MEASURES = ("valid", "test")
 
 
-def check_runnable(recipe: PublishedRecipe) -> None:
-    """Raise unless there is an encoder for the recipe."""
+def check_runnable(recipe: PublishedRecipe, settings: Tables | None = None) -> None:
+    """Raise unless there is an encoder for the recipe, and settings leave it the same recipe."""
     if recipe.missing_encoder is not None:
         raise RunError(
             f"`{recipe.name}` needs the encoder `{recipe.missing_encoder}`, which is not there yet",
             hint="`scr recipes` says which recipes can be run",
         )
+    changed = merge(recipe.tables, settings or {})
+    for setting, own, now in (
+        ("encoder.name", recipe.encoder, changed["encoder"]["name"]),
+        ("regularizer", recipe.regularizer, changed["regularizer"]),
+    ):
+        if now != own:
+            raise ConfigError(
+                setting, now, f"`{own}`, of which the published number is",
+                hint=f"choose another recipe, or `scr train --recipe {recipe.name}`",
+            )  # fmt: skip
 
 
 def load_recipe_graph(
-    recipe: PublishedRecipe, *, graph: str | None = None, features: Path | None = None
+    recipe: PublishedRecipe,
+    *,
+    graph: str | None = None,
+    features: Path | None = None,
+    settings: Tables | None = None,
 ) -> Graph:
     """The graph to run a recipe on.
 
@@ -47,19 +62,23 @@ def load_recipe_graph(
         recipe: Names its data set, and the file of features that it may need.
         graph: A store, a source or a name to be used instead of the data set.
         features: A `.npy` with one row per node, used instead of the graph's own features.
+        settings: Tables to be laid over the recipe.
 
     Raises:
         SourceError: The recipe needs features that its data set does not have.
     """
+    both_ways = not _needs_directions(merge(recipe.tables, settings or {}))
     if graph is not None:
-        return load_graph(graph, options=IngestOptions(features=features))
+        # A finished graph has its edges already, with directions or without.
+        symmetrize = both_ways or is_finished(graph)
+        return load_graph(graph, options=IngestOptions(features=features, symmetrize=symmetrize))
     if recipe.features is not None and features is None:
         raise SourceError(
             f"`{recipe.name}` was run on `{recipe.features}` instead of the features of "
             f"{recipe.dataset}; expected the path of that file in `--features`",
             hint=f"`scr recipes {recipe.name}` says where to get it",
         )
-    options = IngestOptions(features=features, symmetrize=not _needs_directions(recipe))
+    options = IngestOptions(features=features, symmetrize=both_ways)
     return load_graph(recipe.dataset, options=options)
 
 
@@ -94,7 +113,7 @@ def reproduce(
         The content of `reproduce.json`. `published`, `measured` and `difference` are in percent;
         `runs` are records as in `compare.json`, in 0..1.
     """
-    check_runnable(recipe)
+    check_runnable(recipe, settings)
     count = recipe.published.runs if runs is None else runs
     layers = (merge(recipe.tables, settings or {}),)
     tasks = [
@@ -102,8 +121,9 @@ def reproduce(
         for seed in range(count)
     ]
     comparison = Comparison(graph, splits)
+    smoothed = _is_smoothed(tasks[0], comparison)
     records = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
-    measured = measure(records, smoothed=recipe.smoothed)
+    measured = measure(records, smoothed=smoothed)
     published = dataclasses.asdict(recipe.published)
     result = {
         "recipe": recipe.name,
@@ -160,14 +180,16 @@ def notes(
             f"The published numbers are for {recipe.dataset}; this graph is `{graph.name}`, "
             "so the difference says nothing about the recipe"
         )
-        if recipe.features is not None:
-            said.append(f"`{recipe.features}` was replaced by features of this graph")
     elif graph.num_nodes != OGB_DATASETS[recipe.dataset].nodes:
         said.append(
             f"The published numbers are for {OGB_DATASETS[recipe.dataset].nodes:,} nodes; this "
             f"`{graph.name}` has {graph.num_nodes:,}, so the difference says nothing about the "
             "recipe"
         )
+    if recipe.features is not None and not took_features(graph):
+        said.append(f"Published with `{recipe.features}`; run on the graph's own features")
+    if _needs_directions(merge(recipe.tables, settings or {})) and not graph.directed:
+        said.append("The recipe uses the direction of edges; edges have no direction here")
     if splits is not None:
         said.append(f"Seed i uses split i of `{Path(splits).name}`, not the published split")
     changed = [
@@ -182,9 +204,15 @@ def notes(
     return said
 
 
-def _needs_directions(recipe: PublishedRecipe) -> bool:
+def _is_smoothed(task: Task, comparison: Comparison) -> bool:
+    """Whether records of a run have accuracies after Correct and Smooth, settings included."""
+    recipe = task.classifier().resolve(comparison.graph_of(task.seed))
+    return recipe.postprocess.method != "none"
+
+
+def _needs_directions(tables: Tables) -> bool:
     """Whether edges may not be stored in both directions, because their direction is used."""
-    propagation = recipe.tables.get("propagation", {})
+    propagation = tables.get("propagation", {})
     return any(propagation.get(key, "both") != "both" for key in ("direction", "label_direction"))
 
 

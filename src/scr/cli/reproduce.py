@@ -45,13 +45,13 @@ def reproduce(
     from scr.recipes import read_recipe
 
     recipe = read_recipe(name)
-    reproducing.check_runnable(recipe)
+    changes = assigned(settings)
+    reproducing.check_runnable(recipe, changes)
     if data is not None:
         from scr.graph.ogb_datasets import DATA_VARIABLE
 
         os.environ[DATA_VARIABLE] = str(data)
-    changes = assigned(settings)
-    loaded = reproducing.load_recipe_graph(recipe, graph=graph, features=features)
+    loaded = reproducing.load_recipe_graph(recipe, graph=graph, features=features, settings=changes)
     folder = Path("runs") / recipe.name if out is None else out
     with counted("Reproducing") as bar:
         result = reproducing.reproduce(

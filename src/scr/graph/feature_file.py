@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scr.graph.graph import Graph
 
 _MAGIC = b"\x93NUMPY"
+_STEP = "took features from"
 
 
 def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
@@ -65,7 +66,7 @@ def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
     features = read_features(Path(path), graph.num_nodes, nodes)
     check_features(features, graph.num_nodes)
     rows, columns = features.shape
-    step = f"took features from {Path(path).name}: {rows:,} x {columns:,} of {features.dtype}"
+    step = f"{_STEP} {Path(path).name}: {rows:,} x {columns:,} of {features.dtype}"
     return dataclasses.replace(
         graph,
         features=features,
@@ -73,3 +74,8 @@ def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
         features_file=Path(path).expanduser().resolve(),
         steps=(*graph.steps, step),
     )
+
+
+def took_features(graph: Graph) -> bool:
+    """Whether the features came from such a file, now or when the graph's store was made."""
+    return any(step.startswith(_STEP) for step in graph.steps)
