@@ -5,7 +5,8 @@ that would be kept if training ended there. Those are the ones with the best val
 far within the run or, with several stages, within the current stage, since each stage begins anew
 (equal accuracies are decided by the lower validation loss, as in training). Epochs and seconds are
 counted through all stages; seconds are those of training and validation, without the looks at test
-nodes that only the curve needs.
+nodes that only the curve needs, and without the work between two stages: predicting all unlabelled
+nodes and building label hops again. So seconds of RLU and SLE are rather too low than too high.
 
 The final accuracy of the reference (RLU) is that of what it hands over at the end: the weights of
 the best validation accuracy of its last stage, averaged over seeds. Another method reaches it at
