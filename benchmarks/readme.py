@@ -170,7 +170,7 @@ def combination_lines() -> list[str]:
         "",
         *combinations_table.comparisons(results),
         "",
-        "What validation chooses:",
+        "What validation chooses among all rows of this table and of the first one:",
         "",
         *combinations_table.best_rows(results),
         "",
