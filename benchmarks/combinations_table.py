@@ -55,7 +55,8 @@ def read(graphs: Iterable[str]) -> dict[str, list[Row]]:
 def rows(runs: list[dict[str, Any]]) -> list[Row]:
     """Every encoder and method, without and with Correct and Smooth."""
     made = []
-    for encoder, method in dict.fromkeys((run["encoder"], run["method"]) for run in runs):
+    pairs = dict.fromkeys((run["encoder"], run["method"]) for run in runs)
+    for encoder, method in sorted(pairs, key=lambda pair: pair[0]):
         own = [run for run in runs if (run["encoder"], run["method"]) == (encoder, method)]
         for smooth in (False, True):
             prefix = "smooth_" if smooth else ""
