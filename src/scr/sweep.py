@@ -225,7 +225,7 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
     for part in text.split(","):
         try:
             # Some settings take whole numbers only.
-            found.append(int(part) if part.strip().lstrip("-").isdigit() else float(part))
+            found.append(int(part) if part.strip().lstrip("-").isdecimal() else float(part))
         except ValueError:
             raise ConfigError(f"--values {name.strip()}", part, "a number") from None
         if not math.isfinite(found[-1]):

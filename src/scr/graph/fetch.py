@@ -122,12 +122,12 @@ def _size(response: Any, start: int) -> int | None:
     if start:
         return _total(response.headers)
     length = response.headers.get("Content-Length")
-    return int(length) if length is not None and length.isdigit() else None
+    return int(length) if length is not None and length.isdecimal() else None
 
 
 def _total(headers: Any) -> int | None:
     total = str(headers.get("Content-Range", "")).rpartition("/")[2]
-    return int(total) if total.isdigit() else None
+    return int(total) if total.isdecimal() else None
 
 
 def _check_room(folder: Path, url: str, size: int | None, start: int) -> None:

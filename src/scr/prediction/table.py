@@ -42,7 +42,7 @@ class ProbabilityColumns:
         if text in ("none", "all"):
             return cls(text)
         kind, _, count = text.partition("-")
-        if kind == "top" and count.isdigit() and int(count) > 0:
+        if kind == "top" and count.isdecimal() and int(count) > 0:
             return cls("top", int(count))
         raise ConfigError("--probabilities", text, "`none`, `all` or `top-K`, such as `top-3`")
 

@@ -71,7 +71,7 @@ def class_names(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     if not files:
         return None, ()
     cells = [[cell.strip() for cell in row] for row in read_cells(files[0])]
-    found = {int(row[0]): row[-1] for row in cells if len(row) > 1 and row[0].isdigit()}
+    found = {int(row[0]): row[-1] for row in cells if len(row) > 1 and row[0].isdecimal()}
     if not found or set(found) != set(range(len(found))):
         return None, (f"the classes in {files[0].name} are not numbered from 0: left out",)
     names = [found[number] or str(number) for number in range(len(found))]

@@ -147,7 +147,7 @@ def _by_type(path: Path) -> dict[str, str]:
 
 def _whole_numbers(values: dict[str, str], path: Path) -> dict[str, int]:
     for name, value in values.items():
-        if not value.isdigit():
+        if not value.isdecimal():
             raise SourceError(f"`{path}`: `{name}` has {value!r} nodes; expected a whole number")
         if not _is_plain(name):
             raise SourceError(f"`{path}`: {name!r} cannot be the name of a type of nodes")
