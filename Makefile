@@ -41,6 +41,11 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/accuracy.py search
 	$(BIN)/python benchmarks/accuracy.py table
 	$(BIN)/python benchmarks/accuracy.py defaults
+	$(BIN)/python benchmarks/combinations.py search
+	$(BIN)/python benchmarks/combinations.py table
+	$(BIN)/python benchmarks/figures.py efficiency --graph products-like
+	$(BIN)/python benchmarks/figures.py efficiency --graph wordnet
+	$(BIN)/python benchmarks/figures.py sensitivity --graph dblp_citation
 	$(BIN)/python benchmarks/readme.py
 
 docs: $(VENV)/.check ## the documentation as a site
