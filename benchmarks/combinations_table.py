@@ -58,13 +58,7 @@ def rows(runs: list[dict[str, Any]]) -> list[Row]:
     pairs = dict.fromkeys((run["encoder"], run["method"]) for run in runs)
     for encoder, method in sorted(pairs, key=lambda pair: pair[0]):
         own = [run for run in runs if (run["encoder"], run["method"]) == (encoder, method)]
-        for smooth in (False, True):
-            prefix = "smooth_" if smooth else ""
-            tests = {run["seed"]: 100 * run[f"{prefix}test_accuracy"] for run in own}
-            valid = 100 * statistics.fmean(run[f"{prefix}valid_accuracy"] for run in own)
-            spread = statistics.stdev(tests.values()) if len(tests) > 1 else 0.0
-            mean = statistics.fmean(tests.values())
-            made.append(Row(encoder, method, smooth, valid, mean, spread, tests))
+        made += [_row(encoder, method, own, smooth=smooth) for smooth in (False, True)]
     return made
 
 
@@ -81,12 +75,16 @@ def plain_rows(name: str, found: list[Row]) -> list[Row]:
         own = [
             run for run in runs if (run["encoder"], run["regularizer"]) == (encoder, regularizer)
         ]
-        tests = {run["seed"]: 100 * run["test_accuracy"] for run in own}
-        valid = 100 * statistics.fmean(run["valid_accuracy"] for run in own)
-        spread = statistics.stdev(tests.values())
-        mean = statistics.fmean(tests.values())
-        made.append(Row(encoder, method, False, valid, mean, spread, tests))
+        made.append(_row(encoder, method, own))
     return made
+
+
+def _row(encoder: str, method: str, runs: list[dict[str, Any]], *, smooth: bool = False) -> Row:
+    prefix = "smooth_" if smooth else ""
+    tests = {run["seed"]: 100 * run[f"{prefix}test_accuracy"] for run in runs}
+    valid = 100 * statistics.fmean(run[f"{prefix}valid_accuracy"] for run in runs)
+    spread = statistics.stdev(tests.values()) if len(tests) > 1 else 0.0
+    return Row(encoder, method, smooth, valid, statistics.fmean(tests.values()), spread, tests)
 
 
 def best(found: list[Row]) -> Row:

@@ -7,7 +7,6 @@ on where it was, and a repeated one with more seeds runs only what is new.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import os
@@ -23,8 +22,10 @@ from scr.errors import SCRError, StoreError
 from scr.graph import Graph
 from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
+from scr.prediction.smoothing import smooth_predictions
 from scr.report.comparison import compare_runs
 from scr.training import PreparedHops, Recipe, prepare_hops
+from scr.training.fitting import run_identity
 
 RUNS, RESULT = "runs.jsonl", "compare.json"
 NUMERICS = 1
@@ -57,12 +58,10 @@ class Task:
 
     def key(self, graph: Graph) -> str:
         """Names the run by everything that decides its result: graph, split, settings, seed."""
-        tables = self.classifier().resolve(graph).tables()
         special = ["watched"] if self.watch else []
         if NUMERICS > 1:
             special.append(f"numerics {NUMERICS}")
-        content = json.dumps([tables, self.seed, graph.fingerprint(), *special], sort_keys=True)
-        return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+        return run_identity(graph, self.classifier().resolve(graph), self.seed, *special)
 
 
 @dataclass(frozen=True)
@@ -251,8 +250,6 @@ class _Worker:
             **({"curve": [_watched(epoch) for epoch in epochs]} if task.watch else {}),
         }
         if recipe.postprocess.method != "none":
-            from scr.prediction.smoothing import smooth_predictions
-
             smoothed = smooth_predictions(
                 graph, classifier.predict_proba(), recipe.postprocess, seed=task.seed
             )

@@ -31,6 +31,7 @@ from scr.report.plots import efficiency_curves
 from scr.training import REGULARIZERS, Recipe
 from scr.training.checkpoint import write_bytes
 from scr.training.recipe import merge, specialize, variants
+from scr.training.stages import stage_count
 
 RESULT, TABLE, PICTURE = "efficiency.json", "efficiency.csv", "efficiency.png"
 STAGED = ("rlu", "sle")
@@ -184,10 +185,8 @@ def efficiency(
 def selection_of(recipe: Recipe) -> Selection:
     """How a run with this recipe chooses its weights."""
     stages, training = recipe.stages, recipe.training
-    count = stages.count if stages.active else 1
     lengths = tuple(
-        stages.epochs_of(stage, training.epochs) if stages.active else training.epochs
-        for stage in range(1, count + 1)
+        stages.epochs_of(stage, training.epochs) for stage in range(1, stage_count(recipe) + 1)
     )
     return Selection(training.select, training.select_after, lengths)
 

@@ -16,10 +16,10 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from scr.errors import RunError
+from scr.report.by_seed import difference_by_seed, mean_and_std, pairs_by_seed
 from scr.report.intervals import (
     LEVEL,
     PairedDifference,
-    paired_difference,
     stratified_interval,
     t_interval,
 )
@@ -114,7 +114,7 @@ def pooled_difference(
     for of_graph in by_graph.values():
         ours = {run["seed"]: run for run in of_graph if run["regularizer"] == regularizer}
         theirs = {run["seed"]: run for run in of_graph if run["regularizer"] == base}
-        pairs = _pairs(ours, theirs, measure)
+        pairs = pairs_by_seed(ours, theirs, measure)
         if pairs:
             samples.append(np.array([value - base_value for value, base_value in pairs]))
     if not samples:
@@ -133,15 +133,15 @@ def _row(
     measure = "test_accuracy" if has_test else "valid_accuracy"
     difference = balanced = None
     if regularizer != base:
-        difference = _difference(runs, base_runs, measure)
-        balanced = _difference(runs, base_runs, "balanced_accuracy")
+        difference = difference_by_seed(runs, base_runs, measure)
+        balanced = difference_by_seed(runs, base_runs, "balanced_accuracy")
     if difference is not None:
         verdict = difference.verdict
     else:
         verdict = "base" if regularizer == base else "no seed in common with the base"
-    valid_mean, valid_std = _mean_and_std(runs, "valid_accuracy")
-    test_mean, test_std = _mean_and_std(runs, "test_accuracy")
-    balanced_mean, balanced_std = _mean_and_std(runs, "balanced_accuracy")
+    valid_mean, valid_std = mean_and_std(runs, "valid_accuracy")
+    test_mean, test_std = mean_and_std(runs, "test_accuracy")
+    balanced_mean, balanced_std = mean_and_std(runs, "balanced_accuracy")
     return ComparisonRow(
         graph=graph,
         encoder=encoder,
@@ -154,7 +154,7 @@ def _row(
         test_std=test_std,
         balanced_mean=balanced_mean,
         balanced_std=balanced_std,
-        train_seconds=_mean_and_std(runs, "train_seconds")[0],
+        train_seconds=mean_and_std(runs, "train_seconds")[0],
         measure=measure,
         pairs=difference.pairs if difference else 0,
         difference=difference.mean if difference else None,
@@ -165,29 +165,3 @@ def _row(
         balanced_difference_high=balanced.high if balanced else None,
         verdict=verdict,
     )
-
-
-def _mean_and_std(runs: Mapping[int, Run], measure: str) -> tuple[float | None, float | None]:
-    """Mean and sample standard deviation (n - 1) of what the runs have of a measure."""
-    values = [float(run[measure]) for run in runs.values() if run.get(measure) is not None]
-    if not values:
-        return None, None
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
-
-
-def _pairs(
-    runs: Mapping[int, Run], base_runs: Mapping[int, Run], measure: str
-) -> list[tuple[float, float]]:
-    pairs = [
-        (run.get(measure), base_runs[seed].get(measure))
-        for seed, run in runs.items()
-        if seed in base_runs
-    ]
-    return [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
-
-
-def _difference(
-    runs: Mapping[int, Run], base_runs: Mapping[int, Run], measure: str
-) -> PairedDifference | None:
-    pairs = _pairs(runs, base_runs, measure)
-    return paired_difference(*zip(*pairs, strict=True)) if pairs else None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scr.report.comparison import ComparisonRow
+if TYPE_CHECKING:
+    from scr.report.comparison import ComparisonRow
+
 
 MISSING = "–"
 

@@ -17,13 +17,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-import numpy as np
-
-from scr.report.formatting import number_or_none
-from scr.report.intervals import PairedDifference, paired_difference
+from scr.report.by_seed import BySeed, difference_by_seed, mean_and_std
+from scr.report.intervals import PairedDifference
 
 Run = Mapping[str, Any]
-BySeed = Mapping[int, Run]
 
 MEASURES = {"test": "test_accuracy", "valid": "valid_accuracy"}
 
@@ -106,8 +103,8 @@ def sweep_curves(
 
 def summarize(runs: BySeed, base: BySeed, value: float) -> SweepPoint:
     """One value of a setting; for the base itself, the differences are left out."""
-    valid_mean, valid_std = _mean_and_std(runs, "valid_accuracy")
-    test_mean, test_std = _mean_and_std(runs, "test_accuracy")
+    valid_mean, valid_std = mean_and_std(runs, "valid_accuracy")
+    test_mean, test_std = mean_and_std(runs, "test_accuracy")
     return SweepPoint(
         value=value,
         n=len(runs),
@@ -123,14 +120,8 @@ def summarize(runs: BySeed, base: BySeed, value: float) -> SweepPoint:
 
 def difference(runs: BySeed, others: BySeed, measure: str) -> Difference | None:
     """Mean of runs minus others over the seeds that both have; None without a common seed."""
-    pairs = [
-        (ours, theirs)
-        for seed, run in runs.items()
-        if seed in others
-        and (ours := number_or_none(run.get(measure))) is not None
-        and (theirs := number_or_none(others[seed].get(measure))) is not None
-    ]
-    return _plain(paired_difference(*zip(*pairs, strict=True))) if pairs else None
+    found = difference_by_seed(runs, others, measure)
+    return None if found is None else _plain(found)
 
 
 def _curve(
@@ -173,15 +164,6 @@ def mean_of(point: SweepPoint, kind: str) -> float | None:
 def difference_of(point: SweepPoint, kind: str) -> Difference | None:
     """Difference of a point to the base on `test` or `valid` nodes."""
     return point["test_difference"] if kind == "test" else point["valid_difference"]
-
-
-def _mean_and_std(runs: BySeed, measure: str) -> tuple[float | None, float | None]:
-    values = [
-        value for run in runs.values() if (value := number_or_none(run.get(measure))) is not None
-    ]
-    if not values:
-        return None, None
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _plain(found: PairedDifference) -> Difference:

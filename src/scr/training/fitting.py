@@ -138,9 +138,9 @@ def fit(
     )
 
 
-def run_identity(graph: Graph, recipe: Recipe, seed: int) -> str:
-    """Names a run by everything that decides its result."""
-    content = json.dumps([recipe.tables(), seed, graph.fingerprint()], sort_keys=True)
+def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
+    """Names a run by everything that decides its result: graph, split, settings, seed."""
+    content = json.dumps([recipe.tables(), seed, graph.fingerprint(), *special], sort_keys=True)
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
