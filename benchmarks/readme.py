@@ -27,9 +27,10 @@ READINGS = {
     "efficiency": (
         "The paper: SCR and SCR-m are as good after 200 epochs as RLU after 350 to 450. Here SCR "
         "reaches RLU's final accuracy within a fifth of RLU's epochs on both graphs. SCR-m takes "
-        "a quarter of them on the products-like graph and does not reach it on wordnet. On wordnet RLU's curve is higher for a "
-        "while in its last stage (52.9) than what validation makes it hand over (50.5); SCR ends "
-        "at 52.4 and does not reach that peak. On the products-like graph RLU's later "
+        "a quarter of them on the products-like graph and does not reach it on wordnet. On wordnet "
+        "RLU's curve is higher for a while in its last stage (52.9) than what validation makes it "
+        "hand over (50.5); SCR ends at 52.4 and does not reach that peak. On the products-like "
+        "graph RLU's later "
         "stages, with the published settings, end below its first one, so what is reached there is "
         "a low bar.",
     ),
