@@ -1,8 +1,8 @@
-"""A bar for commands that make many runs."""
+"""Bars for commands that take long: many runs, or one work of several steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TaskID,
+    TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -52,3 +53,27 @@ def counted(title: str) -> Iterator[RunBar]:
     )
     with Progress(*columns, console=console, transient=True) as progress:
         yield RunBar(progress, progress.add_task(title, total=None, state=""))
+
+
+@contextmanager
+def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with time left for each step of a long work, as the work tells of itself.
+
+    Yields:
+        A function to be told what is being done, how much of it is done, and how much there is.
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done, total=total)
+
+        yield tell
