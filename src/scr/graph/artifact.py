@@ -9,6 +9,9 @@ sees half of one, and a failure leaves nothing.
     with ArtifactWriter("cora.store", kind="graph", schema=1) as writer:
         writer.create_array("labels", (nodes,), np.int64)[:] = labels     # a writable memory map
         writer.write_array("indices", indices)                            # or all at once
+        features = writer.stream_array("features", (nodes, 128), np.float16)
+        features.write(rows)                                              # or in row order
+        writer.link_array("images", "images.npy", ...)                    # or left where it is
         writer.metadata["name"] = "cora"
 
     manifest = read_manifest("cora.store", kind="graph", schema=1)
@@ -18,12 +21,11 @@ sees half of one, and a failure leaves nothing.
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
 import os
 import secrets
 import shutil
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,6 +35,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr import __version__
 from scr.errors import StoreError
+from scr.graph.file_region import npy_region, region_of
 from scr.graph.manifest import (
     ARRAY_NAME,
     CHUNK_BYTES,
@@ -43,8 +46,10 @@ from scr.graph.manifest import (
     describe,
     open_array,
     read_manifest,
+    stored_checksums,
     verify,
 )
+from scr.graph.streamed_array import StreamedArray, allocate, disk_error, row_chunks
 
 __all__ = [
     "CHUNK_BYTES",
@@ -66,7 +71,13 @@ class ArtifactWriter:
     """Writes one artifact; use it as a context manager. An exception inside leaves nothing."""
 
     def __init__(
-        self, path: str | Path, *, kind: str, schema: int = 1, overwrite: bool = False
+        self,
+        path: str | Path,
+        *,
+        kind: str,
+        schema: int = 1,
+        overwrite: bool = False,
+        staging: Path | None = None,
     ) -> None:
         """Plan an artifact.
 
@@ -75,19 +86,22 @@ class ArtifactWriter:
             kind: What it holds, such as ``graph``; a reader asks for the same kind.
             schema: Version of the layout of this kind.
             overwrite: Replace an artifact that is there already, at once when all is written.
+            staging: The folder to write in until all is written, on the same disk; none: a hidden
+                one beside the target.
         """
         self.path = Path(path)
         self.metadata: dict[str, Any] = {}
         self._kind, self._schema, self._overwrite = kind, schema, overwrite
-        self._folder = self.path.parent / f".{self.path.name}.partial-{secrets.token_hex(4)}"
-        self._maps: dict[str, np.memmap[Any, Any]] = {}
+        hidden = f".{self.path.name}.partial-{secrets.token_hex(4)}"
+        self._folder = staging or self.path.parent / hidden
+        self._arrays: dict[str, np.memmap[Any, Any] | StreamedArray | ArrayEntry] = {}
 
     def __enter__(self) -> ArtifactWriter:
         self._check_target()
         try:
             self._folder.mkdir(parents=True)
         except OSError as error:
-            raise _disk_error(error, self.path) from error
+            raise disk_error(error, self.path) from error
         return self
 
     def __exit__(
@@ -100,30 +114,81 @@ class ArtifactWriter:
             if kind is None:
                 self._finish()
         except OSError as problem:
-            raise _disk_error(problem, self.path) from problem
+            raise disk_error(problem, self.path) from problem
         finally:
-            self._maps.clear()
+            for array in self._arrays.values():
+                if isinstance(array, StreamedArray):
+                    array.close()
+            self._arrays.clear()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def create_array(
         self, name: str, shape: tuple[int, ...], dtype: DTypeLike
     ) -> np.memmap[Any, Any]:
         """Allocate an array on disk, filled with zeros, to be written through its memory map."""
-        if not ARRAY_NAME.fullmatch(name) or name in self._maps:
-            raise ValueError(f"array name {name!r} is taken or not a plain file name")
-        file, wanted = self._folder / f"{name}.npy", np.dtype(dtype)
-        if wanted.hasobject:
-            raise ValueError(f"array {name!r} holds Python objects, which are never stored")
+        file, wanted = self._new_file(name, dtype)
         try:
-            _allocate(file, shape, wanted)
-            self._maps[name] = np.lib.format.open_memmap(file, mode="r+")
+            allocate(file, shape, wanted)
+            array = np.lib.format.open_memmap(file, mode="r+")
         except OSError as error:
-            raise _disk_error(error, self.path) from error
-        return self._maps[name]
+            raise disk_error(error, self.path) from error
+        self._arrays[name] = array
+        return array
+
+    def stream_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> StreamedArray:
+        """Allocate an array on disk that is written in row order, by plain writes.
+
+        Raises:
+            StoreError: The disk has no room for it.
+        """
+        file, wanted = self._new_file(name, dtype)
+        array = StreamedArray(file, shape, wanted, target=self.path)
+        self._arrays[name] = array
+        return array
 
     def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:
-        """Write an array that is at hand; NumPy converts to another type piece by piece."""
-        self.create_array(name, array.shape, dtype or array.dtype)[...] = array
+        """Write an array that is at hand, converted to another type piece by piece."""
+        if array.ndim == 0:
+            self.create_array(name, (), dtype or array.dtype)[...] = array
+            return
+        stream = self.stream_array(name, array.shape, dtype or array.dtype)
+        for rows in row_chunks(array):
+            stream.write(rows)
+        self._arrays[name] = stream.finish()
+
+    def adopt_array(self, name: str, file: Path, entry: ArrayEntry) -> None:
+        """Take over a finished `.npy` file of the same disk, of which the checksums are known.
+
+        The file keeps its old name as well, until whoever made it removes that.
+        """
+        target, _ = self._new_file(name, entry.dtype)
+        try:
+            os.link(file, target)
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        self._arrays[name] = entry
+
+    def link_array(self, name: str, array: NDArray[Any], digests: Sequence[str] = ()) -> None:
+        """Let the manifest name the file of a memory map, which stays where it is.
+
+        Args:
+            name: The array's name in this artifact.
+            array: A memory map of all of a plain `.npy` file in C order.
+            digests: Its checksums, if they are known; otherwise the file is read once for them.
+
+        Raises:
+            StoreError: The array is no such file.
+        """
+        self._new_file(name, array.dtype)
+        self._arrays[name] = linked_entry(array, digests)
+
+    def _new_file(self, name: str, dtype: DTypeLike) -> tuple[Path, np.dtype[Any]]:
+        if not ARRAY_NAME.fullmatch(name) or name in self._arrays:
+            raise ValueError(f"array name {name!r} is taken or not a plain file name")
+        wanted = np.dtype(dtype)
+        if wanted.hasobject:
+            raise ValueError(f"array {name!r} holds Python objects, which are never stored")
+        return self._folder / f"{name}.npy", wanted
 
     def _check_target(self) -> None:
         if not self.path.exists() or _is_empty_folder(self.path):
@@ -136,12 +201,19 @@ class ArtifactWriter:
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)
 
+    def _described(self, name: str) -> ArrayEntry:
+        """Bring one array to the disk; returns what the manifest says of it."""
+        array = self._arrays[name]
+        if isinstance(array, ArrayEntry):
+            return array
+        if isinstance(array, StreamedArray):
+            return array.finish()
+        array.flush()
+        _sync(self._folder / f"{name}.npy")
+        return describe(array)
+
     def _finish(self) -> None:
-        arrays = {}
-        for name, array in self._maps.items():
-            array.flush()
-            arrays[name] = asdict(describe(array))
-            _sync(self._folder / f"{name}.npy")
+        arrays = {name: self._described(name).as_json() for name in self._arrays}
         manifest = {
             "format": "scr-artifact", "kind": self._kind, "schema": self._schema,
             "created_by": f"scr {__version__}", "chunk_bytes": CHUNK_BYTES,
@@ -159,21 +231,23 @@ class ArtifactWriter:
         _sync(self.path.parent)
 
 
-def _allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with file.open("wb") as stream:
-        np.lib.format.write_array_header_2_0(stream, header)
-        begin = stream.tell()
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if size == 0:
-            return
-        stream.flush()
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(stream.fileno(), 0, begin + size)
-            return
-        zeros = bytes(2**20)  # where the system cannot allocate, writing zeros does the same
-        for start in range(0, size, len(zeros)):
-            stream.write(zeros[: size - start])
+def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
+    """What a manifest says of a memory map that stays where it is; see `link_array`."""
+    region = region_of(array)
+    try:
+        whole = None if region is None else npy_region(region.path)
+    except (OSError, ValueError):
+        whole = None
+    if region is None or region != whole:
+        raise StoreError(
+            "The array cannot be linked: it is not all of a plain `.npy` file with rows one after "
+            "the other",
+            hint="leave out `--link`, so that it is copied",
+        )
+    return ArrayEntry(
+        array.shape, array.dtype.str, array.nbytes, tuple(digests or stored_checksums(array)),
+        str(region.path.resolve()), region.offset,
+    )  # fmt: skip
 
 
 def _sync(path: Path) -> None:
@@ -205,12 +279,3 @@ def _exchange(new: Path, old: Path) -> None:
 
 def _is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not any(path.iterdir())
-
-
-def _disk_error(error: OSError, path: Path) -> StoreError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreError(
-            f"The disk is too full to write `{path}`; nothing was written",
-            hint="free some space or write elsewhere",
-        )
-    return StoreError(f"`{path}` cannot be written: {error.strerror or error}")

@@ -25,8 +25,16 @@ from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.graph.artifact import ArtifactWriter
+from scr.graph.file_region import region_of
 from scr.graph.graph import Graph
-from scr.graph.manifest import Manifest, checksums, open_array, read_manifest, verify
+from scr.graph.manifest import (
+    Manifest,
+    array_file,
+    checksums,
+    open_array,
+    read_manifest,
+    verify,
+)
 from scr.graph.validation import warn_missing_classes
 
 KIND = "graph"
@@ -164,7 +172,7 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
     described = []
     for name in (name for part in parts for name in _PARTS[part] if name in arrays):
         array = arrays[name]
-        if stored is not None and _is_whole_file(array, stored.path / f"{name}.npy"):
+        if stored is not None and _is_whole_file(array, array_file(stored, name)):
             digests = list(stored.arrays[name].checksums)
         else:
             digests = checksums(array, stored_type(name, array))
@@ -196,11 +204,7 @@ def _feature_arrays(features: NDArray[Any] | sp.csr_array | None) -> dict[str, N
 
 def _is_whole_file(array: NDArray[Any], file: Path) -> bool:
     """Whether an array is the data of this file, all of it and in its order."""
-    base: Any = array
-    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
-        base = base.base
-    filename = getattr(base, "filename", None)
-    if filename is None or not array.flags.c_contiguous:
+    region = region_of(array)
+    if region is None or region.path != file.resolve():
         return False
-    header_and_data = file.stat().st_size if file.exists() else 0
-    return Path(filename) == file.resolve() and array.nbytes + base.offset == header_and_data
+    return region.offset + region.bytes == file.stat().st_size

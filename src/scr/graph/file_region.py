@@ -1,0 +1,102 @@
+"""Arrays in files, read piece by piece with plain reads.
+
+Every page of a memory map that was touched counts as memory of the process until the system takes
+it back. Whatever has to stay within a budget reads regions of files into its own buffers instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.lib.format as npy
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class FileRegion:
+    """A C-ordered array that lies in a file from some byte on."""
+
+    path: Path
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole array."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Read some rows.
+
+        Raises:
+            OSError: The file cannot be read.
+            EOFError: It has become shorter.
+        """
+        rows = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        with open_for_reading(self.path) as descriptor:
+            fill(descriptor, self.offset + start * self.row_bytes, rows)
+        return rows
+
+
+@contextmanager
+def open_for_reading(path: Path) -> Iterator[int]:
+    """A descriptor of a file, closed in the end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def fill(descriptor: int, offset: int, array: NDArray[Any]) -> None:
+    """Fill a contiguous array with the bytes of a file from an offset on."""
+    buffer = array.reshape(-1).view(np.uint8).data
+    while buffer:
+        count = os.preadv(descriptor, [buffer], offset)
+        if count == 0:
+            raise EOFError("the file has become shorter")
+        buffer, offset = buffer[count:], offset + count
+
+
+def npy_region(path: Path) -> FileRegion:
+    """Where the data of a `.npy` file lie.
+
+    Raises:
+        OSError: The file cannot be opened.
+        ValueError: It is not a plain `.npy` in C order, or it is shorter than its header says.
+    """
+    with path.open("rb") as file:
+        version = npy.read_magic(file)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, is_fortran, dtype = read_header(file)
+        region = FileRegion(path, file.tell(), shape, dtype)
+        size = os.fstat(file.fileno()).st_size
+    if dtype.hasobject or (is_fortran and len(shape) > 1):
+        raise ValueError("the file holds Python objects, or columns instead of rows")
+    if size < region.offset + region.bytes:
+        raise ValueError(f"{size:,} bytes are there, expected {region.offset + region.bytes:,}")
+    return region
+
+
+def region_of(array: NDArray[Any]) -> FileRegion | None:
+    """The part of a file behind a memory map or a view of one; none: it is not one piece."""
+    root: Any = array
+    while isinstance(root, np.ndarray) and isinstance(root.base, np.ndarray):
+        root = root.base
+    filename = getattr(root, "filename", None)
+    if not isinstance(root, np.memmap) or filename is None or not array.flags.c_contiguous:
+        return None
+    begin = array.ctypes.data - root.ctypes.data
+    return FileRegion(Path(filename), root.offset + begin, array.shape, array.dtype)

@@ -1,0 +1,66 @@
+"""How much memory there is, and how sizes of it are said and read.
+
+A budget counts the whole process, interpreter and libraries included, as the operating system does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from scr.config import parse_bytes
+
+AUTO_SHARE = 0.8
+"""Share of the available memory that `memory="auto"` takes: the rest is for the page cache."""
+
+
+def available_bytes() -> int:
+    """Memory that could be allocated now, within the limit of a container if there is one."""
+    free = _number("/proc/meminfo", "MemAvailable:")
+    if free is None:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
+    group = Path("/sys/fs/cgroup")
+    # Cached files count as used by a container, but make room when it is needed.
+    cached = _number(group / "memory.stat", "inactive_file") or 0
+    try:
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no cgroup, or a limit of "max"
+        return free * 1024
+    return min(free * 1024, limit - used + cached)
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds now."""
+    return 1024 * (_number("/proc/self/status", "VmRSS:") or 0)
+
+
+def _number(file: str | Path, name: str) -> int | None:
+    """The number after a name in a file of names and numbers, such as /proc/meminfo."""
+    try:
+        for line in Path(file).read_text(encoding="ascii").splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def memory_budget(memory: str | int) -> int:
+    """Bytes behind a setting such as ``4GiB``, a number, or ``auto``."""
+    if memory == "auto":
+        return int(AUTO_SHARE * available_bytes())
+    return parse_bytes(memory)
+
+
+def readable_bytes(count: int) -> str:
+    """A size that `parse_bytes` reads back as at least `count`.
+
+    >>> readable_bytes(3 * 2**30)
+    '3.00GiB'
+    """
+    for exponent, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 2**exponent:
+            return f"{math.ceil(100 * count / 2**exponent) / 100:.2f}{unit}"
+    return f"{count}B"
