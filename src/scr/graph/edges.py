@@ -94,12 +94,17 @@ def check_edges(sources: NDArray[Any], targets: NDArray[Any], num_nodes: int) ->
         if len(ends) == 0 or (ends.min() >= 0 and ends.max() < num_nodes):
             continue
         first = int(np.flatnonzero((ends < 0) | (ends >= num_nodes))[0])
-        raise GraphError(
-            f"Edge {first} goes from node {int(sources[first])} to node {int(targets[first])}, "
-            f"outside the graph; expected node numbers from 0 to {num_nodes - 1}",
-            hint="check that features and labels have a row for every node, and that edges count "
-            "nodes from 0",
-        )
+        raise outside_the_graph(first, int(sources[first]), int(targets[first]), num_nodes)
+
+
+def outside_the_graph(edge: int, source: int, target: int, num_nodes: int) -> GraphError:
+    """The error that names an edge which points outside the graph."""
+    return GraphError(
+        f"Edge {edge:,} goes from node {source} to node {target}, outside the graph; expected "
+        f"node numbers from 0 to {num_nodes - 1}",
+        hint="check that features and labels have a row for every node, and that edges count "
+        "nodes from 0",
+    )
 
 
 def _keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]:
@@ -135,6 +140,8 @@ def _merge(
 
 def _rows(keys: NDArray[np.int64], num_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     indptr = np.zeros(num_nodes + 1, np.int64)
+    if len(keys) == 0:
+        return indptr, np.zeros(0, np.int32)  # untouched zeros take no memory
     rows = keys >> _KEY_BITS
     np.cumsum(np.bincount(rows, minlength=num_nodes), out=indptr[1:])
     return indptr, (keys & (2**_KEY_BITS - 1)).astype(np.int32)
