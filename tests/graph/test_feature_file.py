@@ -167,7 +167,7 @@ def test_many_edges_make_no_difference_to_float64_features(tmp_path, monkeypatch
     values = write_features(tmp_path / "x.npy", np.float64)
     options = IngestOptions(features=tmp_path / "x.npy")
     ingesting.ingest(folder, tmp_path / "usual", options)
-    monkeypatch.setattr(ingesting, "LARGE_EDGES", 1)
+    monkeypatch.setattr("scr.graph.ingest_plan.LARGE_EDGES", 1)
     ingesting.ingest(folder, tmp_path / "streamed", options)
     for name in ("usual", "streamed"):
         graph = load_graph(tmp_path / name)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from scr.graph import Graph
+    from scr.graph.ingest_plan import IngestPlan
 
 
 def ingest(
@@ -51,10 +52,21 @@ def ingest(
         str | None, typer.Option(help="Draw shares of the labelled nodes: 0.1,0.1.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of drawn splits.")] = 0,
+    memory: Annotated[
+        str, typer.Option(help="Most memory to use, such as 16GiB. [80 % of what is available]")
+    ] = "auto",
+    link: Annotated[
+        bool, typer.Option("--link", help="Leave the features in their .npy file, without a copy.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say how it would go, and write nothing.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
 ) -> None:
-    """Turn any supported source into a graph store."""
+    """Turn any supported source into a graph store; an interrupted one is gone on with."""
+    from scr.cli.progress import steps_progress
     from scr.graph.ingest import ingest as make_store
+    from scr.graph.ingest import plan_of
     from scr.graph.sources import IngestOptions
 
     options = IngestOptions(
@@ -69,8 +81,16 @@ def ingest(
         split=split,
         seed=seed,
     )
+    if plan:
+        console.print(describe_plan(plan_of(source, store, options, memory=memory, link=link)))
+        return
     refuse_existing(store, overwrite=overwrite)
-    console.print(describe(make_store(source, store, options, overwrite=overwrite)))
+    with steps_progress() as on_progress:
+        graph = make_store(
+            source, store, options,
+            overwrite=overwrite, memory=memory, link=link, on_progress=on_progress,
+        )  # fmt: skip
+    console.print(describe(graph))
     console.print(f"Wrote {store}")
 
 
@@ -98,6 +118,29 @@ def refuse_existing(store: Path, *, overwrite: bool) -> None:
             f"`{store}` exists already; expected a new folder",
             hint="choose another name, or replace it with `--overwrite`",
         )
+
+
+def describe_plan(plan: IngestPlan) -> Table:
+    """How an ingest will go, ready to print."""
+    from scr.graph.memory import readable_bytes
+
+    ways = {
+        "memory": "all edges at once, in memory",
+        "passes": f"{plan.passes:,} passes over the edges, after one to count them",
+        "buckets": "two passes over the edges, and files of parts of them",
+    }
+
+    def size(count: int) -> str:
+        return f"{count:,} bytes ({readable_bytes(count)})"
+
+    rows = [
+        ("way", f"{plan.way}: {ways[plan.way]}"),
+        ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget)}"),
+        ("disk", f"{size(plan.final_bytes)} for the store, at most"),
+        ("", f"{size(plan.temporary_bytes)} for the time being"),
+        ("time", f"about {plan.seconds:,.0f} seconds"),
+    ]
+    return facts(rows)
 
 
 def describe(graph: Graph) -> Table:

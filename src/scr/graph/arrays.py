@@ -109,7 +109,8 @@ def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
             f"The {split} split is of the type {array.dtype} and shape {array.shape}; "
             "expected a list of node numbers or a mask"
         )
-    result = np.unique(array).astype(np.int64)
+    is_sorted = bool(np.all(array[1:] > array[:-1]))  # as most are
+    result = array.astype(np.int64) if is_sorted else np.unique(array).astype(np.int64)
     for node in (int(result[0]), int(result[-1])):
         if not 0 <= node < num_nodes:
             raise GraphError(

@@ -159,11 +159,13 @@ class ArtifactWriter:
     def adopt_array(self, name: str, file: Path, entry: ArrayEntry) -> None:
         """Take over a finished `.npy` file of the same disk, of which the checksums are known.
 
-        The file keeps its old name as well, until whoever made it removes that.
+        The file keeps its old name as well, until whoever made it removes that. An entry of a
+        linked array is taken over as it is.
         """
         target, _ = self._new_file(name, entry.dtype)
         try:
-            os.link(file, target)
+            if entry.file is None:
+                os.link(file, target)
         except OSError as error:
             raise disk_error(error, self.path) from error
         self._arrays[name] = entry

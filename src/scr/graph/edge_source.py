@@ -78,15 +78,15 @@ class ArrayEdges(EdgeSource):
 class FileEdges(EdgeSource):
     """Edges of a region of a file: sources and then targets, or pairs one after the other."""
 
-    def __init__(self, region: FileRegion) -> None:
+    def __init__(self, region: FileRegion, *, is_pairs: bool) -> None:
         """Plan to read a region.
 
         Args:
-            region: Of shape (2, edges) or (edges, 2); two edges are read as (2, edges).
+            region: Of shape (2, edges) or, if they are pairs, (edges, 2).
+            is_pairs: Whether each source lies beside its target.
         """
-        self._region = region
-        self._is_pairs = region.shape[0] != 2
-        self.num_edges = region.shape[0] if self._is_pairs else region.shape[1]
+        self._region, self._is_pairs = region, is_pairs
+        self.num_edges = region.shape[0] if is_pairs else region.shape[1]
         self.dtype = region.dtype
 
     def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
@@ -176,5 +176,8 @@ def as_edge_source(edges: NDArray[Any] | EdgeSource) -> EdgeSource:
     """Edges to be read by chunks; memory maps by reads of their files."""
     if isinstance(edges, EdgeSource):
         return edges
-    region = region_of(edges) or region_of(edges.T)
-    return ArrayEdges(edges) if region is None else FileEdges(region)
+    for array, is_pairs in ((edges, False), (edges.T, True)):
+        region = region_of(array)
+        if region is not None:
+            return FileEdges(region, is_pairs=is_pairs)
+    return ArrayEdges(edges)

@@ -61,40 +61,61 @@ def compress_edges(
         GraphError: An edge points outside the graph, or the graph has too many nodes.
     """
     check_edges(sources, targets, num_nodes)
-    steps: list[str] = []
+    loops = 0
     if weights is None and duplicates == "count":
         weights = np.ones(len(sources), np.float32)
     if self_loops == "drop":
         kept = sources != targets
-        dropped = len(kept) - int(np.count_nonzero(kept))
-        if dropped:
+        loops = len(kept) - int(np.count_nonzero(kept))
+        if loops:
             sources, targets = sources[kept], targets[kept]
             weights = None if weights is None else weights[kept]
-            steps.append(f"dropped {dropped:,} self-loops")
     listed = len(sources)
     keys, weights = _merge(_keys(sources, targets), weights, "sum")
-    if len(keys) < listed:
-        how = "merged" if weights is None else "summed the weights of"
-        steps.append(f"{how} {listed - len(keys):,} duplicate edges")
+    distinct = len(keys)
     if undirected:
-        once = len(keys)
         both = np.concatenate([keys, _reverse(keys)])
         doubled = None if weights is None else np.concatenate([weights, weights])
         keys, weights = _merge(both, doubled, "max")
-        if len(keys) > once:
-            steps.append(f"symmetrized: {once:,} edges became {len(keys):,} stored directions")
-    return CompressedEdges(*_rows(keys, num_nodes), weights, tuple(steps))
+    steps = edge_steps(loops, listed, distinct, len(keys), is_weighted=weights is not None)
+    return CompressedEdges(*_rows(keys, num_nodes), weights, steps)
+
+
+def edge_steps(
+    loops: int, listed: int, distinct: int, stored: int, *, is_weighted: bool = False
+) -> tuple[str, ...]:
+    """What was done to a list of edges, in words.
+
+    Args:
+        loops: Self-loops that were dropped.
+        listed: Edges that were left.
+        distinct: Different ones among them.
+        stored: Directions that are stored.
+        is_weighted: Whether edges have weights.
+    """
+    steps = [f"dropped {loops:,} self-loops"] if loops else []
+    if distinct < listed:
+        how = "summed the weights of" if is_weighted else "merged"
+        steps.append(f"{how} {listed - distinct:,} duplicate edges")
+    if stored > distinct:
+        steps.append(f"symmetrized: {distinct:,} edges became {stored:,} stored directions")
+    return tuple(steps)
 
 
 def check_edges(sources: NDArray[Any], targets: NDArray[Any], num_nodes: int) -> None:
     """Raise a `GraphError` that names the first edge which points outside the graph."""
-    if num_nodes > np.iinfo(np.int32).max:
-        raise GraphError(f"The graph has {num_nodes:,} nodes; expected at most 2,147,483,647")
+    check_node_count(num_nodes)
     for ends in (sources, targets):
         if len(ends) == 0 or (ends.min() >= 0 and ends.max() < num_nodes):
             continue
         first = int(np.flatnonzero((ends < 0) | (ends >= num_nodes))[0])
         raise outside_the_graph(first, int(sources[first]), int(targets[first]), num_nodes)
+
+
+def check_node_count(num_nodes: int) -> None:
+    """Raise a `GraphError` if there are more nodes than 31 bits can number."""
+    if num_nodes > np.iinfo(np.int32).max:
+        raise GraphError(f"The graph has {num_nodes:,} nodes; expected at most 2,147,483,647")
 
 
 def outside_the_graph(edge: int, source: int, target: int, num_nodes: int) -> GraphError:

@@ -26,7 +26,19 @@ _STEP = "took features from"
 
 
 def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
-    """Open a `.npy` of features, memory-mapped.
+    """Open a `.npy` of features, memory-mapped; whole numbers become floats in memory.
+
+    Args:
+        path: The file.
+        num_nodes: How many rows it must have.
+        nodes: Where the number of nodes comes from, for the message.
+    """
+    features = open_features(path, num_nodes, nodes)
+    return features if features.dtype.kind == "f" else features.astype(np.float32)
+
+
+def open_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
+    """Open a `.npy` of features as it is, memory-mapped.
 
     Args:
         path: The file.
@@ -52,7 +64,7 @@ def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
         )
     if features.dtype.kind not in "fiub":
         raise SourceError(f"`{path}` holds {features.dtype}; expected numbers")
-    return features if features.dtype.kind == "f" else features.astype(np.float32)
+    return features
 
 
 def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
@@ -65,15 +77,21 @@ def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
     """
     features = read_features(Path(path), graph.num_nodes, nodes)
     check_features(features, graph.num_nodes)
-    rows, columns = features.shape
-    step = f"{_STEP} {Path(path).name}: {rows:,} x {columns:,} of {features.dtype}"
     return dataclasses.replace(
         graph,
         features=features,
         # Whole numbers were copied as floats, so the array itself may not know its file.
         features_file=Path(path).expanduser().resolve(),
-        steps=(*graph.steps, step),
+        steps=(*graph.steps, features_step(path, features)),
     )
+
+
+def features_step(path: str | Path, features: NDArray[Any]) -> str:
+    """Where features were taken from, in words."""
+    rows, columns = features.shape
+    # Whole numbers are floats by the time that anybody sees them.
+    dtype = features.dtype if features.dtype.kind == "f" else np.dtype(np.float32)
+    return f"{_STEP} {Path(path).name}: {rows:,} x {columns:,} of {dtype}"
 
 
 def took_features(graph: Graph) -> bool:

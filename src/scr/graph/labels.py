@@ -16,6 +16,8 @@ from scr.graph.arrays import as_numpy
 
 UNKNOWN = -1
 """The label of a node whose class nobody has said."""
+_PIECE = 1 << 22
+"""Labels looked at in one go."""
 
 
 def as_labels(
@@ -79,7 +81,10 @@ def _numbered_labels(array: NDArray[Any]) -> NDArray[np.int64]:
 
 def _count_classes(numbers: NDArray[np.int64]) -> int:
     """Count classes 0 .. largest label; a mostly unused range is a mistake in the labels."""
-    used = np.unique(numbers[numbers >= 0])
+    # Piece by piece: sorting the labels of 100 million nodes would take gigabytes.
+    pieces = [np.unique(numbers[at : at + _PIECE]) for at in range(0, len(numbers), _PIECE)]
+    used = np.unique(np.concatenate(pieces)) if pieces else np.zeros(0, np.int64)
+    used = used[used >= 0]
     if len(used) == 0:
         return 0
     count = int(used[-1]) + 1

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.graph.edge_source import EdgeSource
-from scr.graph.edges import outside_the_graph
+from scr.graph.edges import check_node_count, outside_the_graph
 from scr.graph.ordered_threads import default_threads, map_in_order
 from scr.graph.row_kernels import (
     count_directions,
@@ -112,10 +112,12 @@ def count_blocks(
         )
         return bad, loops, counts, chunk
 
+    check_node_count(rules.num_nodes)
     total, all_loops, done = np.zeros(rules.blocks, np.int64), 0, 0
     for bad, loops, counts, chunk in each_chunk(work, source, rules):
         if bad >= 0:
-            raise outside_the_graph(done + bad, *map(int, chunk[:, bad]), rules.num_nodes)
+            source_node, target_node = chunk[:, bad].tolist()
+            raise outside_the_graph(done + bad, source_node, target_node, rules.num_nodes)
         total += counts
         all_loops += loops
         done += chunk.shape[1]

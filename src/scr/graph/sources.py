@@ -110,7 +110,7 @@ def load_graph(
 def read_source(source: str | Path, options: IngestOptions | None = None) -> Graph:
     """Read a source with all its options; see `load_graph`."""
     options = options or IngestOptions()
-    path = _find(source)
+    path = find_source(source)
     is_embedded = str(source) in DATASETS and not path.exists()
     if is_finished(source) and options != _changeable(options):
         raise SourceError(
@@ -127,14 +127,14 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
 
 def is_finished(source: str | Path) -> bool:
     """Whether a source is a graph already: embedded data or a store."""
-    path = _find(source)
+    path = find_source(source)
     is_embedded = str(source) in DATASETS and not path.exists()
     return is_embedded or (path / "manifest.json").is_file()
 
 
 def read_raw(source: str | Path, options: IngestOptions) -> RawGraph:
     """Read the files of a source that is not a finished graph."""
-    path = _find(source)
+    path = find_source(source)
     if options.names_columns and not (path.is_dir() and is_tables(path)):
         raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
     return _reader(path)(path, options)
@@ -169,12 +169,18 @@ def make_graph(raw: RawGraph, options: IngestOptions, source: str | Path) -> Gra
     return _finish(graph, options, source)
 
 
-def reading_step(raw: RawGraph) -> str:
-    """How much was read, in words: the first step of a graph."""
-    return f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes"
+def reading_step(raw: RawGraph, edges: int | None = None) -> str:
+    """How much was read, in words: the first step of a graph.
+
+    Args:
+        raw: What a reader gave.
+        edges: How many edges there are, if they are not with it.
+    """
+    count = raw.edges.shape[1] if edges is None else edges
+    return f"read {count:,} edges of {raw.num_nodes:,} nodes"
 
 
-def _find(source: str | Path) -> Path:
+def find_source(source: str | Path) -> Path:
     """Where a source lies; a name that is no data set to be downloaded stays a path."""
     path = Path(source).expanduser()
     if str(source) in OGB_DATASETS and not path.exists():

@@ -51,16 +51,22 @@ _PARTS = {
 }
 
 
-def write_store(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path:
+def write_store(
+    graph: Graph, path: str | Path, *, overwrite: bool = False, link_features: bool = False
+) -> Path:
     """Write a graph to a new folder, whole or not at all.
 
     Args:
         graph: Any graph; its ids, class names and steps are kept.
         path: The folder to make.
         overwrite: Replace a store that is there already.
+        link_features: Leave features, a memory map of a whole `.npy` file, where they are.
     """
     with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
-        for name, array in _arrays(graph).items():
+        for name, array in store_arrays(graph).items():
+            if name == "features" and link_features:
+                writer.link_array(name, array)
+                continue
             writer.write_array(name, array, stored_type(name, array))
         writer.metadata = store_metadata(
             name=graph.name, nodes=graph.num_nodes, edges=graph.num_edges,
@@ -168,7 +174,7 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
     graph in memory, of which every array is hashed in the type that a store holds it in.
     """
     stored = None if graph.path is None else read_manifest(graph.path, KIND, schema=SCHEMA)
-    arrays = _arrays(graph)
+    arrays = store_arrays(graph)
     described = []
     for name in (name for part in parts for name in _PARTS[part] if name in arrays):
         array = arrays[name]
@@ -180,7 +186,7 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
     return hashlib.blake2b(json.dumps(described).encode(), digest_size=16).hexdigest()
 
 
-def _arrays(graph: Graph) -> dict[str, NDArray[Any]]:
+def store_arrays(graph: Graph) -> dict[str, NDArray[Any]]:
     """The arrays of a graph by the names that a store gives them."""
     arrays: Mapping[str, NDArray[Any] | None] = {
         "indptr": graph.indptr, "indices": graph.indices, "weights": graph.weights,

@@ -23,8 +23,8 @@ from scr.errors import StoreError
 from scr.graph.file_region import fill, region_of
 from scr.graph.manifest import ArrayEntry, RunningChecksums
 
-COPY_BYTES = 1 << 24
-"""Of an array that is copied, at a time: 16 MiB."""
+COPY_BYTES = 1 << 22
+"""Of an array that is copied, at a time: 4 MiB."""
 
 
 class StreamedArray:

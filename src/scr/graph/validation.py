@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BLOCK_VALUES = 1 << 24
 """Values looked at in one go, so that checking a memory map stays within a few dozen megabytes."""
+_HALF_EXPONENT = np.uint16(0x7C00)
 
 
 def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int) -> None:
@@ -34,17 +35,30 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
     if isinstance(features, np.ndarray):
         rows_per_block = max(1, _BLOCK_VALUES // max(1, features.shape[1]))
         for start in range(0, num_nodes, rows_per_block):
-            with np.errstate(over="ignore"):  # too large for float32, in which all steps compute
-                block = features[start : start + rows_per_block]
-                finite = np.isfinite(block.astype(_narrow(block.dtype), copy=False))
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
-                _refuse(features[start + row, column], start + int(row), int(column))
+            check_finite(features[start : start + rows_per_block], start)
         return
     bad = np.flatnonzero(~np.isfinite(features.data))
     if len(bad):
         row = int(np.searchsorted(features.indptr, bad[0], side="right")) - 1
         _refuse(features.data[bad[0]], row, int(features.indices[bad[0]]))
+
+
+def check_finite(block: NDArray[Any], first_row: int) -> None:
+    """Raise a `GraphError` on a value of some rows that is not finite in float32.
+
+    Args:
+        block: Rows of dense features.
+        first_row: The node of the first of them.
+    """
+    if block.dtype == np.float16:
+        # NumPy widens each number to ask; a number is finite unless all bits of its exponent are 1.
+        finite = (block.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT
+    else:
+        with np.errstate(over="ignore"):  # too large for float32, in which all steps compute
+            finite = np.isfinite(block.astype(_narrow(block.dtype), copy=False))
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        _refuse(block[row, column], first_row + int(row), int(column))
 
 
 def _narrow(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -71,7 +85,9 @@ def check_splits(
         The splits that are left.
     """
     for (first, ours), (second, theirs) in itertools.combinations(splits.items(), 2):
-        shared = np.intersect1d(ours, theirs, assume_unique=True)
+        is_ours = np.zeros(len(labels), bool)  # a byte per node, where sorting would take many
+        is_ours[ours] = True
+        shared = theirs[is_ours[theirs]]
         if len(shared):
             raise GraphError(
                 f"Node {shared[0]} is in both the {first} and the {second} split "
@@ -79,7 +95,7 @@ def check_splits(
             )
     kept = {}
     for name, nodes in splits.items():
-        labelled = labels[nodes] >= 0
+        labelled = _is_known(labels, nodes)
         missing = len(nodes) - int(np.count_nonzero(labelled))
         if missing and (name == "train" or missing == len(nodes)):
             raise GraphError(
@@ -93,6 +109,14 @@ def check_splits(
             )
         kept[name] = nodes[labelled] if missing else nodes
     return kept
+
+
+def _is_known(labels: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    known = np.empty(len(nodes), bool)
+    for start in range(0, len(nodes), _BLOCK_VALUES):
+        part = slice(start, start + _BLOCK_VALUES)
+        np.greater_equal(labels[nodes[part]], 0, out=known[part])
+    return known
 
 
 def warn_missing_classes(graph: Graph) -> None:

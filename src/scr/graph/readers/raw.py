@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
+from scr.graph.edge_source import EdgeSource
 
 Features = NDArray[Any] | scipy.sparse.csr_array
 
@@ -20,7 +21,7 @@ class RawGraph:
     """A graph as its files have it."""
 
     name: str
-    edges: NDArray[np.integer[Any]]
+    edges: NDArray[np.integer[Any]] | EdgeSource
     """Shape (2, edges): sources above targets, in the file's order, by row number of the node."""
     num_nodes: int
     features: Features | None = None

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.graph.readers.columns import read_table
+from scr.graph.edge_source import EdgeSource, JoinedEdges, ParquetEdges, as_edge_source
 from scr.graph.readers.raw import RawGraph
 
 
@@ -32,7 +31,7 @@ def is_shards(folder: Path) -> bool:
 
 
 def read_shards(folder: Path) -> RawGraph:
-    """Read a folder of shards; features stay a memory map, edges are joined in memory."""
+    """Read a folder of shards; features stay a memory map, edges are read when they are needed."""
     features = _optional(folder / "features.npy")
     labels = _optional(folder / "labels.npy")
     if labels is not None and (labels.ndim != 1 or labels.dtype.kind not in "iu"):
@@ -43,10 +42,10 @@ def read_shards(folder: Path) -> RawGraph:
     shards = list(_edge_shards(folder))
     return RawGraph(
         name=folder.resolve().name,
-        edges=np.concatenate(shards, axis=1),
+        edges=JoinedEdges(shards),
         num_nodes=_num_nodes(folder, features, labels),
         features=features,
-        labels=None if labels is None else labels.astype(np.int64),
+        labels=None if labels is None else labels.astype(np.int64, copy=False),
         train=_split(folder, "train"),
         valid=_split(folder, "valid"),
         test=_split(folder, "test"),
@@ -54,28 +53,18 @@ def read_shards(folder: Path) -> RawGraph:
     )
 
 
-def _edge_shards(folder: Path) -> Iterator[NDArray[Any]]:
+def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
     for path in shard_files(folder):
-        edges = _parquet_edges(path) if path.suffix == ".parquet" else _load(path)
-        if edges.ndim == 2 and edges.shape[0] != 2 and edges.shape[1] == 2:
-            edges = edges.T
-        if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
+        if path.suffix == ".parquet":
+            yield ParquetEdges(path)
+            continue
+        edges = _load(path)
+        if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
             raise SourceError(
                 f"`{path}` is {edges.dtype} of shape {edges.shape}; "
                 "expected node numbers of shape (2, edges)"
             )
-        yield edges
-
-
-def _parquet_edges(path: Path) -> NDArray[Any]:
-    table = read_table(path)
-    if table.num_columns < 2 or not all(
-        pa.types.is_integer(kind) for kind in table.schema.types[:2]
-    ):
-        raise SourceError(
-            f"`{path}` has the columns {table.schema.names}; expected two columns of node numbers"
-        )
-    return np.stack([table.column(0).to_numpy(), table.column(1).to_numpy()])
+        yield as_edge_source(edges if edges.shape[0] == 2 else edges.T)
 
 
 def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any] | None) -> int:

@@ -1,0 +1,134 @@
+"""What an ingest has finished so far, beside the store that it makes.
+
+A work folder has a name that follows from the store's, so that the same command finds it again
+after it was killed. It holds finished parts and a record that says of which source and options
+they are; another source, or the same one with other sizes or times, starts afresh.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from scr.errors import MemoryBudgetError, SCRError, StoreError
+from scr.graph.manifest import ArrayEntry
+from scr.graph.streamed_array import disk_error
+
+_RECORD = "finished.json"
+
+
+def work_folder(store: Path) -> Path:
+    """Where an ingest keeps what it has finished."""
+    return store.parent / f".{store.name}.ingest"
+
+
+class WorkFolder:
+    """Finished parts of one ingest; use it as a context manager.
+
+    The folder is removed in the end, and on an error that the same command would meet again. It
+    stays when the work is interrupted.
+    """
+
+    def __init__(self, store: Path, identity: dict[str, Any]) -> None:
+        """Plan a work folder.
+
+        Args:
+            store: The store that is being made.
+            identity: Of what the parts are made; plain values.
+        """
+        self.store, self.path = store, work_folder(store)
+        self._identity: dict[str, Any] = json.loads(json.dumps(identity))
+        self._finished: dict[str, Any] = {}
+        self._lock = -1
+
+    def __enter__(self) -> WorkFolder:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._lock)
+                raise StoreError(f"Another process is making `{self.store}` already") from None
+            self._read_record()
+        except OSError as error:
+            raise disk_error(error, self.store) from error
+        return self
+
+    def _read_record(self) -> None:
+        try:
+            record = json.loads((self.path / _RECORD).read_text(encoding="utf-8"))
+            if record["identity"] == self._identity:
+                self._finished = dict(record["finished"])
+                return
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            pass
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != "lock":
+                entry.unlink()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        is_useful = error is not None and bool(self._finished)
+        if isinstance(error, SCRError) and not isinstance(error, MemoryBudgetError):
+            is_useful = False
+        if not is_useful:
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+    def file(self, name: str) -> Path:
+        """Where a part lies or will lie."""
+        return self.path / name
+
+    def finished(self, part: str, files: Iterable[str] = ()) -> Any:
+        """What is known of a finished part, or none if it or one of its files is not there."""
+        if not all(self.file(name).exists() for name in files):
+            return None
+        return self._finished.get(part)
+
+    def finish(self, part: str, known: Any) -> None:
+        """Record, on the disk, that a part is finished as far as `known` says."""
+        self._finished[part] = known
+        record = {"identity": self._identity, "finished": self._finished}
+        partial = self.path / f"{_RECORD}.partial"
+        try:
+            with partial.open("w", encoding="utf-8") as stream:
+                json.dump(record, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(self.path / _RECORD)
+        except OSError as error:
+            raise disk_error(error, self.store) from error
+
+
+def entry_of(known: dict[str, Any]) -> ArrayEntry:
+    """An entry of a manifest from its record."""
+    fields = dict(known)
+    fields["shape"], fields["checksums"] = tuple(known["shape"]), tuple(known["checksums"])
+    return ArrayEntry(**fields)
+
+
+def source_identity(*sources: Path) -> list[list[Any]]:
+    """Names, sizes and times of the files of some sources, hidden ones left out."""
+    found = []
+    for source in sources:
+        files = sorted(source.rglob("*")) if source.is_dir() else [source]
+        for file in files:
+            if file.is_file() and not any(
+                part.startswith(".") for part in file.relative_to(source).parts
+            ):
+                status = file.stat()
+                found.append([str(file.absolute()), status.st_size, status.st_mtime_ns])
+    return found
