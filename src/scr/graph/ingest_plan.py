@@ -25,6 +25,8 @@ LARGE_EDGES = 1 << 26
 """From so many edges on, sorting by ranges is faster than all at once, whatever memory there is."""
 MARGIN_BYTES = 96 << 20
 """For compiled code, small arrays and what the allocator keeps."""
+SPARE = 32
+"""One part in so many of a budget stays free: the allocator does not give all back at once."""
 MEMORY_EDGE_BYTES = 90
 """Sorting in memory, per edge: keys, both directions of them, and their sorted copies."""
 WEIGHTED_EDGE_BYTES = 120
@@ -111,7 +113,7 @@ class IngestPlan:
             resident: Memory that the process holds by now, its compiled code included.
         """
         held = max(self.resident + MARGIN_BYTES, resident + MARGIN_BYTES // 4)
-        return self.budget - held - _chunk_bytes(self.chunk_edges, self.edge_bytes)
+        return _usable(self.budget) - held - _chunk_bytes(self.chunk_edges, self.edge_bytes)
 
 
 def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int) -> IngestPlan:
@@ -135,7 +137,7 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
         return in_memory
     if size.edges < LARGE_EDGES and in_memory.memory_bytes <= budget:
         return in_memory
-    smallest = resident + MARGIN_BYTES + max(_node_phase(size), _least_room(size))
+    smallest = _budget_for(resident + MARGIN_BYTES + max(_node_phase(size), _least_room(size)))
     if smallest > budget:
         raise _too_little(smallest, budget, f"{size.edges:,} edges of {size.nodes:,} nodes")
     ways = [_by_passes(size, budget, resident), _by_buckets(size, budget, resident)]
@@ -145,8 +147,17 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
 
 def too_little_memory(needed: int, plan: IngestPlan, resident: int) -> MemoryBudgetError:
     """The error for a range of rows that turned out to be larger than the room there is."""
-    smallest = plan.budget - plan.room(resident) + needed
+    smallest = _budget_for(_usable(plan.budget) - plan.room(resident) + needed)
     return _too_little(smallest, plan.budget, "the rows with the most edges")
+
+
+def _usable(budget: int) -> int:
+    return budget - budget // SPARE
+
+
+def _budget_for(needed: int) -> int:
+    """The smallest budget of which so much is usable."""
+    return -(-needed * SPARE // (SPARE - 1))
 
 
 def _too_little(needed: int, budget: int, what: str) -> MemoryBudgetError:
@@ -229,7 +240,7 @@ def bucket_keys(room: int, threads: int) -> int:
 def _streamed(
     size: IngestSize, way: Way, budget: int, resident: int, *, temporary: int
 ) -> IngestPlan:
-    room = budget - resident - MARGIN_BYTES
+    room = _usable(budget) - resident - MARGIN_BYTES
     most, chunk = min(room // 4, room - _least_range(size)), LARGEST_CHUNK
     while chunk > SMALLEST_CHUNK and _chunk_bytes(chunk, size.edge_bytes) > most:
         chunk //= 2
