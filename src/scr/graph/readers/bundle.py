@@ -58,7 +58,7 @@ def read_bundle(path: Path, *, split: int | None = None) -> RawGraph:
 
 
 def _edge_index(arrays: NpzFile) -> NDArray[Any]:
-    edges = np.asarray(arrays["edge_index"])
+    edges = np.asarray(arrays.opened("edge_index"))
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         raise SourceError(
             f"`edge_index` in `{arrays.path}` is {edges.dtype} of shape {edges.shape}; "
@@ -81,7 +81,7 @@ def _labels(arrays: NpzFile) -> NDArray[np.int64] | None:
 
 def _features(arrays: NpzFile) -> Features | None:
     if "x" in arrays:
-        return np.asarray(arrays["x"])
+        return np.asarray(arrays.opened("x"))
     return arrays.matrix("x")
 
 

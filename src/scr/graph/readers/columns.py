@@ -33,7 +33,7 @@ _SPLITS = {
 
 def column_names(path: Path) -> list[str]:
     """The names of a table's columns, without reading its rows."""
-    with _readable(path):
+    with readable(path):
         if path.suffix == ".parquet":
             return list(pyarrow.parquet.read_schema(path).names)
         with pyarrow.csv.open_csv(path) as reader:
@@ -47,7 +47,7 @@ def read_table(path: Path, *, texts: Iterable[str] = ()) -> pa.Table:
         path: Ends in `.csv` or `.parquet`.
         texts: Columns of a CSV that are read as text.
     """
-    with _readable(path):
+    with readable(path):
         if path.suffix == ".parquet":
             return _without_dictionaries(pyarrow.parquet.read_table(path))
         options = pyarrow.csv.ConvertOptions(column_types={name: pa.string() for name in texts})
@@ -55,7 +55,8 @@ def read_table(path: Path, *, texts: Iterable[str] = ()) -> pa.Table:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
+    """Say in one sentence that a table cannot be read."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -12,8 +12,12 @@ import numpy.lib.format as npy
 import scipy.sparse
 
 from scr.errors import SourceError
+from scr.graph.readers.npz_members import SMALL_BYTES, open_member
 from scr.graph.readers.pickles import read_pickle
 from scr.graph.readers.raw import csr_from_parts
+
+LARGE_PACKED_BYTES = 1 << 30
+"""Compressed arrays up to this size are read into memory: 1 GiB."""
 
 
 class NpzFile(Mapping[str, Any]):
@@ -48,6 +52,17 @@ class NpzFile(Mapping[str, Any]):
                 return read_pickle(file, what=what)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise SourceError(f"{what} is damaged: {error}") from None
+
+    def opened(self, key: str) -> Any:
+        """An array as a memory map if it is large, read otherwise.
+
+        A compressed one has to be unpacked beside the archive, and therefore counts as large later.
+        """
+        with zipfile.ZipFile(self.path) as archive:
+            member = archive.getinfo(self._names[key])
+        is_packed = member.compress_type != zipfile.ZIP_STORED
+        is_large = member.file_size > (LARGE_PACKED_BYTES if is_packed else SMALL_BYTES)
+        return open_member(self.path, key) if is_large else self[key]
 
     def number(self, key: str, default: int) -> int:
         """A flag or count stored as an array of one element."""

@@ -5,7 +5,8 @@ Edges: columns ``source`` and ``target`` (else the first two) and an optional ``
 every other column, or the rows of a `features.npy` beside the table.
 
 Ids are text or whole numbers and come back with the predictions. Arrow's hash lookup turns them
-into row numbers, so no Python runs per edge.
+into row numbers, so no Python runs per edge. Large tables of edges are read by batches
+(`table_edges.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
+from scr.graph.edge_source import EdgeSource
 from scr.graph.feature_file import read_features
 from scr.graph.readers.columns import (
     class_column,
@@ -31,6 +33,7 @@ from scr.graph.readers.columns import (
     split_column,
 )
 from scr.graph.readers.raw import RawGraph
+from scr.graph.readers.table_edges import LARGE_BYTES, TableEdges, unknown_id
 
 _SUFFIXES = (".parquet", ".csv")
 FEATURES_FILE = "features.npy"
@@ -144,15 +147,18 @@ def _missing_column(path: Path, name: str, names: list[str], hint: str) -> Sourc
 
 def _edges(
     path: Path, ids: pa.Array, nodes_path: Path
-) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
+) -> tuple[NDArray[np.int64] | EdgeSource, NDArray[np.float32] | None]:
     """Edges by row number of the node table, and their weights."""
     names = column_names(path)
     ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
     if len(ends) < 2:
         raise _missing_column(path, "target", names, "edges have a `source` and a `target`")
+    is_weighted = "weight" in names and "weight" not in ends
+    if path.stat().st_size >= LARGE_BYTES and not is_weighted:
+        return TableEdges(path, ends, ids, nodes_path), None
     table = read_table(path, texts=ends)
     rows = [_rows_of(table[name], ids, path, name, nodes_path) for name in ends]
-    if "weight" not in names or "weight" in ends:
+    if not is_weighted:
         return np.stack(rows), None
     hint = "rename the column if it is not the weight of the edge"
     return np.stack(rows), number_column(table["weight"], "weight", path, hint=hint)
@@ -168,12 +174,7 @@ def _rows_of(
     rows = pc.index_in(column, value_set=ids)
     if rows.null_count:
         first = pc.index(pc.is_null(rows), True).as_py()
-        found = column[first].as_py()
-        value = "empty" if found is None else f"`{found}`"
-        raise SourceError(
-            f"`{path}`, row {first + 1}: the {name} is {value}, which is no id in `{nodes_path}`",
-            hint="add the node to the table of nodes, or remove the edge",
-        )
+        raise unknown_id(path, first, name, column[first].as_py(), nodes_path)
     return np.asarray(rows.to_numpy(), dtype=np.int64)
 
 
