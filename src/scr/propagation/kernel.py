@@ -12,6 +12,7 @@ torch's, and safe after `fork`. It is cached on disk; later processes only load 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable
@@ -34,6 +35,8 @@ TASK_COST = 1 << 17
 """Smallest piece of work worth a thread, in edges."""
 ROW_COST = 2
 """What a row costs beside its edges, in edges."""
+SCALED_ROWS = 1 << 21
+"""Rows scaled at once, so that the empty bounds of their edges take little memory."""
 _ONES = np.zeros(0, dtype=np.float32)
 """No scales: an empty array rather than none, since numba compiles once more for each type."""
 
@@ -60,8 +63,67 @@ def product(
     Returns:
         False if a float16 result overflowed.
     """
-    arrays = _Arrays(adjacency.indices, adjacency.weights, scaled, out)
-    return _run(adjacency.indptr, arrays, adjacency.row_scale, adjacency.self_loops, threads)
+    edges = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
+    return product_rows(
+        adjacency, edges, adjacency.indices, adjacency.weights, scaled, out, [], threads=threads
+    )
+
+
+class EdgeChunk(NamedTuple):
+    """Rows whose edges are at hand, all of them; or one hub's row of which some pieces are."""
+
+    first: int
+    last: int
+    """Row after the last."""
+    start: int
+    """First edge."""
+    stop: int
+    """Edge after the last."""
+
+
+def product_rows(
+    adjacency: NormalizedAdjacency,
+    chunk: EdgeChunk,
+    indices: NDArray[Any],
+    weights: NDArray[np.float32] | None,
+    scaled: NDArray[Any],
+    out: NDArray[Any],
+    pieces: list[NDArray[np.float32]],
+    *,
+    threads: int | None = None,
+) -> bool:
+    """Some rows of `product`, from a part of the edges.
+
+    A hub with more edges than a chunk may hold comes in several chunks of whole pieces, so that
+    its sum is the same to the last bit as if all of its edges were at hand.
+
+    Args:
+        adjacency: Its own edges and weights are not read, only `indptr` and what scales rows.
+        chunk: Which rows and edges.
+        indices: Neighbors of the edges of this chunk only.
+        weights: Their weights; none: all are 1.
+        scaled: As for `product`, all rows.
+        out: As for `product`; only the rows of the chunk are written.
+        pieces: Sums of the hub that is under way; an empty list at first, then the same again.
+        threads: As for `product`.
+
+    Returns:
+        False if a float16 result overflowed.
+    """
+    arrays = _Arrays(indices, weights, scaled, out, chunk.start)
+    indptr, scale, own = adjacency.indptr, adjacency.row_scale, adjacency.self_loops
+    begin, end = int(indptr[chunk.first]), int(indptr[chunk.last])
+    if (chunk.start, chunk.stop) == (begin, end):
+        return _run(indptr, arrays, scale, own, threads, (chunk.first, chunk.last))
+    if arrays.out.size == 0:
+        return True
+    threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
+    pieces += _hub_pieces(arrays, chunk.start, chunk.stop, threads)
+    if chunk.stop < end:
+        return True
+    fits = arrays.finish(chunk.first, pieces, scale, own)
+    pieces.clear()
+    return fits
 
 
 def scale_rows(
@@ -78,8 +140,14 @@ def scale_rows(
     Returns:
         False if a float16 result overflowed.
     """
-    arrays = _Arrays(np.zeros(0, dtype=np.int32), None, matrix, out)
-    return _run(np.zeros(len(matrix) + 1, dtype=np.int64), arrays, scale, True, threads)
+    no_edges = np.zeros(min(len(matrix), SCALED_ROWS) + 1, dtype=np.int64)
+    fits = True
+    for start in range(0, len(matrix), SCALED_ROWS):
+        part = slice(start, min(start + SCALED_ROWS, len(matrix)))
+        arrays = _Arrays(np.zeros(0, dtype=np.int32), None, matrix[part], out[part])
+        bounds, factors = no_edges[: len(arrays.out) + 1], None if scale is None else scale[part]
+        fits &= _run(bounds, arrays, factors, True, threads)
+    return fits
 
 
 def _run(
@@ -88,26 +156,30 @@ def _run(
     row_scale: NDArray[np.float32] | None,
     self_loops: bool,
     threads: int | None,
+    within: tuple[int, int] | None = None,
 ) -> bool:
-    """Run the kernel over all rows and blocks of columns."""
+    """Run the kernel over all rows, or those within a range, and over all blocks of columns."""
     if arrays.out.size == 0:
         return True
     threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
     bounds, scale = _constant(indptr), _constant(_ONES if row_scale is None else row_scale)
-    hubs = np.flatnonzero(np.diff(indptr) > HUB_EDGES)
-    ranges = _row_ranges(indptr, hubs, threads)
+    begin, end = (0, len(indptr) - 1) if within is None else within
+    near = indptr[begin : end + 1]
+    hubs = np.flatnonzero(np.diff(near) > HUB_EDGES)
+    ranges = [(begin + first, begin + last) for first, last in _row_ranges(near, hubs, threads)]
     pieces = itertools.product(_blocks(arrays.columns), ranges)
 
     def rows(piece: tuple[_Block, tuple[int, int]]) -> int:
         block, (first, last) = piece
-        return sum_rows(bounds, first, last, *arrays.read, *block, self_loops, scale, *arrays.write)
+        return sum_rows(
+            bounds, arrays.offset, first, last, *arrays.read, *block, self_loops, scale,
+            *arrays.write,
+        )  # fmt: skip
 
     fits = [result == 0 for result in run_on_threads(rows, list(pieces), threads)]
-    for hub in hubs:
-        total = _hub_sum(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
-        if self_loops:
-            total += arrays.x[hub]
-        fits.append(arrays.finish(int(hub), total, None if row_scale is None else row_scale[hub]))
+    for hub in (begin + hubs).tolist():
+        sums = _hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
+        fits.append(arrays.finish(hub, sums, row_scale, self_loops))
     return all(fits)
 
 
@@ -120,18 +192,20 @@ def run_on_threads(task: Callable[[Any], Any], pieces: list[Any], threads: int |
         return list(pool.map(task, pieces))
 
 
-def _hub_sum(arrays: _Arrays, start: int, stop: int, threads: int) -> NDArray[np.float32]:
-    """Sum one row's edges piece by piece; the pieces are added in order."""
+def _hub_pieces(arrays: _Arrays, start: int, stop: int, threads: int) -> list[NDArray[np.float32]]:
+    """Sums of one row's edges, piece by piece."""
     bounds = np.array([*range(start, stop, HUB_EDGES), stop], dtype=np.int64)
     parts = np.empty((len(bounds) - 1, arrays.columns), dtype=np.float32)
     read, scale, write = _constant(bounds), _constant(_ONES), (_flat(parts), _pitch(parts))
 
     def piece(part: int) -> None:
         for block in _blocks(arrays.columns):
-            sum_rows(read, part, part + 1, *arrays.read, *block, False, scale, *write)
+            sum_rows(
+                read, arrays.offset, part, part + 1, *arrays.read, *block, False, scale, *write
+            )  # fmt: skip
 
     run_on_threads(piece, list(range(len(parts))), threads)
-    return np.asarray(parts.sum(axis=0, dtype=np.float32))
+    return list(parts)
 
 
 class _Arrays:
@@ -143,16 +217,26 @@ class _Arrays:
         weights: NDArray[np.float32] | None,
         x: NDArray[Any],
         out: NDArray[Any],
+        offset: int = 0,
     ) -> None:
-        self.x, self.out, self.columns = x, out, x.shape[1]
+        self.x, self.out, self.columns, self.offset = x, out, x.shape[1], offset
         if out.size:
             self.read = _constant(indices), _constant(weights), _constant(_flat(x)), _pitch(x)
             self.write = _flat(out), _pitch(out)
 
-    def finish(self, row: int, total: NDArray[np.float32], scale: np.float32 | None) -> bool:
-        """Store a row that was summed in pieces; false if it overflowed."""
+    def finish(
+        self,
+        row: int,
+        pieces: list[NDArray[np.float32]],
+        row_scale: NDArray[np.float32] | None,
+        self_loops: bool,
+    ) -> bool:
+        """Add the pieces of a row, in their order, and store it; false if it overflowed."""
+        total = functools.reduce(np.add, pieces)
+        if self_loops:
+            total = total + self.x[row].astype(np.float32)
         with np.errstate(over="ignore"):
-            self.out[row] = total if scale is None else total * scale
+            self.out[row] = total if row_scale is None else total * row_scale[row]
         return self.out.dtype != np.float16 or bool(np.isfinite(self.out[row]).all())
 
 
@@ -187,7 +271,7 @@ def _row_ranges(
     count = len(indptr) - 1
 
     def cost(row: int) -> int:
-        return int(indptr[row]) + ROW_COST * row
+        return int(indptr[row]) - int(indptr[0]) + ROW_COST * row
 
     # Several tasks per thread: a core that is slowed down by another program gets fewer of them.
     tasks = min(max(cost(count) // TASK_COST, 1), 16 * threads)

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
+from scr.graph.file_rows import in_memory, stream_rows
 from scr.propagation.config import Norm, check_choice
 
 if TYPE_CHECKING:
@@ -85,25 +86,22 @@ def normalize(
     """
     check_choice("norm", norm, ("row", "sym", "col"))
     check_choice("direction", direction, ("both", "out", "in"))
-    indptr, indices, weights = np.asarray(graph.indptr), np.asarray(graph.indices), graph.weights
+    indptr: NDArray[Any] = in_memory(np.asarray(graph.indptr))
+    indices, weights = np.asarray(graph.indices), graph.weights
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float32)
-        if weights.size and not (weights.min() >= 0 and np.isfinite(weights.max())):
-            raise GraphError(
-                "An edge weight is negative or not finite; normalization needs weights >= 0",
-                hint="drop such edges, or ingest the graph without weights",
-            )
+        _check_weights(weights)
     if graph.directed and direction != "out":
         indptr, indices, weights = _turn(indptr, indices, weights, both=direction == "both")
     symmetric = not graph.directed or direction == "both"
     rows = columns = None
     if norm in ("row", "sym"):
-        rows = _inverse(_row_sums(indptr, weights) + self_loops, root=norm == "sym")
+        rows = _inverse(_row_sums(indptr, weights), self_loops, root=norm == "sym")
     if norm == "sym" and symmetric:
         columns = rows
     elif norm in ("col", "sym"):
         sums = _row_sums(indptr, weights) if symmetric else _column_sums(indptr, indices, weights)
-        columns = _inverse(sums + self_loops, root=norm == "sym")
+        columns = _inverse(sums, self_loops, root=norm == "sym")
     rows, columns = _balance(rows, columns, len(indptr) - 1)
     return NormalizedAdjacency(indptr, indices, weights, rows, columns, self_loops)
 
@@ -135,24 +133,46 @@ def _turn(
     )
 
 
+def _check_weights(weights: FloatVector) -> None:
+    parts = [(at, min(at + CHUNK_EDGES, len(weights))) for at in range(0, len(weights), CHUNK_EDGES)]
+    for (chunk,) in stream_rows([weights], parts):
+        if not (chunk.min() >= 0 and np.isfinite(chunk.max())):
+            raise GraphError(
+                "An edge weight is negative or not finite; normalization needs weights >= 0",
+                hint="drop such edges, or ingest the graph without weights",
+            )
+
+
 def _row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[np.float64]:
-    degrees = np.diff(indptr)
+    sums = np.empty(len(indptr) - 1)
     if weights is None:
-        return degrees.astype(np.float64)
-    sums = np.zeros(len(degrees))
-    filled = np.flatnonzero(degrees)
-    # `reduceat` sums from each start to the next: empty rows have no start of their own.
-    first = 0
-    while first < len(filled):
-        # Whole rows per step, so that float64 sums need no float64 copy of all weights.
-        start = indptr[filled[first]]
-        after = np.searchsorted(indptr[filled], start + CHUNK_EDGES, side="right")
-        last = max(int(after), first + 1)
-        stop = indptr[filled[last - 1] + 1]
-        chunk = weights[start:stop].astype(np.float64)
-        sums[filled[first:last]] = np.add.reduceat(chunk, indptr[filled[first:last]] - start)
-        first = last
+        # By parts: NumPy would make all differences in int64 first.
+        for at in range(0, len(sums), CHUNK_EDGES):
+            sums[at : at + CHUNK_EDGES] = np.diff(indptr[at : at + CHUNK_EDGES + 1])
+        return sums
+    # Whole rows per step, so that float64 sums need no float64 copy of all weights.
+    steps = _whole_rows(indptr)
+    edges = [(int(indptr[first]), int(indptr[last])) for first, last in steps]
+    for (first, last), (chunk,) in zip(steps, stream_rows([weights], edges), strict=True):
+        starts = indptr[first:last] - indptr[first]
+        filled = np.flatnonzero(np.diff(indptr[first : last + 1]))
+        made = np.zeros(last - first)
+        # `reduceat` sums from each start to the next: empty rows have no start of their own.
+        if len(filled):
+            made[filled] = np.add.reduceat(chunk.astype(np.float64), starts[filled])
+        sums[first:last] = made
     return sums
+
+
+def _whole_rows(indptr: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Ranges of rows with at most `CHUNK_EDGES` edges and rows, or of a single row."""
+    ranges, first = [], 0
+    while first < len(indptr) - 1:
+        near = indptr[first : first + CHUNK_EDGES + 1]
+        fitting = int(np.searchsorted(near, indptr[first] + CHUNK_EDGES, side="right")) - 1
+        ranges.append((first, first + max(fitting, 1)))
+        first = ranges[-1][1]
+    return ranges
 
 
 def _column_sums(
@@ -160,10 +180,10 @@ def _column_sums(
 ) -> NDArray[np.float64]:
     count = len(indptr) - 1
     sums = np.zeros(count)
-    for start in range(0, len(indices), CHUNK_EDGES):
-        part = slice(start, start + CHUNK_EDGES)
-        chunk = None if weights is None else weights[part]
-        sums += np.bincount(indices[part], weights=chunk, minlength=count)
+    parts = [(at, min(at + CHUNK_EDGES, len(indices))) for at in range(0, len(indices), CHUNK_EDGES)]
+    arrays = [indices] if weights is None else [indices, weights]
+    for chunk, *values in stream_rows(arrays, parts):
+        sums += np.bincount(chunk, weights=values[0] if values else None, minlength=count)
     return sums
 
 
@@ -183,8 +203,12 @@ def _balance(
     return np.ldexp(ones if rows is None else rows, exponent), np.ldexp(columns, -exponent)
 
 
-def _inverse(degrees: NDArray[np.float64], *, root: bool) -> FloatVector:
-    scale = np.zeros(len(degrees))
-    filled = degrees > 0
-    scale[filled] = degrees[filled] ** (-0.5 if root else -1.0)
-    return scale.astype(np.float32)
+def _inverse(sums: NDArray[np.float64], self_loops: bool, *, root: bool) -> FloatVector:
+    """1 / d or d^-1/2, in float32; 0 for nodes without edges."""
+    made = np.empty(len(sums), dtype=np.float32)
+    for at in range(0, len(sums), CHUNK_EDGES):
+        degrees = sums[at : at + CHUNK_EDGES] + self_loops
+        scale, filled = np.zeros(len(degrees)), degrees > 0
+        scale[filled] = degrees[filled] ** (-0.5 if root else -1.0)
+        made[at : at + CHUNK_EDGES] = scale
+    return made

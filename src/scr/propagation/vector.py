@@ -63,13 +63,14 @@ def _compile(function: Callable[..., int]) -> Callable[..., int]:
 
 @_compile
 def sum_rows(  # type: ignore[no-untyped-def]
-    bounds, first, last, indices, weights, x, pitch, column, shape, overlap, self_loops, row_scale,
-    out, out_pitch,
+    bounds, offset, first, last, indices, weights, x, pitch, column, shape, overlap, self_loops,
+    row_scale, out, out_pitch,
 ):  # fmt: skip
     """Rows `first` to `last` of a product, for one block of columns.
 
     Args:
         bounds: Row i has the edges bounds[i] to bounds[i + 1].
+        offset: Number of the first edge in `indices` and `weights`, which may be a part of all.
         first: First row.
         last: Row after the last.
         indices: Neighbor of each edge.
@@ -92,8 +93,8 @@ def sum_rows(  # type: ignore[no-untyped-def]
         own = np.float32(1.0) if self_loops else np.float32(0.0)
         scale = row_scale[row] if row_scale.size > 0 else np.float32(1.0)
         overflows += _row_product(
-            shape, bounds[row], bounds[row + 1], indices, weights, x, pitch, column, overlap, row,
-            own, scale, out, row * out_pitch + column,
+            shape, bounds[row] - offset, bounds[row + 1] - offset, indices, weights, x, pitch, column,
+            overlap, row, own, scale, out, row * out_pitch + column,
         )  # fmt: skip
     return overflows
 
