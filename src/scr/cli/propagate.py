@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from scr.cli.console import console, facts
 
 if TYPE_CHECKING:
-    from scr.propagation.plan import PropagationPlan
+    from scr.propagation.disk_plan import DiskPlan
 
 
 def propagate(
@@ -49,23 +49,41 @@ def propagate(
         Path | None,
         typer.Option("--features", help="A .npy with one row of features per node, instead."),
     ] = None,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help="Nodes whose hops are kept: all, labelled (train, valid and test), or a .npy of "
+            "node numbers."
+        ),
+    ] = "all",
     out: Annotated[
         Path | None, typer.Option(help="Folder for the hops. [beside the store]")
     ] = None,
+    disk: Annotated[str, typer.Option(help="Most disk to use, such as 60GB.")] = "auto",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Cores to use. [all]", show_default=False)
+    ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only print bytes, disk and passes.")
+        bool, typer.Option("--plan", help="Only print bytes, disk, passes and time.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace hops.")] = False,
 ) -> None:
-    """Compute A^k X for a graph and write the hops, in memory or out of core."""
+    """Compute A^k X for a graph and write the hops, out of core where memory is short.
+
+    A command that was stopped goes on where it was when it is given again.
+    """
+    from scr.cli.progress import steps_progress
     from scr.errors import ConfigError
-    from scr.graph.features import FeatureConfig, choose_reduction, prepare_features
+    from scr.graph.features import FeatureConfig, fit_features, transform_lazily
     from scr.graph.sources import load_graph
     from scr.propagation import PropagationConfig
     from scr.propagation import propagate as propagate_graph
     from scr.propagation.cache import cached_hops_path, load_cached_hops
+    from scr.propagation.disk_run import DiskRequest
     from scr.propagation.engine import check_features
-    from scr.propagation.plan import plan_propagation
+    from scr.propagation.kept_rows import kept_rows
+    from scr.propagation.memory import peak_bytes, readable_bytes
+    from scr.propagation.work_folder import discard_work
 
     config = PropagationConfig(
         hops=hops, norm=norm, self_loops=self_loops, direction=direction, dtype=dtype,
@@ -73,45 +91,76 @@ def propagate(
     )  # fmt: skip
     feature_config = FeatureConfig(scale=scale, reduce=reduce, reduce_to=reduce_to)
     source = load_graph(graph, features=features_file)
+    kept = kept_rows(source, _nodes(rows))
     features = check_features(source)
-    if plan:
-        reduced = choose_reduction(features, feature_config) != "none"
-        columns = min(reduce_to, features.shape[1]) if reduced else features.shape[1]
-        _print_plan(plan_propagation(source, config, columns, memory=memory, on_disk=True))
-        return
-    prepared = prepare_features(features, feature_config)
-    path = out or cached_hops_path(source, config, prepared.steps)
-    if path is None:
+    fitted = fit_features(features, feature_config)
+    path = out or cached_hops_path(source, config, fitted.steps, kept)
+    if path is None and not plan:
         raise ConfigError(
             "--out", "nothing", "a folder, since this graph has no store to put hops beside",
             hint=f"pass `--out DIR`, or first `scr ingest {graph} STORE`",
         )  # fmt: skip
-    cached = None if overwrite else load_cached_hops(source, config, prepared.steps)
-    if out is None and cached is not None:
-        console.print(f"The hops are there already: {path}", soft_wrap=True)
+    matrix = transform_lazily(fitted, features)
+    if plan or path is None:
+        request = DiskRequest(source, config, matrix, kept, memory, disk, threads)
+        _print_plan(request.plan(path or Path("hops")))
         return
+    if out is None and not overwrite:
+        there = load_cached_hops(source, config, fitted.steps, nodes=kept)
+        if there is not None and (kept is not None or there.nodes_kept is None):
+            discard_work(path)
+            console.print(f"The hops are there already: {there.path}", soft_wrap=True)
+            return
     started = time.perf_counter()
-    made = propagate_graph(
-        source, hops, norm, self_loops, direction, dtype, memory, prepared.matrix,
-        hop_scale=hop_scale, out=path, overwrite=overwrite or out is None,
-    )  # fmt: skip
+    with steps_progress() as tell:
+        made = propagate_graph(
+            source, hops, norm, self_loops, direction, dtype, memory, matrix,
+            hop_scale=hop_scale, out=path, overwrite=overwrite or out is None, threads=threads,
+            rows=kept, disk=disk, on_progress=tell,
+        )  # fmt: skip
     seconds = time.perf_counter() - started
-    for step in prepared.steps:
+    for step in fitted.steps:
         console.print(f"Features: {step}")
     console.print(
         f"Wrote {made.count} hops of {made.nodes:,} nodes x {made.features:,} columns in "
-        f"{seconds:.1f} s: {path}",
+        f"{seconds:.1f} s, with at most {readable_bytes(peak_bytes())} of memory: {path}",
         soft_wrap=True,
     )
 
 
-def _print_plan(plan: PropagationPlan) -> None:
+def _nodes(rows: str) -> Any:
+    """What `--rows` names: a word, or the numbers in a file."""
+    import numpy as np
+
+    from scr.errors import SourceError
+
+    if not rows.endswith(".npy"):
+        return rows
+    try:
+        return np.load(rows, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise SourceError(f"`{rows}` cannot be read as an array of node numbers: {error}") from None
+
+
+def _print_plan(plan: DiskPlan) -> None:
     from scr.propagation.memory import readable_bytes
 
+    def size(count: int) -> str:
+        return f"{count:,} bytes ({readable_bytes(count)})"
+
+    resumed = {
+        None: "each hop of a block is on disk when it is done",
+        0: "no room for states on disk: a block begins again",
+        1: "one state on disk, replaced after each hop",
+        2: "two states on disk take turns",
+    }
     rows = [
-        ("memory", f"{plan.memory_bytes:,} bytes ({readable_bytes(plan.memory_bytes)})"),
-        ("disk", f"{plan.disk_bytes:,} bytes ({readable_bytes(plan.disk_bytes)})"),
+        ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget_bytes)}"),
+        ("hops on disk", f"{size(plan.disk_bytes)}, {plan.rows:,} rows"),
+        ("disk at most", f"{size(plan.work_bytes)} of {readable_bytes(plan.free_bytes)}"),
         ("blocks", f"{plan.blocks:,} of up to {plan.block_columns:,} columns"),
         ("passes", f"{plan.passes:,} over the edges"),
+        ("after a kill", resumed[plan.state_slots]),
+        ("time", f"about {plan.seconds:,.0f} s"),
     ]
     console.print(facts(rows))

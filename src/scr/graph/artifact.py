@@ -44,6 +44,7 @@ from scr.graph.manifest import (
     Manifest,
     checksums,
     describe,
+    describe_file,
     open_array,
     read_manifest,
     stored_checksums,
@@ -78,6 +79,7 @@ class ArtifactWriter:
         schema: int = 1,
         overwrite: bool = False,
         staging: Path | None = None,
+        keep_staging: bool = False,
     ) -> None:
         """Plan an artifact.
 
@@ -88,18 +90,20 @@ class ArtifactWriter:
             overwrite: Replace an artifact that is there already, at once when all is written.
             staging: The folder to write in until all is written, on the same disk; none: a hidden
                 one beside the target.
+            keep_staging: Leave that folder as it is after a failure, for work that is to go on.
         """
         self.path = Path(path)
         self.metadata: dict[str, Any] = {}
         self._kind, self._schema, self._overwrite = kind, schema, overwrite
+        self._keeps, self._finished = keep_staging, False
         hidden = f".{self.path.name}.partial-{secrets.token_hex(4)}"
         self._folder = staging or self.path.parent / hidden
         self._arrays: dict[str, np.memmap[Any, Any] | StreamedArray | ArrayEntry] = {}
 
     def __enter__(self) -> ArtifactWriter:
-        self._check_target()
+        self.check_target()
         try:
-            self._folder.mkdir(parents=True)
+            self._folder.mkdir(parents=True, exist_ok=self._keeps)
         except OSError as error:
             raise disk_error(error, self.path) from error
         return self
@@ -120,7 +124,8 @@ class ArtifactWriter:
                 if isinstance(array, StreamedArray):
                     array.close()
             self._arrays.clear()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self._finished or not self._keeps:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def create_array(
         self, name: str, shape: tuple[int, ...], dtype: DTypeLike
@@ -192,7 +197,14 @@ class ArtifactWriter:
             raise ValueError(f"array {name!r} holds Python objects, which are never stored")
         return self._folder / f"{name}.npy", wanted
 
-    def _check_target(self) -> None:
+    def take_array(self, name: str) -> None:
+        """Take in `name.npy`, which is whole and in the staging folder already."""
+        file, _ = self._new_file(name, np.uint8)
+        self._arrays[name] = describe_file(file)
+        _sync(file)
+
+    def check_target(self) -> None:
+        """Raise a `StoreError` if there is something at the path that may not be replaced."""
         if not self.path.exists() or _is_empty_folder(self.path):
             return
         if not self._overwrite:
@@ -225,11 +237,12 @@ class ArtifactWriter:
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
         _sync(file)
         _sync(self._folder)
-        self._check_target()  # again: somebody may have been faster
+        self.check_target()  # again: somebody may have been faster
         if self.path.exists() and not _is_empty_folder(self.path):
             _exchange(self._folder, self.path)
         else:
             self._folder.rename(self.path)
+        self._finished = True
         _sync(self.path.parent)
 
 

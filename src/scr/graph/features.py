@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from scr.config import check
 from scr.errors import GraphError
+from scr.graph.file_rows import file_region
 from scr.graph.reduction import random_directions, singular_directions
 from scr.graph.scaling import SCALE_STEPS, Matrix, Scale, apply_scale, choose_scale, fit_columns
 
@@ -124,6 +125,27 @@ class FittedFeatures:
         )  # fmt: skip
 
 
+class LazyFeatures:
+    """Dense features of which rows are prepared when they are read, a part at a time."""
+
+    ndim = 2
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, source: NDArray[Any], fitted: FittedFeatures) -> None:
+        self.source, self.fitted = source, fitted
+        """Rows as they are stored, and what is done to them."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As of the prepared matrix."""
+        projection = self.fitted.projection
+        columns = self.fitted.columns if projection is None else projection.shape[1]
+        return self.source.shape[0], int(columns)
+
+    def __getitem__(self, part: slice) -> NDArray[np.float32]:
+        return self.fitted.transform(self.source[part])
+
+
 def fit_features(
     features: Matrix | None, config: FeatureConfig | None = None, seed: int = 0
 ) -> FittedFeatures:
@@ -194,3 +216,18 @@ def prepare_features(
     """Fit a preparation (`fit_features`, which states the rules) and apply it."""
     fitted = fit_features(features, config, seed)
     return PreparedFeatures(fitted.transform(features), fitted.steps)
+
+
+def transform_lazily(
+    fitted: FittedFeatures, features: Matrix
+) -> NDArray[np.float32] | NDArray[np.float16] | LazyFeatures:
+    """As `FittedFeatures.transform`, but dense features on disk stay there.
+
+    Features that are to be left as they are, are returned as they are.
+    """
+    if not isinstance(features, np.ndarray) or file_region(features) is None:
+        return fitted.transform(features)
+    nothing = fitted.scale == "none" and fitted.projection is None
+    if nothing and features.dtype in (np.float32, np.float16):
+        return features
+    return LazyFeatures(features, fitted)

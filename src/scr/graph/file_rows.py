@@ -115,7 +115,7 @@ def read_exactly(descriptor: int, out: NDArray[Any], offset: int, file: Path) ->
     Raises:
         StoreError: The file ends too early.
     """
-    left = memoryview(out.reshape(-1).view(np.uint8))
+    left = as_bytes(out)
     while len(left):
         count = os.preadv(descriptor, [left[: 2**30]], offset)
         if count == 0:
@@ -124,6 +124,11 @@ def read_exactly(descriptor: int, out: NDArray[Any], offset: int, file: Path) ->
                 hint="make it again from its source",
             )
         left, offset = left[count:], offset + count
+
+
+def as_bytes(array: NDArray[Any]) -> memoryview:
+    """The memory of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 def stream_rows(

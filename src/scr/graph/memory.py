@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import os
+import resource
+import sys
 from pathlib import Path
 
 from scr.config import parse_bytes
@@ -32,8 +34,22 @@ def available_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Memory that this process holds now."""
-    return 1024 * (_number("/proc/self/status", "VmRSS:") or 0)
+    """Memory of this process now, libraries and touched pages of memory maps included."""
+    kilobytes = _number("/proc/self/status", "VmRSS:")
+    return peak_bytes() if kilobytes is None else kilobytes * 1024
+
+
+def peak_bytes() -> int:
+    """Most memory that this process has had so far."""
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
+def process_budget(memory: str | int) -> int:
+    """As `memory_budget`, for the whole process: what it holds already counts."""
+    if memory == "auto":
+        return memory_budget(memory) + resident_bytes()
+    return parse_bytes(memory)
 
 
 def _number(file: str | Path, name: str) -> int | None:

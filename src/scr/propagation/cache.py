@@ -11,12 +11,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.propagation.config import PropagationConfig
 from scr.propagation.engine import hop_settings
 from scr.propagation.hops import SCHEMA, Hops
+from scr.propagation.kept_rows import labelled_nodes, rows_hash
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
@@ -43,26 +47,65 @@ def hops_key(graph: Graph, config: PropagationConfig, steps: Sequence[str] = ())
 
 
 def cached_hops_path(
-    graph: Graph, config: PropagationConfig, steps: Sequence[str] = ()
+    graph: Graph,
+    config: PropagationConfig,
+    steps: Sequence[str] = (),
+    rows: NDArray[np.int64] | None = None,
 ) -> Path | None:
-    """Where the hops of a stored graph belong; none if the graph has no store."""
+    """Where the hops of a stored graph belong; none if the graph has no store.
+
+    Args:
+        graph: As for `hops_key`, like all that is not named here.
+        rows: Sorted numbers of the nodes that are kept; none: all.
+    """
     if graph.path is None:
         return None
-    return graph.path / FOLDER / hops_key(graph, config, steps)
+    key = hops_key(graph, config, steps)
+    return graph.path / FOLDER / (key if rows is None else f"{key}-rows{rows_hash(rows)}")
 
 
 def load_cached_hops(
-    graph: Graph, config: PropagationConfig, steps: Sequence[str] = ()
+    graph: Graph,
+    config: PropagationConfig,
+    steps: Sequence[str] = (),
+    *,
+    nodes: NDArray[Any] | None = None,
 ) -> Hops | None:
     """Hops that `scr propagate` left beside the store, or none.
 
-    Damaged hops count as none: they can be made again.
+    Hops of all rows come first; otherwise hops that hold all of some nodes are looked for, the
+    fewest rows first. Damaged hops count as none: they can be made again.
+
+    Args:
+        graph: As for `hops_key`, like all that is not named here.
+        nodes: Numbers of the nodes that must be among the rows; by default those of the splits
+            or, where there are none, with a known label.
     """
     path = cached_hops_path(graph, config, steps)
-    if path is None or not path.is_dir():
+    if path is None or not path.parent.is_dir():
+        return None
+    every = _open(path, config)
+    if every is not None and every.nodes == graph.num_nodes and every.nodes_kept is None:
+        return every
+    wanted = labelled_nodes(graph) if nodes is None else np.asarray(nodes)
+    found = [_open(folder, config) for folder in path.parent.glob(f"{path.name}-rows*")]
+    fitting = [hops for hops in found if hops is not None and _holds(hops, wanted)]
+    return min(fitting, key=len, default=None)
+
+
+def _open(path: Path, config: PropagationConfig) -> Hops | None:
+    if not path.is_dir():
         return None
     try:
         hops = Hops.open(path)
     except StoreError:
         return None
-    return hops if hops.shape[:2] == (graph.num_nodes, config.matrices) else None
+    return hops if hops.count == config.matrices else None
+
+
+def _holds(hops: Hops, nodes: NDArray[Any]) -> bool:
+    # Without any node to ask for, nothing says that these are the rows that are needed.
+    kept = hops.nodes_kept
+    if kept is None or len(kept) != hops.nodes or len(nodes) == 0:
+        return False
+    return bool(np.isin(nodes, kept, assume_unique=True).all())

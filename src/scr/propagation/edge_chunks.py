@@ -43,8 +43,9 @@ def edge_chunks(indptr: NDArray[np.int64], chunk_edges: int | None = None) -> li
             first = last
             continue
         end, step = int(indptr[first + 1]), most // kernel.HUB_EDGES * kernel.HUB_EDGES
-        for at in range(start, end, step):
-            chunks.append(EdgeChunk(first, first + 1, at, min(at + step, end)))
+        chunks += [
+            EdgeChunk(first, first + 1, at, min(at + step, end)) for at in range(start, end, step)
+        ]
         first += 1
     return chunks
 

@@ -7,7 +7,7 @@ a fixed weighted sum of the hops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError, MemoryBudgetError
+from scr.graph.features import LazyFeatures
 from scr.propagation.config import Direction, HopScale, Norm, PropagationConfig, StorageType
-from scr.propagation.hops import Hops, HopsWriter
+from scr.propagation.disk_run import DiskRequest, propagate_to_disk
+from scr.propagation.hops import Hops
+from scr.propagation.kept_rows import kept_rows
 from scr.propagation.memory import aligned_empty, memory_budget, readable_bytes
 from scr.propagation.normalization import NormalizedAdjacency, normalize
+from scr.propagation.out_of_core import ways_of
 from scr.propagation.plan import PropagationPlan, plan_propagation
 from scr.propagation.steps import add_scaled, advance, fill, unit_rows, walk
 
@@ -44,6 +48,9 @@ def propagate(
     out: str | Path | None = None,
     overwrite: bool = False,
     threads: int | None = None,
+    rows: Any = "all",
+    disk: str | int = "auto",
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Hops:
     """Multiply the features by the first powers of the normalized adjacency.
 
@@ -55,32 +62,41 @@ def propagate(
         direction: `both`, `out`, `in`, or `separate`: X, then K hops along the edges, then K hops
             against them.
         dtype: Storage of the hops; sums are taken in float32.
-        memory: Most memory to use, such as `4GiB`; `auto` is 80% of what is available.
+        memory: Most memory to use, such as `4GiB`; `auto` is 80% of what is available. With `out`
+            it is that of the whole process.
         features: X, dense or sparse; by default the graph's own.
         hop_scale: `unit` gives every row of every hop length 1 at the end.
-        out: Folder to write the hops to, instead of keeping them in memory.
+        out: Folder to write the hops to, instead of keeping them in memory. A call that was killed
+            goes on where it was when the same is asked for again.
         overwrite: Replace hops that are there already.
         threads: Cores to use; all by default. The result does not depend on it.
+        rows: Nodes whose hops are kept: `all`, `labelled` (those of the splits; where there are
+            none, with a known label), node numbers or a mask.
+        disk: Most disk for the work and the hops, with `out`; `auto` is all that is free.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
 
     Returns:
-        Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`.
+        Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`; with
+        fewer rows where not all are kept.
     """
     config = PropagationConfig(
         hops=hops, norm=norm, self_loops=self_loops, direction=direction, dtype=dtype,
         hop_scale=hop_scale,
     )  # fmt: skip
     source = check_features(graph, features)
+    kept = kept_rows(graph, rows)
+    if out is not None:
+        request = DiskRequest(graph, config, source, kept, memory, disk, threads)
+        return propagate_to_disk(
+            request, Path(out), settings=hop_settings(config), overwrite=overwrite,
+            on_progress=on_progress,
+        )  # fmt: skip
     columns = int(source.shape[1])
-    plan = plan_propagation(graph, config, columns, memory=memory, on_disk=out is not None)
-    shape = (graph.num_nodes, config.matrices, columns)
-    if out is None:
-        array = aligned_empty(shape, config.dtype)
-        _propagate_in_memory(graph, config, plan, source, array, threads)
-        return Hops(array, settings=hop_settings(config))
-    with HopsWriter(out, shape, config.dtype, overwrite=overwrite) as writer:
-        writer.settings.update(hop_settings(config))
-        _propagate_to_disk(graph, config, plan, source, writer.array, threads)
-    return Hops.open(out)
+    plan = plan_propagation(graph, config, columns, memory=memory)
+    array = aligned_empty((graph.num_nodes, config.matrices, columns), config.dtype)
+    _propagate_in_memory(graph, config, plan, source, array, threads)
+    array = array if kept is None else array[kept]
+    return Hops(array, settings=hop_settings(config), nodes_kept=kept)
 
 
 def propagate_mixture(
@@ -131,7 +147,7 @@ def propagate_mixture(
     total = np.zeros(shape, dtype=np.float32)
     fill(current, source, threads=threads)
     add_scaled(total, current, factors[0], unit=unit, threads=threads)
-    for way, places in _ways(config):
+    for way, places in ways_of(config):
         fill(current, source, threads=threads)
         hops = walk(_adjacency(graph, config, way), current, spare, config.hops, threads=threads)
         for place, hop in zip(places, hops, strict=True):
@@ -153,7 +169,8 @@ def check_features(graph: Graph, features: Any = None) -> Any:
             hint="pass `features=`, or ingest the graph with a features file",
         )
     sparse = sp.issparse(source)
-    source = sp.csr_array(source) if sparse else np.asarray(source)
+    if not isinstance(source, LazyFeatures):
+        source = sp.csr_array(source) if sparse else np.asarray(source)
     if source.ndim != 2 or source.shape[0] != graph.num_nodes:
         raise GraphError(
             f"The features have shape {tuple(source.shape)}; "
@@ -172,7 +189,7 @@ def _propagate_in_memory(
 ) -> None:
     """Every hop straight into its place; one block of columns serves as spare."""
     fill(array[:, 0], source, threads=threads)
-    for way, places in _ways(config):
+    for way, places in ways_of(config):
         adjacency = _adjacency(graph, config, way)
         spare = None
         if adjacency.column_scale is not None:
@@ -189,48 +206,8 @@ def _propagate_in_memory(
             unit_rows(array[:, hop], threads=threads)
 
 
-def _propagate_to_disk(
-    graph: Graph,
-    config: PropagationConfig,
-    plan: PropagationPlan,
-    source: Any,
-    array: NDArray[Any],
-    threads: int | None,
-) -> None:
-    """Hops of one block of columns in two matrices; each hop is copied out when it is done."""
-    # In CSC form, a block of columns costs as much as it holds.
-    sparse = sp.issparse(source)
-    columns = sp.csc_array(source) if sparse and plan.blocks > 1 else source
-    adjacencies = [(_adjacency(graph, config, way), places) for way, places in _ways(config)]
-    shape = (graph.num_nodes, plan.block_columns)
-    first, second = aligned_empty(shape, config.dtype), aligned_empty(shape, config.dtype)
-    for block in _blocks(plan, array.shape[2]):
-        part: Any = columns[:, block]
-        part = sp.csr_array(part) if sparse else part
-        current, spare = first[:, : part.shape[1]], second[:, : part.shape[1]]
-        fill(array[:, 0, block], part, threads=threads)
-        for adjacency, places in adjacencies:
-            fill(current, part, threads=threads)
-            made = walk(adjacency, current, spare, config.hops, threads=threads)
-            for place, hop in zip(places, made, strict=True):
-                fill(array[:, place, block], hop, threads=threads)
-    if config.hop_scale == "unit":
-        for place in range(config.matrices):
-            unit_rows(array[:, place], threads=threads)
-
-
 def _adjacency(graph: Graph, config: PropagationConfig, way: str) -> NormalizedAdjacency:
     return normalize(graph, norm=config.norm, self_loops=config.self_loops, direction=way)
-
-
-def _ways(config: PropagationConfig) -> list[tuple[str, range]]:
-    """Directions to walk, each with the places of its hops."""
-    count = config.hops
-    if count == 0:
-        return []
-    if config.direction == "separate":
-        return [("out", range(1, count + 1)), ("in", range(count + 1, 2 * count + 1))]
-    return [(config.direction, range(1, count + 1))]
 
 
 def _blocks(plan: PropagationPlan, columns: int) -> list[slice]:

@@ -1,4 +1,4 @@
-"""All hops of all nodes: one array of shape (nodes, hops + 1, features).
+"""All hops of all nodes, or of those that are kept: one array of shape (rows, hops + 1, features).
 
 The hops of a node lie together, so a training batch gathers each of its rows in one read, whether
 the array is in memory or a memory map of an artifact on disk.
@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from scr.errors import GraphError
 from scr.graph.artifact import ArtifactWriter, open_array, read_manifest
 
 KIND = "hops"
 SCHEMA = 1
 ARRAY = "hops"
+ROWS = "rows"
+"""Numbers of the nodes that are kept, where not all are."""
 
 
 class Hops:
@@ -30,8 +33,11 @@ class Hops:
         *,
         path: Path | None = None,
         settings: Mapping[str, Any] | None = None,
+        nodes_kept: NDArray[np.int64] | None = None,
     ) -> None:
         self.array = array
+        self.nodes_kept = nodes_kept
+        """Sorted numbers of the nodes that the rows belong to; none: row i is node i."""
         self.path = path
         """The artifact on disk, if there is one."""
         self.settings: dict[str, Any] = dict(settings or {})
@@ -39,7 +45,7 @@ class Hops:
 
     @property
     def nodes(self) -> int:
-        """Rows."""
+        """Rows: all nodes, or those that are kept."""
         return int(self.array.shape[0])
 
     @property
@@ -68,11 +74,32 @@ class Hops:
         return int(self.array.nbytes)
 
     def rows(self, index: NDArray[Any] | slice) -> NDArray[Any]:
-        """All hops of some nodes. Shape (len(index), hops + 1, features)."""
-        return np.asarray(self.array[index])
+        """All hops of some nodes, by their numbers. Shape (len(index), hops + 1, features).
+
+        Raises:
+            GraphError: The hops of a node were not kept.
+        """
+        return np.asarray(self.array[self.positions(index)])
+
+    def positions(self, index: NDArray[Any] | slice) -> NDArray[Any] | slice:
+        """Rows of some nodes."""
+        kept = self.nodes_kept
+        if kept is None:
+            return index
+        if isinstance(index, slice):
+            index = np.arange(int(kept[-1]) + 1 if len(kept) else 0)[index]
+        nodes = np.asarray(index)
+        places = np.searchsorted(kept, nodes)
+        found = np.append(kept, -1)[places] == nodes
+        if not found.all():
+            raise GraphError(
+                f"Node {nodes[~found][0]} is not among the {len(kept):,} nodes with kept hops",
+                hint="propagate again with `--rows all`, or with rows that hold this node",
+            )
+        return places
 
     def hop(self, k: int) -> NDArray[Any]:
-        """One hop of all nodes, as a view. Shape (nodes, features)."""
+        """One hop of all rows, as a view. Shape (nodes, features)."""
         return np.asarray(self.array[:, k])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -80,6 +107,8 @@ class Hops:
         with HopsWriter(path, self.shape, self.dtype, overwrite=overwrite) as writer:
             writer.settings.update(self.settings)
             writer.array[...] = self.array
+            if self.nodes_kept is not None:
+                writer.write_rows(self.nodes_kept)
         return Path(path)
 
     @classmethod
@@ -91,7 +120,8 @@ class Hops:
         """
         manifest = read_manifest(path, KIND, schema=SCHEMA)
         array = open_array(manifest, ARRAY)
-        return cls(array, path=Path(path), settings=manifest.metadata)
+        kept = np.array(open_array(manifest, ROWS)) if ROWS in manifest.arrays else None
+        return cls(array, path=Path(path), settings=manifest.metadata, nodes_kept=kept)
 
     def __len__(self) -> int:
         return self.nodes
@@ -126,6 +156,10 @@ class HopsWriter:
         self._writer.__enter__()
         self.array = self._writer.create_array(ARRAY, self._shape, self._dtype)
         return self
+
+    def write_rows(self, nodes: NDArray[np.int64]) -> None:
+        """Say which nodes the rows belong to."""
+        self._writer.write_array(ROWS, nodes)
 
     def __exit__(
         self,

@@ -12,9 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from scr.graph.memory import available_bytes, memory_budget, readable_bytes
+from scr.graph.memory import (
+    available_bytes,
+    memory_budget,
+    peak_bytes,
+    process_budget,
+    readable_bytes,
+    resident_bytes,
+)
 
-__all__ = ["aligned_empty", "available_bytes", "memory_budget", "readable_bytes"]
+__all__ = [
+    "aligned_empty",
+    "available_bytes",
+    "memory_budget",
+    "peak_bytes",
+    "process_budget",
+    "readable_bytes",
+    "resident_bytes",
+]
 
 CACHE_LINE = 64
 

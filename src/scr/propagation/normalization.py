@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FloatVector = NDArray[np.float32]
 CHUNK_EDGES = 1 << 24
 """Edges per step where a whole array of them would cost memory: 64 MiB of float32."""
+CHUNK_ROWS = 1 << 21
+"""Rows, or edges of whole rows, per step of what is computed in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,9 @@ def _turn(
 
 
 def _check_weights(weights: FloatVector) -> None:
-    parts = [(at, min(at + CHUNK_EDGES, len(weights))) for at in range(0, len(weights), CHUNK_EDGES)]
+    parts = [
+        (at, min(at + CHUNK_EDGES, len(weights))) for at in range(0, len(weights), CHUNK_EDGES)
+    ]
     for (chunk,) in stream_rows([weights], parts):
         if not (chunk.min() >= 0 and np.isfinite(chunk.max())):
             raise GraphError(
@@ -147,8 +151,8 @@ def _row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray
     sums = np.empty(len(indptr) - 1)
     if weights is None:
         # By parts: NumPy would make all differences in int64 first.
-        for at in range(0, len(sums), CHUNK_EDGES):
-            sums[at : at + CHUNK_EDGES] = np.diff(indptr[at : at + CHUNK_EDGES + 1])
+        for at in range(0, len(sums), CHUNK_ROWS):
+            sums[at : at + CHUNK_ROWS] = np.diff(indptr[at : at + CHUNK_ROWS + 1])
         return sums
     # Whole rows per step, so that float64 sums need no float64 copy of all weights.
     steps = _whole_rows(indptr)
@@ -165,11 +169,11 @@ def _row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray
 
 
 def _whole_rows(indptr: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ranges of rows with at most `CHUNK_EDGES` edges and rows, or of a single row."""
+    """Ranges of rows with at most `CHUNK_ROWS` edges and rows, or of a single row."""
     ranges, first = [], 0
     while first < len(indptr) - 1:
-        near = indptr[first : first + CHUNK_EDGES + 1]
-        fitting = int(np.searchsorted(near, indptr[first] + CHUNK_EDGES, side="right")) - 1
+        near = indptr[first : first + CHUNK_ROWS + 1]
+        fitting = int(np.searchsorted(near, indptr[first] + CHUNK_ROWS, side="right")) - 1
         ranges.append((first, first + max(fitting, 1)))
         first = ranges[-1][1]
     return ranges
@@ -180,7 +184,9 @@ def _column_sums(
 ) -> NDArray[np.float64]:
     count = len(indptr) - 1
     sums = np.zeros(count)
-    parts = [(at, min(at + CHUNK_EDGES, len(indices))) for at in range(0, len(indices), CHUNK_EDGES)]
+    parts = [
+        (at, min(at + CHUNK_EDGES, len(indices))) for at in range(0, len(indices), CHUNK_EDGES)
+    ]
     arrays = [indices] if weights is None else [indices, weights]
     for chunk, *values in stream_rows(arrays, parts):
         sums += np.bincount(chunk, weights=values[0] if values else None, minlength=count)
@@ -206,9 +212,9 @@ def _balance(
 def _inverse(sums: NDArray[np.float64], self_loops: bool, *, root: bool) -> FloatVector:
     """1 / d or d^-1/2, in float32; 0 for nodes without edges."""
     made = np.empty(len(sums), dtype=np.float32)
-    for at in range(0, len(sums), CHUNK_EDGES):
-        degrees = sums[at : at + CHUNK_EDGES] + self_loops
+    for at in range(0, len(sums), CHUNK_ROWS):
+        degrees = sums[at : at + CHUNK_ROWS] + self_loops
         scale, filled = np.zeros(len(degrees)), degrees > 0
         scale[filled] = degrees[filled] ** (-0.5 if root else -1.0)
-        made[at : at + CHUNK_EDGES] = scale
+        made[at : at + CHUNK_ROWS] = scale
     return made

@@ -1,8 +1,9 @@
 """How a propagation fits its memory: what is held, in how many blocks of columns.
 
 Columns of A X do not depend on each other, so a matrix that does not fit is cut into blocks of
-columns, and the adjacency is read once per block and hop. In memory, the result itself is held
-too, and beside it one block (none for `row`, which scales no columns); on disk only two blocks.
+columns, and the adjacency is read once per block and hop. In memory, the result itself is held,
+and beside it one block (none for `row`, which scales no columns). `disk_plan.py` is for results on
+disk.
 """
 
 from __future__ import annotations
@@ -42,14 +43,9 @@ class PropagationPlan:
 
 
 def plan_propagation(
-    graph: Graph,
-    config: PropagationConfig,
-    columns: int,
-    *,
-    memory: str | int = "auto",
-    on_disk: bool = False,
+    graph: Graph, config: PropagationConfig, columns: int, *, memory: str | int = "auto"
 ) -> PropagationPlan:
-    """Choose the widest block of columns that fits.
+    """Choose the widest block of columns that fits, with the result in memory.
 
     Raises:
         MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
@@ -57,21 +53,17 @@ def plan_propagation(
     budget = memory_budget(memory)
     itemsize = np.dtype(config.dtype).itemsize
     result = graph.num_nodes * config.matrices * columns * itemsize
-    buffers = 2 if on_disk else int(config.norm != "row")
-    column_bytes = buffers * graph.num_nodes * itemsize
-    fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes
-    fixed += 0 if on_disk else result
+    column_bytes = int(config.norm != "row") * graph.num_nodes * itemsize
+    fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes + result
     narrowest = min(columns, NARROWEST_BLOCK)
     smallest = fixed + narrowest * column_bytes
     if smallest > budget:
-        where = "on disk" if on_disk else "in memory"
         raise MemoryBudgetError(
             f"{config.matrices} hops of {graph.num_nodes:,} nodes x {columns:,} columns in "
-            f"{config.dtype} {where} need {readable_bytes(smallest)}; "
+            f"{config.dtype} in memory need {readable_bytes(smallest)}; "
             f"the budget is {readable_bytes(budget)}",
             hint=f"the smallest that works is `{readable_bytes(smallest)}`; "
-            + ("" if on_disk else "less with the result on disk (`out`), ")
-            + "fewer hops or float16",
+            "less with the result on disk (`out`), fewer hops or float16",
         )
     fitting = (budget - fixed) // max(column_bytes, 1)
     block = columns
@@ -80,7 +72,7 @@ def plan_propagation(
     blocks = -(-columns // block) if columns else 0
     return PropagationPlan(
         memory_bytes=fixed + block * column_bytes,
-        disk_bytes=result if on_disk else 0,
+        disk_bytes=0,
         block_columns=block,
         blocks=blocks,
         passes=blocks * (config.matrices - 1),

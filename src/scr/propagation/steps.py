@@ -39,12 +39,14 @@ def advance(
     spare: NDArray[Any] | None,
     *,
     threads: int | None = None,
+    multiply: Callable[..., bool] = product,
 ) -> None:
     """One hop: target = R (W + s I) C current.
 
     Args:
         spare: Takes C current; not needed where the adjacency scales no columns. It may not share
             memory with `target`; `target` may be `current` itself if there is a spare.
+        multiply: `kernel.product`, or something that does the same.
     """
     scaled = current
     if adjacency.column_scale is not None:
@@ -52,7 +54,7 @@ def advance(
             raise ValueError("an adjacency with column scales needs a spare matrix")
         scale_rows(current, adjacency.column_scale, spare, threads=threads)
         scaled = spare
-    _check_fits(product(adjacency, scaled, target, threads=threads), "a propagated feature")
+    _check_fits(multiply(adjacency, scaled, target, threads=threads), "a propagated feature")
 
 
 def walk(

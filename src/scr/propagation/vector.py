@@ -93,8 +93,8 @@ def sum_rows(  # type: ignore[no-untyped-def]
         own = np.float32(1.0) if self_loops else np.float32(0.0)
         scale = row_scale[row] if row_scale.size > 0 else np.float32(1.0)
         overflows += _row_product(
-            shape, bounds[row] - offset, bounds[row + 1] - offset, indices, weights, x, pitch, column,
-            overlap, row, own, scale, out, row * out_pitch + column,
+            shape, bounds[row] - offset, bounds[row + 1] - offset, indices, weights, x, pitch,
+            column, overlap, row, own, scale, out, row * out_pitch + column,
         )  # fmt: skip
     return overflows
 

@@ -1,0 +1,206 @@
+"""What a propagation out of core will take: memory of the whole process, disk, passes, time.
+
+Columns of A X do not depend on each other, so X is cut into blocks of columns, and each pass
+streams the adjacency once while two matrices of one block are in memory. The plan picks the widest
+block that fits, in whole cache lines where it can: a narrower row costs as much to gather.
+
+Memory counts everything: the interpreter with its libraries, the bounds and scales of the rows,
+the buffers of the edges, the two matrices, and what puts the result together at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+
+from scr.config import parse_bytes
+from scr.errors import MemoryBudgetError, StoreError
+from scr.propagation import kernel
+from scr.propagation.config import PropagationConfig
+from scr.propagation.edge_chunks import CHUNK_EDGES
+from scr.propagation.feature_rows import chunk_bytes
+from scr.propagation.memory import CACHE_LINE, process_budget, readable_bytes, resident_bytes
+from scr.propagation.normalization import CHUNK_ROWS, turned_bytes
+from scr.propagation.plan import NARROWEST_BLOCK, PropagationPlan
+
+if TYPE_CHECKING:
+    from scr.graph.graph import Graph
+
+LINES_PER_SECOND = 100e6
+"""Cache lines that one core gathers from all over the memory in a second."""
+READ_SPEED = 1.8e9
+"""Bytes per second from the disk, file after file."""
+WRITE_SPEED = 0.4e9
+"""Bytes per second to the disk."""
+LIBRARY_BYTES = 160 * 2**20
+"""What compiled code, threads and small arrays will take beside the memory in use already."""
+NAMED_SLACK = 16 * 2**20
+"""Added to a budget that an error names: the process may be a little larger the next time."""
+SLAB_BYTES = 64 * 2**20
+"""Rows of the result put together at once; as much again is read for them."""
+SLAB_ROWS = 1 << 13
+"""Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
+memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskPlan(PropagationPlan):
+    """What a propagation out of core will take."""
+
+    budget_bytes: int
+    work_bytes: int
+    """Most disk in use beside the graph, the result included."""
+    free_bytes: int
+    """Disk that may be used."""
+    state_slots: int | None
+    """Whole hops of a block kept for going on after a kill; none where the parts serve for it."""
+    slab_rows: int
+    """Rows under one checksum, and put together at once."""
+    chunk_edges: int
+    rows: int
+    """Rows that are kept."""
+    seconds: float
+    """Estimated time."""
+
+
+def plan_on_disk(
+    graph: Graph,
+    config: PropagationConfig,
+    source: Any,
+    target: Path,
+    *,
+    rows: int | None = None,
+    memory: str | int = "auto",
+    disk: str | int = "auto",
+    used_bytes: int = 0,
+    block_columns: int | None = None,
+    threads: int | None = None,
+) -> DiskPlan:
+    """Choose the widest block of columns that fits.
+
+    Args:
+        graph: The graph.
+        config: What is propagated.
+        source: X, as `check_features` returns it.
+        target: Where the hops will be.
+        rows: How many rows are kept; all by default.
+        memory: Most memory of the whole process.
+        disk: Most disk for the work and the result; by default all that is free.
+        used_bytes: Disk that earlier work on the same target takes, which will be used again.
+        block_columns: Width of the blocks of earlier work; taken if it fits.
+        threads: Cores, for the estimate of the time.
+
+    Raises:
+        MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
+        StoreError: The disk is too small for the result; names what it takes.
+    """
+    columns, item = int(source.shape[1]), np.dtype(config.dtype).itemsize
+    kept = graph.num_nodes if rows is None else rows
+    budget = process_budget(memory)
+    row_bytes = max(config.matrices * columns * item, 1)
+    slab_rows = max(SLAB_BYTES // row_bytes, 1)
+    slab_rows = slab_rows // SLAB_ROWS * SLAB_ROWS or slab_rows
+    chunk_edges = max(min(CHUNK_EDGES, graph.num_edges), kernel.HUB_EDGES)
+    fixed = _fixed_bytes(graph, config, chunk_edges) + (0 if rows is None else 8 * rows)
+    fixed += resident_bytes() + LIBRARY_BYTES
+    passing = _preparing_bytes(graph), 3 * min(slab_rows, kept) * row_bytes
+    per_column = 2 * graph.num_nodes * item
+
+    def needed(width: int) -> int:
+        return fixed + max(width * per_column + chunk_bytes(source), *passing)
+
+    narrowest = min(columns, NARROWEST_BLOCK)
+    if needed(narrowest) > budget:
+        smallest = needed(narrowest) + NAMED_SLACK
+        raise MemoryBudgetError(
+            f"{config.matrices} hops of {graph.num_nodes:,} nodes x {columns:,} columns in "
+            f"{config.dtype} on disk need {readable_bytes(smallest)} with the interpreter; "
+            f"the budget is {readable_bytes(budget)}",
+            hint=f"the smallest that works is `{readable_bytes(smallest)}`"
+            + ("" if config.dtype == "float16" else "; less with float16"),
+        )
+    widths = _widths(columns, CACHE_LINE // item)
+    width = next((width for width in widths if needed(width) <= budget), narrowest)
+    if block_columns is not None and block_columns <= width:
+        width = block_columns
+    blocks = -(-columns // width) if columns else 0
+    result = kept * config.matrices * columns * item
+    base = result + min(slab_rows, kept) * row_bytes + kept * 8
+    state = 0 if rows is None else graph.num_nodes * width * item
+    free = _free_disk(target, disk) + used_bytes
+    if base > free:
+        raise StoreError(
+            f"The hops and the work on them take {readable_bytes(base)} on disk at "
+            f"`{target.parent}`; {readable_bytes(free)} may be used",
+            hint="free some space, write elsewhere, or keep fewer rows (`--rows labelled`), "
+            "fewer hops or float16",
+        )
+    slots = 0 if state == 0 or config.hops < 2 else min((free - base) // state, 2)
+    passes = blocks * (config.matrices - 1)
+    return DiskPlan(
+        memory_bytes=needed(width), disk_bytes=result, block_columns=width, blocks=blocks,
+        passes=passes, budget_bytes=budget, work_bytes=base + slots * state, free_bytes=free,
+        state_slots=None if rows is None else slots, slab_rows=slab_rows,
+        chunk_edges=chunk_edges, rows=kept,
+        seconds=_seconds(
+            graph, config, source, width, blocks, passes, state * slots, result, threads
+        ),
+    )  # fmt: skip
+
+
+def _widths(columns: int, line: int) -> list[int]:
+    """Widths of blocks worth trying, widest first: each is the narrowest for its count of blocks.
+
+    Whole cache lines first, then half ones, since the narrowest block may be one.
+    """
+    made = [columns]
+    for unit in (line, NARROWEST_BLOCK):
+        blocks = range(2, -(-columns // unit) + 1)
+        made += [-(-columns // (count * unit)) * unit for count in blocks]
+    return sorted({width for width in made if width <= columns}, reverse=True)
+
+
+def _fixed_bytes(graph: Graph, config: PropagationConfig, chunk_edges: int) -> int:
+    """Memory held all the time: bounds and scales of rows, and edges or the buffers of them."""
+    ways = 2 if graph.directed and config.direction == "separate" else 1
+    per_node = 8 + 4 * (1 if config.norm == "row" else 2)
+    turned = turned_bytes(graph, config.direction)
+    edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
+    # Turning touches all edges, which may be a memory map: they count like a copy.
+    edges = turned + edge_bytes * len(graph.indices) if turned else 2 * chunk_edges * edge_bytes
+    return int(ways * per_node * graph.num_nodes + edges)
+
+
+def _preparing_bytes(graph: Graph) -> int:
+    """Memory that normalization takes for a while: sums of all rows, and parts of them."""
+    sums = (3 if graph.directed else 2) * 8 * graph.num_nodes
+    return sums + 32 * min(CHUNK_ROWS, max(graph.num_nodes, graph.num_edges))
+
+
+def _free_disk(target: Path, disk: str | int) -> int:
+    place = target.parent
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    return free if disk == "auto" else min(parse_bytes(disk, setting="disk"), free)
+
+
+def _seconds(
+    graph: Graph, config: PropagationConfig, source: Any, width: int, blocks: int, passes: int,
+    state: int, result: int, threads: int | None,
+) -> float:  # fmt: skip
+    """Time by the speeds above; the next edges are read while the cores work."""
+    cores = min(threads or numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1)
+    item = np.dtype(config.dtype).itemsize
+    gathered = graph.num_edges * -(-width * item // CACHE_LINE) / (LINES_PER_SECOND * cores)
+    edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
+    per_pass = max(gathered, graph.num_edges * edge_bytes / READ_SPEED, state / 2 / WRITE_SPEED)
+    features = graph.num_nodes * source.shape[1] * source.dtype.itemsize / READ_SPEED
+    written = 2 * result / WRITE_SPEED + 2 * result / READ_SPEED
+    return float(passes * per_pass + blocks * features + written)
