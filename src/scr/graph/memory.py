@@ -40,7 +40,14 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """Most memory that this process has had so far."""
+    """Most memory that this process has had so far.
+
+    `ru_maxrss` also counts what the parent had before this program was started, so the system's
+    own note of the peak comes first.
+    """
+    kilobytes = _number("/proc/self/status", "VmHWM:")
+    if kilobytes is not None:
+        return kilobytes * 1024
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 

@@ -38,12 +38,12 @@ READ_SPEED = 1.8e9
 """Bytes per second from the disk, file after file."""
 WRITE_SPEED = 0.4e9
 """Bytes per second to the disk."""
-LIBRARY_BYTES = 160 * 2**20
+LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 NAMED_SLACK = 16 * 2**20
 """Added to a budget that an error names: the process may be a little larger the next time."""
-SLAB_BYTES = 64 * 2**20
-"""Rows of the result put together at once; as much again is read for them."""
+SLAB_BYTES = 32 * 2**20
+"""Rows of the result put together at once; up to as much again is read for them."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -109,7 +109,7 @@ def plan_on_disk(
     chunk_edges = max(min(CHUNK_EDGES, graph.num_edges), kernel.HUB_EDGES)
     fixed = _fixed_bytes(graph, config, chunk_edges) + (0 if rows is None else 8 * rows)
     fixed += resident_bytes() + LIBRARY_BYTES
-    passing = _preparing_bytes(graph), 3 * min(slab_rows, kept) * row_bytes
+    passing = _preparing_bytes(graph), 2 * min(slab_rows, kept) * row_bytes
     per_column = 2 * graph.num_nodes * item
 
     def needed(width: int) -> int:
