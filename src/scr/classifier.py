@@ -30,7 +30,7 @@ from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
-from scr.training.rows import Rows
+from scr.training.rows import Rows, positions_of
 from scr.training.stages import Handover, rebuilds_label_hops
 
 SPLITS = ("train", "valid", "test")
@@ -118,6 +118,8 @@ class NodeClassifier:
     ) -> NodeClassifier:
         """Train on the graph's training nodes, with all its other nodes as unlabelled ones.
 
+        Of a graph whose hops are kept for some nodes only, the others of these are unlabelled ones.
+
         Args:
             graph: With features, labels and splits.
             prepared: Hops made before with the same settings.
@@ -176,15 +178,17 @@ class NodeClassifier:
         """Class probabilities.
 
         Args:
-            nodes: Numbers of the nodes; none: all of them.
+            nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
             graph: Another graph with the same kind of features, for nodes that were not there at
                 training; none: the graph that the classifier was fitted on.
 
         Returns:
             Shape (nodes, classes).
         """
-        rows = self._rows_of(graph)
-        index = np.arange(len(rows)) if nodes is None else _node_numbers(nodes, len(rows))
+        known = self._fit_graph() if graph is None else graph
+        chosen = None if nodes is None else _node_numbers(nodes, known.num_nodes)
+        rows = self._rows_of(graph, chosen)
+        index = np.array(rows.nodes()) if chosen is None else chosen
         needed = len(index) * rows.classes * 4
         if needed > available_bytes() // 2:
             raise MemoryBudgetError(
@@ -274,7 +278,9 @@ class NodeClassifier:
         fitted = self._trained()
         run_directory.write_model(path / run_directory.MODEL, fitted)
         run_directory.write_history(path / run_directory.HISTORY, self.history_)
-        run_directory.write_json(path / run_directory.RUN, {**run, "notes": fitted.notes})
+        kept = "all" if fitted.rows.kept is None else len(fitted.rows)
+        told = {**run, "rows_kept": kept, "notes": fitted.notes}
+        run_directory.write_json(path / run_directory.RUN, told)
         run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
         self.write_predictions(path / run_directory.PREDICTIONS, columns=probabilities)
         if rebuilds_label_hops(fitted.recipe):
@@ -299,17 +305,23 @@ class NodeClassifier:
         Args:
             path: The file.
             graph: Another graph, for new nodes; none: the one of the fit.
-            nodes: Which nodes; none: all.
+            nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
             on_rows: Told how many rows were just written.
+
+        Raises:
+            GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
         known = self._fit_graph() if graph is None else with_classes(graph, self._class_names())
-        rows, encoder = self._rows_of(graph), self._encoder()
+        chosen = None if nodes is None else _node_numbers(nodes, known.num_nodes)
+        rows, encoder = self._rows_of(graph, chosen), self._encoder()
+        if chosen is not None and rows.kept is not None:
+            positions_of(chosen, rows.kept)  # at once, not after hours
 
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
             return predict_probabilities(encoder, rows, torch.from_numpy(part)).numpy()
 
-        index = None if nodes is None else _node_numbers(nodes, len(rows))
+        index = rows.kept if chosen is None else chosen
         write_predictions(Path(path), known, predict, nodes=index, columns=columns, on_rows=on_rows)
 
     @classmethod
@@ -331,21 +343,27 @@ class NodeClassifier:
         model.encoder.to(usable_device(device))
         return classifier
 
-    def _rows_of(self, graph: Graph | None) -> Rows:
-        """Rows of the fitted graph (made once), or of another one."""
+    def _rows_of(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> Rows:
+        """Rows of the fitted graph (made once), or of another one; of some nodes if possible."""
         if graph is not None:
-            return self._rows_of_other(graph)
-        if self._rows is None:
+            return self._rows_of_other(graph, nodes)
+        if self._rows is None or not (self._fitted or self._rows.has(nodes)):
             model, known = self._loaded(), self._fit_graph()
             handover = None
             if rebuilds_label_hops(model.recipe):
                 handover = run_directory.read_handover(model.path / run_directory.HANDOVER)
-            hops = prepare_hops(known, model.recipe, fitted=model.features).array
-            labels = label_rows(known, model.recipe, seed=self.seed, handover=handover)
-            self._rows = Rows(hops, len(self._class_names()), labels, torch.device(self.device))
+            made = prepare_hops(known, model.recipe, fitted=model.features, nodes=nodes)
+            labels = label_rows(
+                known, model.recipe, seed=self.seed, handover=handover, kept=made.kept
+            )
+            device = torch.device(self.device)
+            rows = Rows(made.array, len(self._class_names()), labels, device, made.kept)
+            if nodes is not None and rows.kept is not None:
+                return rows  # another call may ask for other nodes
+            self._rows = rows
         return self._rows
 
-    def _rows_of_other(self, graph: Graph) -> Rows:
+    def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> Rows:
         prepared = self._loaded() if self._fitted is None else self._fitted.prepared
         return rows_of_other_graph(
             graph,
@@ -355,6 +373,7 @@ class NodeClassifier:
             class_names=self._class_names(),
             seed=self.seed,
             device=self.device,
+            nodes=nodes,
         )
 
     def _encoder(self) -> Encoder:

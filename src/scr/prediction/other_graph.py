@@ -11,6 +11,7 @@ import dataclasses
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from scr.encoders import Encoder
 from scr.graph import Graph
@@ -49,6 +50,7 @@ def rows_of_other_graph(
     class_names: tuple[str, ...],
     seed: int,
     device: str = "cpu",
+    nodes: NDArray[np.int64] | None = None,
 ) -> Rows:
     """What an encoder reads of a graph that it was not trained on.
 
@@ -65,17 +67,19 @@ def rows_of_other_graph(
         class_names: Of the run.
         seed: Of the run; decides the folds of the label guard.
         device: Where torch computes.
+        nodes: The nodes that rows are needed of; none: those of the graph's splits.
     """
     graph = with_classes(graph, class_names)
-    hops = prepare_hops(graph, recipe, fitted=features).array
+    prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes)
+    kept = prepared.kept
 
     def rows_with(handover: Handover | None) -> Rows:
-        labels = label_rows(graph, recipe, seed=seed, handover=handover)
-        return Rows(hops, len(class_names), labels, torch.device(device))
+        labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
+        return Rows(prepared.array, len(class_names), labels, torch.device(device), kept)
 
     rows = rows_with(None)
     if rebuilds_label_hops(recipe):
-        others = torch.from_numpy(np.setdiff1d(np.arange(graph.num_nodes), graph.train))
+        others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
         logits = predict_logits(encoder, rows, others)
         rows = rows_with(hand_over(logits, others, recipe.stages, stage_count(recipe), None))
     return rows

@@ -24,12 +24,13 @@ from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
 from scr.training.device import usable_device
+from scr.training.gathering import take_rows
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.recipe import Recipe
 from scr.training.records import EpochRecord, TrainingOutcome
-from scr.training.rows import Rows
+from scr.training.rows import Rows, positions_of
 from scr.training.stages import Handover, StagePlan, train_in_stages
 from scr.training.validation import NO_VALIDATION, ValidationNodes
 
@@ -50,8 +51,8 @@ class Fitted:
     """What the last of several stages was given; its label hops were built from it."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
-        """Class probabilities of some nodes, or of all."""
-        index = torch.arange(len(self.rows)) if nodes is None else nodes
+        """Class probabilities of some nodes, or of all that have hops."""
+        index = torch.tensor(self.rows.nodes()) if nodes is None else nodes
         return predict_probabilities(self.encoder, self.rows, index)
 
 
@@ -102,15 +103,19 @@ def fit(
     prepared = prepared or prepare_hops(graph, recipe)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
     train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
+    kept = prepared.kept
     consistency, notes = judge_trust(
-        recipe.consistency, prepared.array, graph.train, train_labels.numpy()
+        recipe.consistency,
+        prepared.array,
+        graph.train if kept is None else positions_of(np.asarray(graph.train), kept),
+        train_labels.numpy(),
     )
     plan = StagePlan(
         recipe,
         consistency,
         train,
         train_labels,
-        unlabelled=_all_but(train, graph.num_nodes),
+        unlabelled=all_but(graph.train, graph.num_nodes, kept),
         validation=_labelled(graph, graph.valid),
         seed=seed,
         watched=_labelled(graph, graph.test) if watch_test else None,
@@ -118,8 +123,8 @@ def fit(
     )
 
     def rows_with(handover: Handover | None) -> Rows:
-        labels = label_rows(graph, recipe, seed=seed, handover=handover)
-        return Rows(prepared.array, graph.num_classes, labels, place)
+        labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
+        return Rows(prepared.array, graph.num_classes, labels, place, kept)
 
     devices = [place] if place.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
@@ -161,11 +166,18 @@ def judge_trust(
     train: NDArray[np.integer[Any]],
     train_labels: NDArray[np.integer[Any]],
 ) -> tuple[ConsistencyConfig | None, list[str]]:
-    """Turn the consistency weight down where training labels say that pseudo labels mislead."""
+    """Turn the consistency weight down where training labels say that pseudo labels mislead.
+
+    Args:
+        consistency: The settings; none: there is no weight.
+        hops: Shape (rows, hops, features).
+        train: Rows of the training nodes.
+        train_labels: Their classes.
+    """
     if consistency is None or consistency.trust == "full" or consistency.weight == 0:
         return consistency, []
     chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
-    averaged = hops[train[chosen]].astype(np.float32).mean(axis=1)
+    averaged = take_rows(hops, train[chosen]).astype(np.float32).mean(axis=1)
     agreement = agreement_beyond_chance(averaged, train_labels[chosen])
     share = trusted_share(agreement)
     if share == 1:
@@ -194,16 +206,26 @@ def _check(graph: Graph, recipe: Recipe) -> None:
         )
 
 
-def _all_but(train: Tensor, nodes: int) -> Tensor:
-    mask = torch.ones(nodes, dtype=torch.bool)
-    mask[train] = False
-    return mask.nonzero().squeeze(1)
+def all_but(
+    train: NDArray[np.integer[Any]], nodes: int, kept: NDArray[np.int64] | None = None
+) -> Tensor:
+    """Numbers of the nodes that have hops and do not train, ascending.
+
+    Args:
+        train: Numbers of the training nodes.
+        nodes: How many nodes there are.
+        kept: Nodes that have hops; none: all.
+    """
+    mask = np.ones(nodes if kept is None else len(kept), dtype=bool)
+    mask[train if kept is None else positions_of(np.asarray(train), kept)] = False
+    others = np.flatnonzero(mask)
+    return torch.from_numpy(others if kept is None else kept[others])
 
 
 def _labelled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
     """Nodes of a split with labels, to be scored."""
     known = np.array(nodes, dtype=np.int64)
-    known = known[np.asarray(graph.labels)[known] >= 0]
+    known = known[np.asarray(graph.labels[known]) >= 0]
     if len(known) == 0:
         return NO_VALIDATION
     labels = np.array(graph.labels[known], dtype=np.int64)

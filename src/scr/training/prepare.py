@@ -16,31 +16,39 @@ from numpy.typing import NDArray
 
 from scr.config import build
 from scr.encoders import encoder_class
-from scr.errors import GraphError
+from scr.errors import GraphError, MemoryBudgetError
 from scr.graph import Graph
-from scr.graph.features import FittedFeatures, fit_features
+from scr.graph.features import FeatureConfig, FittedFeatures, fit_features
 from scr.propagation import PropagationConfig, label_hops, propagate, propagate_mixture
 from scr.propagation.cache import load_cached_hops
 from scr.propagation.config import HopScale
 from scr.propagation.engine import unit_rows
+from scr.propagation.hops import Hops
+from scr.propagation.plan import plan_propagation
 from scr.training.recipe import Recipe
 from scr.training.stages import Handover
 
 
 @dataclass(frozen=True)
 class PreparedHops:
-    """Hops of all nodes, with the way they were made."""
+    """Hops of all nodes, or of those kept, with the way they were made."""
 
     array: NDArray[np.floating[Any]]
-    """Shape (nodes, hops, features)."""
+    """Shape (rows, hops, features)."""
     features: FittedFeatures
     """The fitted preparation, to be applied to new nodes later."""
     seconds: float
     steps: tuple[str, ...]
+    kept: NDArray[np.int64] | None = None
+    """The node of each row, ascending; none: row i is node i."""
 
 
 def prepare_hops(
-    graph: Graph, recipe: Recipe, *, fitted: FittedFeatures | None = None
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    fitted: FittedFeatures | None = None,
+    nodes: NDArray[np.int64] | None = None,
 ) -> PreparedHops:
     """Scale and reduce features, then propagate them.
 
@@ -48,6 +56,8 @@ def prepare_hops(
         graph: Its features are used, its labels are not.
         recipe: Sections `data`, `propagation` and `encoder` matter.
         fitted: The preparation of an earlier run, for prediction on a new graph.
+        nodes: The nodes that hops are needed of: hops beside the store that were kept for these
+            nodes, and maybe others, will do. None: the nodes of the graph's splits.
     """
     if graph.features is None:
         raise GraphError(
@@ -59,21 +69,30 @@ def prepare_hops(
     encoder = encoder_class(recipe.encoder)
     settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
     mixture = encoder.fixed_mixture(settings, recipe.propagation.matrices)
+    kept = None
     if mixture is None:
-        array = _separate_hops(graph, recipe.propagation, fitted)
+        hops = _separate_hops(graph, recipe, fitted, nodes)
+        array = np.asarray(hops)
+        kept = getattr(hops, "nodes_kept", None)
     else:
         array = _mixed_hops(graph, recipe.propagation, fitted, mixture)
-    return PreparedHops(array, fitted, time.perf_counter() - started, fitted.steps)
+    return PreparedHops(array, fitted, time.perf_counter() - started, fitted.steps, kept)
 
 
 def _separate_hops(
-    graph: Graph, config: PropagationConfig, fitted: FittedFeatures
-) -> NDArray[np.floating[Any]]:
+    graph: Graph,
+    recipe: Recipe,
+    fitted: FittedFeatures,
+    nodes: NDArray[np.int64] | None,
+) -> Hops:
     """Every hop for itself, from beside the store if `scr propagate` left it there."""
+    config = recipe.propagation
     scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
     wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
-    hops = load_cached_hops(graph, wanted, fitted.steps)
+    needed: dict[str, Any] = {} if nodes is None else {"nodes": nodes}
+    hops = load_cached_hops(graph, wanted, fitted.steps, **needed)
     if hops is None:
+        _check_memory(graph, wanted, recipe.data, fitted)
         hops = propagate(
             graph,
             config.hops,
@@ -84,7 +103,45 @@ def _separate_hops(
             features=fitted.transform(graph.features),
             hop_scale=scale,
         )
-    return np.asarray(hops)
+    return hops
+
+
+def _check_memory(
+    graph: Graph, config: PropagationConfig, data: FeatureConfig, fitted: FittedFeatures
+) -> None:
+    """Refuse what does not fit before features are copied, with a way that does."""
+    columns = fitted.columns if fitted.projection is None else fitted.projection.shape[1]
+    try:
+        plan_propagation(graph, config, columns)
+    except MemoryBudgetError as error:
+        if graph.path is None:
+            raise
+        command = propagate_command(graph, config, data)
+        hint = f"first `{command}`, within any memory: training finds what it leaves"
+        raise MemoryBudgetError(error.message, hint=hint) from None
+
+
+def propagate_command(graph: Graph, config: PropagationConfig, data: FeatureConfig) -> str:
+    """The command that leaves the hops of labelled nodes beside a store, as training wants them.
+
+    Args:
+        graph: From a store.
+        config: How features are propagated.
+        data: How features are prepared.
+    """
+    options = {
+        "rows": "labelled", "hops": config.hops, "norm": config.norm, "dtype": config.dtype,
+        "direction": config.direction, "hop-scale": config.hop_scale, "scale": data.scale,
+        "reduce": data.reduce, "reduce-to": data.reduce_to,
+    }  # fmt: skip
+    usual = {"direction": "both", "hop-scale": "none", "scale": "auto", "reduce": "auto",
+             "reduce-to": FeatureConfig().reduce_to}  # fmt: skip
+    words = [f"--{name} {value}" for name, value in options.items() if usual.get(name) != value] + [
+        "--self-loops"
+    ] * config.self_loops
+    if graph.features_file is not None:
+        words.append(f"--features {graph.features_file}")
+    return " ".join(["scr propagate", str(graph.path), *words])
 
 
 def _mixed_hops(
@@ -109,20 +166,27 @@ def _mixed_hops(
 
 
 def label_rows(
-    graph: Graph, recipe: Recipe, *, seed: int, handover: Handover | None = None
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    seed: int,
+    handover: Handover | None = None,
+    kept: NDArray[np.int64] | None = None,
 ) -> NDArray[np.floating[Any]] | None:
-    """Propagated training labels, shape (nodes, label hops, classes); none if not asked for.
+    """Propagated training labels, shape (rows, label hops, classes); none if not asked for.
 
     Args:
         graph: Only labels of its training nodes are read.
         recipe: The section `propagation` matters.
         seed: Decides the folds of the guard.
         handover: Reliable nodes of an earlier stage, whose labels are propagated too.
+        kept: Nodes of the rows, as in `PreparedHops`; none: all nodes.
     """
     if recipe.propagation.label_hops == 0:
         return None
+    some: dict[str, Any] = {} if kept is None else {"rows": kept}
     if handover is None or len(handover.nodes) == 0:
-        return label_hops(graph, recipe.propagation, seed=seed)
+        return label_hops(graph, recipe.propagation, seed=seed, **some)
     known = np.eye(graph.num_classes, dtype=np.float32)[graph.labels[graph.train]]
     return label_hops(
         graph,
@@ -130,4 +194,5 @@ def label_rows(
         train=np.concatenate([graph.train, handover.nodes.numpy()]),
         targets=np.concatenate([known, handover.soft_labels.numpy()]),
         seed=seed,
+        **some,
     )
