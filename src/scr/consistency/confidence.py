@@ -2,10 +2,16 @@
 
 The confident set is drawn from all rows that are not training nodes, refreshed every few epochs by
 one pass without dropout, and the bar that a node must clear may be lowered as training goes on.
+
+Of a graph with very many nodes, that pass would take longer than the epochs between two of them. So
+it can be made over a sample of the rows, a fresh one each time, and the set is drawn from that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,6 +70,8 @@ class ConfidentSet:
         threshold: float = 0.0,
         threshold_end: float | None = None,
         refresh: int = 20,
+        sample: int | None = None,
+        seed: int = 0,
     ) -> None:
         """Start with every candidate in the set.
 
@@ -72,14 +80,19 @@ class ConfidentSet:
             threshold: eta, or its first value.
             threshold_end: Last value of eta; none keeps it constant.
             refresh: beta, epochs between two updates.
+            sample: Candidates that are scored at each update; none: all.
+            seed: Decides, with the epoch, which those are.
         """
-        if refresh < 1:
-            raise ConfigError("consistency.refresh", refresh, "a whole number of at least 1")
+        for name, value in (("refresh", refresh), ("refresh_sample", sample)):
+            if value is not None and value < 1:
+                raise ConfigError(f"consistency.{name}", value, "a whole number of at least 1")
         self.candidates = candidates
         self.nodes = candidates
         self.start = threshold
         self.end = threshold_end
         self.refresh = refresh
+        self.sample = sample
+        self.seed = seed
         self.threshold = threshold
 
     @property
@@ -96,17 +109,38 @@ class ConfidentSet:
         """
         return self.selective and epoch >= first and (epoch - first) % self.refresh == 0
 
+    def to_score(self, epoch: int) -> Tensor:
+        """The candidates that an update before this epoch is about, in their order.
+
+        All of them, or a sample that depends on the seed and the epoch alone: a run that was
+        stopped and goes on draws the same, and no other draw of the run changes.
+        """
+        if self.sample is None or self.sample >= len(self.candidates):
+            return self.candidates
+        generator = np.random.default_rng([self.seed, epoch])
+        drawn = generator.choice(len(self.candidates), self.sample, replace=False, shuffle=False)
+        return self.candidates[torch.from_numpy(np.sort(drawn)).to(self.candidates.device)]
+
     def update(self, probabilities: Tensor, epoch: int, epochs: int) -> None:
-        """Choose the confident nodes by fresh predictions for all candidates, without dropout."""
-        if len(probabilities) != len(self.candidates):
-            raise ConfigError(
-                "probabilities",
-                len(probabilities),
-                f"one row per candidate, {len(self.candidates)}",
-            )
-        self.threshold = threshold_at(epoch, epochs, self.start, self.end)
-        mask = confidence_mask(probabilities, self.threshold)
-        self.nodes = self.candidates[mask.to(self.candidates.device)]
+        """Choose the confident nodes by fresh predictions for `to_score`, without dropout."""
+        self.update_by_parts([probabilities], epoch, epochs)
+
+    def update_by_parts(self, parts: Iterable[Tensor], epoch: int, epochs: int) -> None:
+        """The same, by predictions that come part by part and need not be held together.
+
+        Args:
+            parts: Probabilities of shape (nodes, classes), of all nodes of `to_score`, in order.
+            epoch: Counted from 0.
+            epochs: How many there are in all.
+        """
+        scored = self.to_score(epoch)
+        threshold = threshold_at(epoch, epochs, self.start, self.end)
+        masks = [confidence_mask(part, threshold).to(scored.device) for part in parts]
+        mask = torch.cat(masks) if masks else torch.zeros(0, dtype=torch.bool)
+        if len(mask) != len(scored):
+            raise ConfigError("probabilities", len(mask), f"one row per candidate, {len(scored)}")
+        self.threshold = threshold
+        self.nodes = scored[mask]
 
     def restore(self, nodes: Tensor, threshold: float) -> None:
         """Put back a set that was saved in the middle of training."""

@@ -27,6 +27,9 @@ class ConsistencyConfig:
     """Value that the threshold falls to, linearly over all epochs; none: constant."""
     refresh: int = 20
     """Epochs between two refreshes of the confident set (beta)."""
+    refresh_sample: int | None = None
+    """Unlabelled nodes that a refresh scores, a fresh sample each time, of which the confident ones
+    take part; none: all. Without a threshold nothing is scored and all take part."""
     decay: float | None = None
     """Decay of the averaged teacher (alpha, SCR-m); none: the target is the views' mean (SCR)."""
     ramp: bool = False
@@ -48,6 +51,9 @@ class ConsistencyConfig:
         check(self.threshold_end is None or 0 <= self.threshold_end <= 1,
               "consistency.threshold_end", self.threshold_end, "a number in [0, 1]")  # fmt: skip
         check(self.refresh >= 1, "consistency.refresh", self.refresh,
+              "a whole number of at least 1")  # fmt: skip
+        check(self.refresh_sample is None or self.refresh_sample >= 1,
+              "consistency.refresh_sample", self.refresh_sample,
               "a whole number of at least 1")  # fmt: skip
         check(self.decay is None or 0 <= self.decay < 1, "consistency.decay", self.decay,
               "a number in [0, 1)")  # fmt: skip

@@ -17,10 +17,9 @@ from scr.encoders import Encoder
 from scr.graph import Graph
 from scr.graph.features import FittedFeatures
 from scr.training import Recipe
-from scr.training.inference import predict_logits
 from scr.training.prepare import label_rows, prepare_hops
 from scr.training.rows import Rows
-from scr.training.stages import Handover, hand_over, rebuilds_label_hops, stage_count
+from scr.training.stages import Handover, handed_over, rebuilds_label_hops, stage_count
 
 
 def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
@@ -80,6 +79,6 @@ def rows_of_other_graph(
     rows = rows_with(None)
     if rebuilds_label_hops(recipe):
         others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
-        logits = predict_logits(encoder, rows, others)
-        rows = rows_with(hand_over(logits, others, recipe.stages, stage_count(recipe), None))
+        count = stage_count(recipe)
+        rows = rows_with(handed_over(encoder, rows, others, recipe.stages, count, None))
     return rows

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
+
+LARGE_POOL = 1 << 24
+"""Nodes from which a few are drawn one by one: an order of all of them would take a second."""
 
 
 def epoch_batches(
@@ -57,7 +61,24 @@ def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """Draw without replacement, going through the pool again only when it is used up."""
     parts: list[Tensor] = []
     while count > 0:
-        part = pool[torch.randperm(len(pool), generator=generator)[:count]]
+        if len(pool) > LARGE_POOL and count <= len(pool) // 2:
+            part = pool[_few_of_many(len(pool), count, generator)]
+        else:
+            part = pool[torch.randperm(len(pool), generator=generator)[:count]]
         parts.append(part)
         count -= len(part)
     return torch.cat(parts) if parts else pool[:0]
+
+
+def _few_of_many(size: int, count: int, generator: torch.Generator) -> Tensor:
+    """Distinct numbers below `size` in random order, without an order of all of them.
+
+    Numbers that came up before are drawn again; below half of `size` that is soon done.
+    """
+    drawn = np.zeros(0, dtype=np.int64)
+    while len(drawn) < count:
+        more = torch.randint(size, (count - len(drawn),), generator=generator).numpy()
+        drawn = np.concatenate([drawn, more])
+        _, first = np.unique(drawn, return_index=True)
+        drawn = drawn[np.sort(first)]
+    return torch.from_numpy(drawn)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,10 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from scr.consistency import ConfidentSet, ConsistencyConfig, ConsistencyLoss, MeanTeacher
+from scr.encoders.base import HopBatch
 from scr.training.batches import epoch_batches
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import TrainingConfig
-from scr.training.inference import predict_logits, predict_probabilities
+from scr.training.inference import predict_logits, stream_logits
 from scr.training.objective import balanced_class_weights, mixed_loss
 from scr.training.records import EpochRecord, Progress, ReliableNodes, TrainingOutcome
 from scr.training.resuming import restore_trainer, trainer_state
@@ -91,6 +93,8 @@ class Trainer:
                 threshold=consistency.threshold,
                 threshold_end=consistency.threshold_end,
                 refresh=consistency.refresh,
+                sample=consistency.refresh_sample,
+                seed=seed,
             )
             if consistency.decay is not None:
                 self.teacher = MeanTeacher(student, consistency.decay, ramp=consistency.ramp)
@@ -173,16 +177,18 @@ class Trainer:
         supervised = consistent = 0.0
         steps = 0
         reliable = torch.arange(0 if self.reliable is None else len(self.reliable.nodes))
-        for labelled, unlabelled, relied_on in epoch_batches(
+        drawn = epoch_batches(
             len(self.train),
             nodes,
             reliable,
             batch_size=self.training.batch_size,
             unlabelled_per_batch=self.training.unlabelled_per_batch,
             generator=self.generator,
-        ):
-            first, second = self._step(labelled, unlabelled, relied_on)
-            supervised, consistent, steps = supervised + first, consistent + second, steps + 1
+        )
+        with closing(self.rows.stream(drawn, self._nodes_of)) as batches:
+            for (labelled, unlabelled, relied_on), batch in batches:
+                first, second = self._step(batch, labelled, unlabelled, relied_on)
+                supervised, consistent, steps = supervised + first, consistent + second, steps + 1
         record = EpochRecord(
             epoch=epoch + 1,
             supervised_loss=supervised / steps,
@@ -199,16 +205,24 @@ class Trainer:
             scores["test_accuracy"] = self.watched.score(logits).accuracy
         return EpochRecord(**{**asdict(record), **scores, "seconds": seconds})
 
-    def _step(self, labelled: Tensor, unlabelled: Tensor, relied_on: Tensor) -> tuple[float, float]:
-        """One update of the student and of all that follows it."""
-        targets = self.targets[labelled.to(self.targets.device)]
-        known, soft_labels, weight = self.train[labelled], None, 1.0
+    def _nodes_of(self, drawn: tuple[Tensor, ...]) -> Tensor:
+        """The nodes of one step: labelled, reliable and unlabelled ones."""
+        labelled, unlabelled, relied_on = drawn
+        known = self.train[labelled]
         if self.reliable is not None:
             known = torch.cat([known, self.reliable.nodes[relied_on]])
+        return torch.cat([known, unlabelled])
+
+    def _step(
+        self, batch: HopBatch, labelled: Tensor, unlabelled: Tensor, relied_on: Tensor
+    ) -> tuple[float, float]:
+        """One update of the student and of all that follows it."""
+        targets = self.targets[labelled.to(self.targets.device)]
+        soft_labels, weight = None, 1.0
+        if self.reliable is not None:
             soft_labels = self.reliable.soft_labels[relied_on].to(self.rows.device)
             weight = self.reliable.weight
         consistent = len(unlabelled) > 0 and self.config is not None
-        batch = self.rows.batch(torch.cat([known, unlabelled]))
         loss = mixed_loss(
             self.student,
             batch,
@@ -240,13 +254,15 @@ class Trainer:
         )
 
     def _refresh_confident_set(self, epoch: int) -> None:
-        """Score all candidates without dropout, by whoever makes the pseudo labels."""
+        """Score candidates without dropout, by whoever makes the pseudo labels."""
         confident, config = self.confident, self.config
         if confident is None or config is None or not confident.due(epoch, first=config.warmup):
             return
         judge = self.student if self.teacher is None else self.teacher.model
-        probabilities = predict_probabilities(judge, self.rows, confident.candidates)
-        confident.update(probabilities, epoch, self.training.epochs)
+        scored = stream_logits(judge, self.rows, confident.to_score(epoch))
+        with closing(scored):
+            parts = (torch.softmax(logits, dim=-1) for _, logits in scored)
+            confident.update_by_parts(parts, epoch, self.training.epochs)
 
     @property
     def _evaluated(self) -> nn.Module:

@@ -33,8 +33,10 @@ def trainer_state(trainer: Trainer) -> Checkpoint:
     state.put("random", {"batches": trainer.generator.get_state(), "torch": torch.get_rng_state()})
     if trainer.rows.device.type == "cuda":
         state.put("random", {"cuda": torch.cuda.get_rng_state(trainer.rows.device)})
-    if trainer.confident is not None:
-        state.put("confident", {"nodes": trainer.confident.nodes})
+    confident = trainer.confident
+    if confident is not None and confident.nodes is not confident.candidates:
+        # All candidates may be a hundred million, and are known.
+        state.put("confident", {"nodes": confident.nodes})
     progress = asdict(trainer.progress)
     state.values = {
         "progress": progress,
@@ -63,7 +65,9 @@ def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
     if "cuda" in random:
         torch.cuda.set_rng_state(random["cuda"], trainer.rows.device)
     if trainer.confident is not None:
-        trainer.confident.restore(state.get("confident")["nodes"], values["threshold"])
+        nodes = state.get("confident").get("nodes")
+        if nodes is not None:
+            trainer.confident.restore(nodes, values["threshold"])
     progress = values["progress"]
     if progress["best"] is not None:
         progress["best"] = Score(**progress["best"])

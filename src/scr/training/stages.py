@@ -26,7 +26,7 @@ from scr.consistency import ConsistencyConfig, confidence_mask
 from scr.encoders import Encoder
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import StagesConfig
-from scr.training.inference import predict_logits
+from scr.training.inference import stream_logits
 from scr.training.loop import Trainer
 from scr.training.recipe import Recipe
 from scr.training.records import EpochRecord, ReliableNodes, TrainingOutcome
@@ -130,12 +130,8 @@ def train_in_stages(
         finished.append(numbered.outcome(outcome))
         if stage == count or outcome.stopped == "interrupted":
             break
-        handover = hand_over(
-            predict_logits(encoder, rows, plan.unlabelled),
-            plan.unlabelled,
-            plan.recipe.stages,
-            stage + 1,
-            plan.consistency,
+        handover = handed_over(
+            encoder, rows, plan.unlabelled, plan.recipe.stages, stage + 1, plan.consistency
         )
         if handed_on is not None:
             _write(handed_on, handover, finished[-1], plan.identity)
@@ -156,6 +152,28 @@ def stage_epochs(recipe: Recipe) -> int:
     """Epochs of all stages together."""
     stages = range(1, stage_count(recipe) + 1)
     return sum(recipe.stages.epochs_of(stage, recipe.training.epochs) for stage in stages)
+
+
+def handed_over(
+    encoder: Encoder,
+    rows: Rows,
+    nodes: Tensor,
+    stages: StagesConfig,
+    stage: int,
+    consistency: ConsistencyConfig | None,
+) -> Handover:
+    """Predict nodes and hand on what is sure, part by part; arguments as of `hand_over`."""
+    parts = [
+        hand_over(logits, part, stages, stage, consistency)
+        for part, logits in stream_logits(encoder, rows, nodes)
+    ]
+    if not parts:
+        return Handover.nothing(rows.classes)
+    return Handover(
+        torch.cat([part.nodes for part in parts]),
+        torch.cat([part.soft_labels for part in parts]),
+        torch.cat([part.confident for part in parts]),
+    )
 
 
 def hand_over(
