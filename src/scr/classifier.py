@@ -25,10 +25,10 @@ from scr.prediction.other_graph import rows_of_other_graph, with_classes
 from scr.prediction.run_graph import load_run_graph
 from scr.prediction.table import ProbabilityColumns, write_predictions
 from scr.propagation.memory import available_bytes
-from scr.report.metrics import classification_metrics
+from scr.report.metrics import MetricsInParts
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
-from scr.training.inference import predict_probabilities
+from scr.training.inference import predict_probabilities, stream_logits
 from scr.training.prepare import PreparedHops, label_rows, prepare_hops
 from scr.training.rows import Rows, positions_of
 from scr.training.stages import Handover, rebuilds_label_hops
@@ -214,12 +214,17 @@ class NodeClassifier:
         graph = self._fit_graph()
         if split not in SPLITS:
             raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
-        nodes = np.asarray(getattr(graph, split))
+        nodes = np.array(getattr(graph, split), dtype=np.int64)
         labels = np.asarray(graph.labels[nodes])
         nodes, labels = nodes[labels >= 0], labels[labels >= 0]
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labelled nodes; expected at least one")
-        return classification_metrics(labels, self.predict_proba(nodes))
+        measured, done = MetricsInParts(), 0
+        rows, index = self._rows_of(None, nodes), torch.from_numpy(nodes)
+        for part, logits in stream_logits(self._encoder(), rows, index):
+            measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
+            done += len(part)
+        return measured.measures()
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`."""
@@ -273,6 +278,7 @@ class NodeClassifier:
         run: Mapping[str, Any],
         *,
         probabilities: ProbabilityColumns | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory."""
         fitted = self._trained()
@@ -282,7 +288,9 @@ class NodeClassifier:
         told = {**run, "rows_kept": kept, "notes": fitted.notes}
         run_directory.write_json(path / run_directory.RUN, told)
         run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
-        self.write_predictions(path / run_directory.PREDICTIONS, columns=probabilities)
+        self.write_predictions(
+            path / run_directory.PREDICTIONS, columns=probabilities, on_progress=on_progress
+        )
         if rebuilds_label_hops(fitted.recipe):
             handover = fitted.handover or Handover.nothing(fitted.rows.classes)
             run_directory.write_handover(path / run_directory.HANDOVER, handover)
@@ -299,6 +307,7 @@ class NodeClassifier:
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
         on_rows: Callable[[int], None] | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a Parquet file, with the user's own ids.
 
@@ -308,6 +317,7 @@ class NodeClassifier:
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
             on_rows: Told how many rows were just written.
+            on_progress: Told what is done, how many rows of it, and how many there are.
 
         Raises:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
@@ -319,10 +329,20 @@ class NodeClassifier:
             positions_of(chosen, rows.kept)  # at once, not after hours
 
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return predict_probabilities(encoder, rows, torch.from_numpy(part)).numpy()
+            return predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
 
         index = rows.kept if chosen is None else chosen
-        write_predictions(Path(path), known, predict, nodes=index, columns=columns, on_rows=on_rows)
+        done, total = 0, known.num_nodes if index is None else len(index)
+
+        def tell(count: int) -> None:
+            nonlocal done
+            done += count
+            if on_rows is not None:
+                on_rows(count)
+            if on_progress is not None:
+                on_progress("Predicting", done, total)
+
+        write_predictions(Path(path), known, predict, nodes=index, columns=columns, on_rows=tell)
 
     @classmethod
     def load(

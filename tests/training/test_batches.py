@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scr.training import batches
 from scr.training.batches import epoch_batches
 
 
@@ -61,3 +62,16 @@ def test_the_seed_decides_the_order(seed):
         torch.equal(a, b) for x, y in zip(one, two, strict=True) for a, b in zip(x, y, strict=True)
     )
     assert not all(torch.equal(x[0], y[0]) for x, y in zip(one, other, strict=True))
+
+
+def test_from_a_large_pool_distinct_nodes_are_drawn_evenly(monkeypatch):
+    monkeypatch.setattr(batches, "LARGE_POOL", 10)
+    pool = torch.arange(0, 200, 10)
+    generator = torch.manual_seed(0)
+    counts = torch.zeros(20, 6)
+    for _ in range(3000):
+        nodes = batches._draw(pool, 6, generator)
+        assert len(set(nodes.tolist())) == 6
+        counts[nodes // 10, torch.arange(6)] += 1
+    # Every node is as likely at every place: 150 of 3,000 each, give or take five deviations.
+    assert (counts - 150).abs().max() < 5 * 12

@@ -13,9 +13,10 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def run(tmp_path, regularizer, *, stops=()):
+def run(tmp_path, regularizer, *, stops=(), layer=None):
     graph = digits(seed=0)
-    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=[SETTINGS])
+    layers = [SETTINGS, layer or {}]
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer=regularizer, layers=layers)
     checkpoint = tmp_path / "checkpoint"
     for stop in stops:
         seen = []
@@ -43,3 +44,16 @@ def test_a_stopped_run_ends_in_the_same_weights(tmp_path, regularizer, stops):
         for records in (whole.outcome.history, pieces.outcome.history)
     ]
     assert timeless[0] == timeless[1]
+
+
+@pytest.mark.parametrize("stop", [3, 4])
+def test_a_stopped_run_scores_the_samples_of_one_that_was_not(tmp_path, stop):
+    layer = {"consistency": {"refresh_sample": 40, "threshold": 0.15, "trust": "full"}}
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    whole = run(tmp_path / "one", "scr", layer=layer)
+    pieces = run(tmp_path / "two", "scr", stops=(stop,), layer=layer)
+    for name, value in whole.encoder.state_dict().items():
+        assert torch.equal(value, pieces.encoder.state_dict()[name]), name
+    assert {record["confident_nodes"] for record in whole.outcome.history} - {0}
+    assert all(record["confident_nodes"] <= 40 for record in whole.outcome.history)

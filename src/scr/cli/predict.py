@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from scr.cli.console import console
+from scr.cli.progress import steps_progress
 
 
 def predict(
@@ -17,14 +18,18 @@ def predict(
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
     ] = None,
     nodes: Annotated[
-        Path | None, typer.Option(help="A .npy with the numbers of the nodes to predict.")
+        Path | None,
+        typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]"),
     ] = None,
     probabilities: Annotated[
         str, typer.Option(help="Class probabilities to write: none, top-K or all.")
     ] = "all",
     device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
 ) -> None:
-    """Predict every node, or the nodes of a new graph."""
+    """Predict every node, or the nodes of a new graph.
+
+    Of a graph whose hops were kept for some nodes only, those are predicted.
+    """
     import numpy as np
 
     from scr.classifier import NodeClassifier
@@ -43,6 +48,8 @@ def predict(
             chosen = np.load(nodes, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise SourceError(f"`{nodes}` is not a .npy file of node numbers: {error}") from None
-    with console.status("Predicting"):
-        classifier.write_predictions(out, graph=other, nodes=chosen, columns=columns)
+    with steps_progress() as on_progress:
+        classifier.write_predictions(
+            out, graph=other, nodes=chosen, columns=columns, on_progress=on_progress
+        )
     console.print(f"Wrote {out}", soft_wrap=True)

@@ -14,6 +14,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scr.cli.console import console
+from scr.cli.progress import steps_progress
 from scr.config import parse_assignment, read_toml
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def train(
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+    ] = None,
+    refresh_sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Unlabelled nodes that a refresh of the confident set scores."),
     ] = None,
     preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Decides weights, batches and dropout.")] = 0,
@@ -60,6 +65,8 @@ def train(
 
     columns = ProbabilityColumns.parse(probabilities)
     usable_device(device)
+    if refresh_sample is not None:
+        settings = [*(settings or []), f"consistency.refresh_sample={refresh_sample}"]
     layers = recipe_layers(recipe, settings)
     loaded = load_graph(graph, split=split, splits=splits, features=features)
     classifier = NodeClassifier(
@@ -96,7 +103,8 @@ def train(
         raise typer.Exit(INTERRUPTED)
     for note in classifier.notes_:
         console.print(f"[yellow]Note:[/] {note}.")
-    summary = classifier.write_into(out, run, probabilities=columns)
+    with steps_progress() as on_progress:
+        summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
     write_page(out / run_directory.REPORT, run_page(out))
     console.print(score_line(summary))
     console.print(f"Wrote {out} (page: {out / run_directory.REPORT})", soft_wrap=True)

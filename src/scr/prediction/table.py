@@ -68,13 +68,12 @@ def write_predictions(
     """
     import pyarrow.parquet as pq
 
-    index = np.arange(graph.num_nodes) if nodes is None else nodes
     columns = columns or ProbabilityColumns()
     splits = split_codes(graph)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     writer: pq.ParquetWriter | None = None
     try:
-        for part in _parts(index):
+        for part in _parts(graph.num_nodes, nodes):
             batch = _part_table(graph, part, predict(part), splits[part], columns)
             writer = writer or pq.ParquetWriter(temporary, batch.schema)
             writer.write_table(batch)
@@ -100,9 +99,12 @@ def split_codes(graph: Graph) -> NDArray[np.int8]:
     return codes
 
 
-def _parts(index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    for start in range(0, len(index), ROWS_PER_PART):
-        yield index[start : start + ROWS_PER_PART]
+def _parts(count: int, nodes: NDArray[np.int64] | None) -> Iterator[NDArray[np.int64]]:
+    """The nodes asked for, or all `count` of them, a few at a time."""
+    total = count if nodes is None else len(nodes)
+    for start in range(0, total, ROWS_PER_PART):
+        stop = min(start + ROWS_PER_PART, total)
+        yield np.arange(start, stop) if nodes is None else nodes[start:stop]
 
 
 def _part_table(

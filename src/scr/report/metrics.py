@@ -70,18 +70,42 @@ def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> dict[
         `accuracy`, `balanced_accuracy`, `macro_f1`, `log_loss` (nats) and `calibration_error`;
         each is None when no row has a label.
     """
-    known, predicted = _labelled_rows(np.asarray(labels), np.asarray(probabilities))
-    if not len(known):
-        return dict.fromkeys(MEASURES)
-    predictions = predicted.argmax(axis=1)
-    confusion = confusion_matrix(known, predictions, classes=predicted.shape[1])
-    of_label = predicted[np.arange(len(known)), known].astype(np.float64)
-    curve = reliability_curve(predicted.max(axis=1), predictions == known)
-    return {
-        **confusion_metrics(confusion),
-        "log_loss": float(-np.log(np.clip(of_label, _SMALLEST_PROBABILITY, 1.0)).mean()),
-        "calibration_error": curve.calibration_error,
-    }
+    measured = MetricsInParts()
+    measured.add(labels, probabilities)
+    return measured.measures()
+
+
+class MetricsInParts:
+    """`classification_metrics` of rows that come part by part.
+
+    Of each row with a label it holds four numbers, however many classes there are.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+        self._classes = 0
+
+    def add(self, labels: ArrayLike, probabilities: ArrayLike) -> None:
+        """Add some rows; the arguments of `classification_metrics`."""
+        known, predicted = _labelled_rows(np.asarray(labels), np.asarray(probabilities))
+        of_label = predicted[np.arange(len(known)), known]
+        self._classes = predicted.shape[1]
+        self._parts.append((known, predicted.argmax(axis=1), predicted.max(axis=1), of_label))
+
+    def measures(self) -> dict[str, float | None]:
+        """The measures of all rows so far."""
+        if not any(len(part[0]) for part in self._parts):
+            return dict.fromkeys(MEASURES)
+        columns = zip(*self._parts, strict=True)
+        known, predictions, confidence, of_label = (np.concatenate(column) for column in columns)
+        confusion = confusion_matrix(known, predictions, classes=self._classes)
+        curve = reliability_curve(confidence, predictions == known)
+        likelihood = np.clip(of_label.astype(np.float64), _SMALLEST_PROBABILITY, 1.0)
+        return {
+            **confusion_metrics(confusion),
+            "log_loss": float(-np.log(likelihood).mean()),
+            "calibration_error": curve.calibration_error,
+        }
 
 
 def confusion_metrics(confusion: NDArray[np.int64]) -> dict[str, float | None]:
