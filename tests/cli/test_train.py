@@ -268,3 +268,14 @@ def test_a_worker_that_fails_says_why(tmp_path, capsys):
     code = scr("compare", "digits", *settings, "--splits", "per-class:2,0", "--out", tmp_path / "o")
     assert code == 2
     assert "training.select" in capsys.readouterr().err
+
+
+def test_a_sample_for_refreshes_is_a_setting_of_the_run(tmp_path, capsys):
+    run = tmp_path / "run"
+    options = ["--regularizer", "scr", "--refresh-sample", "50", *QUICK]
+    assert scr("train", "digits", "--out", run, *options) == 0
+    recorded = json.loads((run / "run.json").read_text())
+    assert recorded["recipe"]["consistency"]["refresh_sample"] == 50
+    assert recorded["rows_kept"] == "all"
+    assert scr("train", "digits", "--out", tmp_path / "no", "--refresh-sample", "0") == 2
+    assert not (tmp_path / "no").exists()
