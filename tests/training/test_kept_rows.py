@@ -12,6 +12,7 @@ from scr.classifier import NodeClassifier
 from scr.errors import GraphError, MemoryBudgetError
 from scr.graph import load_graph
 from scr.graph.digits import digits
+from scr.propagation.hops import Hops
 from scr.propagation.labels import label_hops
 from scr.training import fit, fitting, graph_facts, prepare, prepare_hops, resolve
 
@@ -176,3 +177,22 @@ def test_a_stored_graph_that_does_not_fit_names_the_command_that_helps(tmp_path,
     assert command in str(caught.value)
     assert "--dtype float16" in str(caught.value)
     assert "--self-loops" in str(caught.value)
+
+
+def test_hops_beside_the_store_bring_the_nodes_that_they_were_kept_for(tmp_path, monkeypatch):
+    digits(seed=0).save(tmp_path / "store")
+    graph = load_graph(str(tmp_path / "store"))
+    recipe, kept = recipe_for(graph, "sign"), half_of_test(graph)
+    hops = Hops(prepare_hops(graph, recipe).array[kept])
+    hops.nodes_kept = kept
+    asked = []
+
+    def cached(*_, nodes=None):
+        asked.append(nodes)
+        return hops
+
+    monkeypatch.setattr(prepare, "load_cached_hops", cached)
+    assert prepare_hops(graph, recipe).kept is kept
+    prepare_hops(graph, recipe, nodes=np.array([7, 3, 7]))
+    assert asked[0] is None
+    assert asked[1].tolist() == [3, 7]

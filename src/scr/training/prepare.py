@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,10 +90,10 @@ def _separate_hops(
     config = recipe.propagation
     scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
     wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
-    needed: dict[str, Any] = {} if nodes is None else {"nodes": nodes}
+    needed: dict[str, Any] = {} if nodes is None else {"nodes": np.unique(nodes)}
     hops = load_cached_hops(graph, wanted, fitted.steps, **needed)
     if hops is None:
-        _check_memory(graph, wanted, recipe.data, fitted)
+        _check_memory(graph, wanted, recipe.data, fitted, needed)
         hops = propagate(
             graph,
             config.hops,
@@ -107,7 +108,11 @@ def _separate_hops(
 
 
 def _check_memory(
-    graph: Graph, config: PropagationConfig, data: FeatureConfig, fitted: FittedFeatures
+    graph: Graph,
+    config: PropagationConfig,
+    data: FeatureConfig,
+    fitted: FittedFeatures,
+    needed: Mapping[str, Any],
 ) -> None:
     """Refuse what does not fit before features are copied, with a way that does."""
     columns = fitted.columns if fitted.projection is None else fitted.projection.shape[1]
@@ -116,21 +121,25 @@ def _check_memory(
     except MemoryBudgetError as error:
         if graph.path is None:
             raise
-        command = propagate_command(graph, config, data)
-        hint = f"first `{command}`, within any memory: training finds what it leaves"
+        rows = "NODES.npy" if needed else "labelled"
+        command = propagate_command(graph, config, data, rows=rows)
+        hint = f"first `{command}`, which works on disk; what it leaves is found"
         raise MemoryBudgetError(error.message, hint=hint) from None
 
 
-def propagate_command(graph: Graph, config: PropagationConfig, data: FeatureConfig) -> str:
-    """The command that leaves the hops of labelled nodes beside a store, as training wants them.
+def propagate_command(
+    graph: Graph, config: PropagationConfig, data: FeatureConfig, *, rows: str = "labelled"
+) -> str:
+    """The command that leaves hops of some nodes beside a store, as training wants them.
 
     Args:
         graph: From a store.
         config: How features are propagated.
         data: How features are prepared.
+        rows: Of which nodes: `labelled`, or a file.
     """
     options = {
-        "rows": "labelled", "hops": config.hops, "norm": config.norm, "dtype": config.dtype,
+        "rows": rows, "hops": config.hops, "norm": config.norm, "dtype": config.dtype,
         "direction": config.direction, "hop-scale": config.hop_scale, "scale": data.scale,
         "reduce": data.reduce, "reduce-to": data.reduce_to,
     }  # fmt: skip
