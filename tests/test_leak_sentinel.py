@@ -74,10 +74,10 @@ def test_the_sentinel_barks_at_a_planted_leak(monkeypatch):
     """All labelled nodes slip into the label hops: the classic mistake."""
     honest = fitting.label_rows
 
-    def leaky(graph, recipe, *, seed, handover=None):
+    def leaky(graph, recipe, **settings):
         everything = np.flatnonzero(np.asarray(graph.labels) >= 0)
         everywhere = dataclasses.replace(graph, train=everything)
-        return honest(everywhere, recipe, seed=seed, handover=handover)
+        return honest(everywhere, recipe, **settings)
 
     monkeypatch.setattr(fitting, "label_rows", leaky)
     graph = digits(seed=0)
