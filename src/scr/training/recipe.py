@@ -56,6 +56,9 @@ class Recipe:
         }
         if self.consistency is not None:
             tables["consistency"] = asdict(self.consistency)
+            if self.consistency.refresh_sample is None:
+                # A setting that is off leaves no trace, so that older runs keep their names.
+                del tables["consistency"]["refresh_sample"]
         if self.stages.method != "none":
             tables["stages"] = asdict(self.stages)
         if self.postprocess.method != "none":
