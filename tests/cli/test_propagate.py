@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from scr.cli import app
-from scr.graph import load_graph
+from scr.graph import FeatureConfig, load_graph, prepare_features
 from scr.propagation import Hops, PropagationConfig, load_cached_hops, propagate
+from scr.propagation.work_folder import WorkFolder
 
 runner = CliRunner()
 
 
 @pytest.fixture
 def store(tmp_path, random_graph):
-    random_graph().save(tmp_path / "store")
+    graph = random_graph()
+    replace(graph, test=graph.test[::2]).save(tmp_path / "store")
     return tmp_path / "store"
 
 
@@ -53,9 +57,61 @@ def test_a_plan_prints_sizes_and_writes_nothing(store):
     assert not (store / "hops").exists()
 
 
+def test_only_rows_of_labelled_nodes_or_of_a_file_are_kept(store, tmp_path):
+    result = run(store, "--hops", 2, "--rows", "labelled", "--threads", 1)
+    assert result.exit_code == 0, result.output
+    assert "of memory" in result.output
+    graph = load_graph(str(store))
+    labelled = np.sort(np.concatenate([graph.train, graph.valid, graph.test]))
+    (folder,) = (store / "hops").iterdir()
+    assert np.array_equal(Hops.open(folder).nodes_kept, labelled)
+    assert "there already" in run(store, "--hops", 2, "--rows", "labelled").output
+    np.save(tmp_path / "nodes.npy", [9, 3, 3])
+    chosen = run(store, "--hops", 2, "--rows", tmp_path / "nodes.npy", "--out", tmp_path / "out")
+    assert chosen.exit_code == 0, chosen.output
+    assert Hops.open(tmp_path / "out").nodes_kept.tolist() == [3, 9]
+
+
+def test_hops_of_some_rows_do_not_stand_for_all(store):
+    assert run(store, "--hops", 2, "--rows", "labelled").exit_code == 0
+    result = run(store, "--hops", 2)
+    assert "there already" not in result.output
+    assert "of 60 nodes" in result.output
+
+
+def test_a_command_that_was_stopped_goes_on_when_it_is_given_again(store, tmp_path, monkeypatch):
+    out, record = tmp_path / "out", WorkFolder.record
+
+    def stop(self, name, piece):
+        if name == "part-0-2":
+            raise KeyboardInterrupt
+        record(self, name, piece)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkFolder, "record", stop)
+        assert run(store, "--hops", 2, "--scale", "none", "--out", out).exit_code != 0
+    assert (tmp_path / ".out.work" / "part-0-1").exists()
+    assert run(store, "--hops", 2, "--scale", "none", "--out", out).exit_code == 0
+    assert not (tmp_path / ".out.work").exists()
+    expected = propagate(load_graph(str(store)), 2)
+    assert np.array_equal(np.asarray(Hops.open(out)), np.asarray(expected))
+
+
+@pytest.mark.parametrize("scale", ["standard", "row"])
+def test_features_are_scaled_part_by_part_as_they_would_be_at_once(store, tmp_path, scale):
+    assert run(store, "--hops", 2, "--scale", scale, "--out", tmp_path / "out").exit_code == 0
+    graph = load_graph(str(store))
+    scaled = prepare_features(np.array(graph.features), FeatureConfig(scale=scale)).matrix
+    expected = propagate(graph, 2, features=scaled)
+    assert np.array_equal(np.asarray(Hops.open(tmp_path / "out")), np.asarray(expected))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--rows", "some"], "`all`, `labelled` or node numbers"),
+        (["--rows", "missing.npy"], "cannot be read"),
+        (["--disk", "10"], "on disk"),
         (["--memory", "10"], "smallest that works"),
         (["--memory", "much"], "a size such as"),
         (["--norm", "column"], "column"),

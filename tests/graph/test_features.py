@@ -10,8 +10,8 @@ from sklearn.preprocessing import normalize, scale
 
 from scr.config import build
 from scr.errors import ConfigError, GraphError
-from scr.graph import FeatureConfig, features, prepare_features
-from scr.graph.features import FittedFeatures, fit_features
+from scr.graph import FeatureConfig, features, prepare_features, scaling
+from scr.graph.features import FittedFeatures, fit_features, transform_lazily
 from scr.graph.reduction import random_directions, singular_directions
 
 COUNTS = np.random.default_rng(0).poisson(0.3, (50, 20)).astype(np.float32)
@@ -149,3 +149,54 @@ def test_no_features_are_told():
 def test_unknown_settings_are_refused(values):
     with pytest.raises(ConfigError, match=r"data\."):
         build(FeatureConfig, values, section="data")
+
+
+@pytest.fixture
+def on_disk(tmp_path):
+    def save(matrix):
+        np.save(tmp_path / "features.npy", matrix)
+        return np.load(tmp_path / "features.npy", mmap_mode="r")
+
+    return save
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("columns", [2, 3, 7, 16, 100, 129])
+@pytest.mark.parametrize("scale", ["none", "row", "unit", "standard", "tfidf"])
+def test_features_on_disk_are_fitted_and_prepared_by_parts_as_in_memory(
+    monkeypatch, on_disk, scale, columns, kind
+):
+    monkeypatch.setattr(scaling, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(scaling, "_PART_VALUES", 900)
+    rng = np.random.default_rng(columns)
+    matrix = (rng.normal(3, 5, (1000, columns)) * (rng.random((1000, columns)) < 0.7)).astype(kind)
+    mapped, config = on_disk(matrix), FeatureConfig(scale=scale)
+    expected, fitted = fit_features(matrix, config), fit_features(mapped, config)
+    for name, array in expected.arrays().items():
+        np.testing.assert_array_equal(fitted.arrays()[name], array)
+    lazy = transform_lazily(fitted, mapped)
+    whole = expected.transform(matrix)
+    assert lazy.shape == whole.shape
+    np.testing.assert_array_equal(np.asarray(lazy[:512], np.float32), whole[:512])
+    np.testing.assert_array_equal(np.asarray(lazy[512:], np.float32), whole[512:])
+
+
+@pytest.mark.parametrize("columns", [3, 100, 129])
+@pytest.mark.parametrize("scale", ["row", "unit"])
+def test_rows_prepared_in_parts_of_8192_are_those_of_all_to_the_last_bit(scale, columns):
+    matrix = np.random.default_rng(0).normal(size=(20_000, columns)).astype(np.float32)
+    fitted = fit_features(matrix, FeatureConfig(scale=scale))
+    parts = [fitted.transform(matrix[at : at + 8192]) for at in range(0, 20_000, 8192)]
+    np.testing.assert_array_equal(np.concatenate(parts), fitted.transform(matrix))
+
+
+def test_the_scale_is_chosen_alike_on_disk(on_disk):
+    matrix = np.random.default_rng(0).normal(size=(50_000, 3)).astype(np.float32) * [1, 1, 50]
+    assert fit_features(on_disk(matrix)).scale == fit_features(matrix).scale == "standard"
+
+
+def test_features_in_memory_or_sparse_are_prepared_at_once(on_disk):
+    for matrix in (COUNTS, sp.csr_array(COUNTS)):
+        made = transform_lazily(fit_features(matrix), matrix)
+        assert isinstance(made, np.ndarray)
+        np.testing.assert_array_equal(made, prepare_features(matrix).matrix)

@@ -12,6 +12,7 @@ from scr.propagation import (
     load_cached_hops,
     propagate,
 )
+from scr.propagation.kept_rows import kept_rows
 
 CONFIG = PropagationConfig(hops=2)
 
@@ -66,3 +67,27 @@ def test_damaged_hops_count_as_none(stored):
 def test_a_graph_without_a_store_has_no_place_for_hops(random_graph):
     assert cached_hops_path(random_graph(), CONFIG) is None
     assert load_cached_hops(random_graph(), CONFIG) is None
+
+
+def test_hops_of_some_rows_are_found_where_they_hold_all_that_are_asked_for(stored):
+    stored = replace(stored, test=np.asarray(stored.test)[::2])
+    kept = kept_rows(stored, "labelled")
+    some = cached_hops_path(stored, CONFIG, rows=kept)
+    assert some.name.startswith(cached_hops_path(stored, CONFIG).name + "-rows")
+    propagate(stored, 2, out=some, rows=kept)
+    found = load_cached_hops(stored, CONFIG)
+    assert np.array_equal(found.nodes_kept, kept)
+    assert load_cached_hops(stored, CONFIG, nodes=kept[:3]).path == some
+    fewer = cached_hops_path(stored, CONFIG, rows=kept[:5])
+    propagate(stored, 2, out=fewer, rows=kept[:5])
+    assert load_cached_hops(stored, CONFIG, nodes=kept[:3]).path == fewer
+    assert load_cached_hops(stored, CONFIG).path == some
+    outside = np.setdiff1d(np.arange(stored.num_nodes), kept)
+    assert load_cached_hops(stored, CONFIG, nodes=outside[:1]) is None
+    propagate(stored, 2, out=cached_hops_path(stored, CONFIG))
+    assert load_cached_hops(stored, CONFIG).nodes_kept is None
+
+
+def test_without_nodes_to_ask_for_only_hops_of_all_rows_are_found(stored):
+    propagate(stored, 2, out=cached_hops_path(stored, CONFIG, rows=np.arange(5)), rows=np.arange(5))
+    assert load_cached_hops(stored, CONFIG, nodes=np.zeros(0, np.int64)) is None

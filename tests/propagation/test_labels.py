@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.propagation.graphs import random_matrix, reference_operator
 
-from scr.errors import ConfigError, GraphError
+from scr.errors import ConfigError, GraphError, MemoryBudgetError
 from scr.graph import Graph
 from scr.propagation import PropagationConfig, label_hops
+from scr.propagation import labels as labels_module
 
 CLASSES = 3
 
@@ -156,3 +157,29 @@ def test_a_training_node_without_a_label_is_refused():
     labels[graph.train[0]] = -1
     with pytest.raises(GraphError, match="the label -1"):
         label_hops(graph, config("none"), labels=labels)
+
+
+@pytest.mark.parametrize("guard", ["none", "far", "exact", "folds"])
+@pytest.mark.parametrize("norm", ["row", "sym"])
+def test_some_rows_of_few_classes_at_a_time_are_those_of_all(monkeypatch, guard, norm):
+    graph = labelled_graph()
+    settings = config(guard, 2, label_norm=norm, label_self_loops=True)
+    expected = label_hops(graph, settings)
+    rows = np.random.default_rng(0).permutation(graph.num_nodes)[:17]
+    assert np.array_equal(label_hops(graph, settings, rows=rows), expected[rows])
+    monkeypatch.setattr(labels_module, "NARROWEST_BLOCK", 1)
+    monkeypatch.setattr(labels_module, "SKIPPING_EDGES", 0)
+    monkeypatch.setattr(labels_module, "_block_width", lambda *_: 2)
+    told = []
+    made = label_hops(graph, settings, rows=rows, on_progress=lambda *step: told.append(step))
+    assert np.array_equal(made, expected[rows])
+    assert told[-1][1] == told[-1][2]
+
+
+def test_the_budget_that_a_refusal_of_labels_names_is_enough():
+    graph = labelled_graph()
+    with pytest.raises(MemoryBudgetError) as caught:
+        label_hops(graph, config("folds", 2), memory="1MiB")
+    named = str(caught.value.hint).split("`")[1]
+    made = label_hops(graph, config("folds", 2), memory=named)
+    assert np.array_equal(made, label_hops(graph, config("folds", 2)))

@@ -28,6 +28,7 @@ from scr.propagation import (
     propagate,
     work_folder,
 )
+from scr.propagation.kept_rows import kept_rows
 
 
 def stored(tmp_path, *, nodes=300, edges=3000, columns=40, seed=0, directed=False, name="store"):
@@ -156,6 +157,13 @@ def test_without_splits_labelled_means_a_known_label(tmp_path):
     graph = replace(graph, train=empty, valid=empty, test=empty, labels=labels)
     made = propagate(graph, 1, out=tmp_path / "hops", rows="labelled")
     assert np.array_equal(made.nodes_kept, np.arange(0, 300, 7))
+
+
+def test_rows_that_are_all_nodes_are_not_listed(tmp_path):
+    graph = stored(tmp_path)
+    every = replace(graph, train=np.arange(150), test=np.arange(150, 300))
+    for rows in ("labelled", np.arange(300), np.ones(300, bool)):
+        assert kept_rows(every, rows) is None
 
 
 @pytest.mark.parametrize("rows", ["some", [0, 300], [-1], np.zeros((2, 2), int), [0.5], []])
@@ -430,8 +438,9 @@ def test_the_whole_process_stays_within_its_budget(tmp_path):
     path = large_store(tmp_path / "store", nodes=300_000, edges=1_500_000, columns=64)
     result, budget = 300_000 * 64 * 4 * 11, 400 * 2**20
     assert budget < result / 2
+    arguments = [path, tmp_path / "hops", "10", "float32", str(budget), "all"]
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, path, tmp_path / "hops", "10", "float32", str(budget), "all"],
+        [sys.executable, "-c", SCRIPT, *arguments],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert int(done.stdout) < budget

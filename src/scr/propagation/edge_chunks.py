@@ -7,6 +7,7 @@ are not copied.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scr.graph.file_rows import stream_rows
 from scr.propagation import kernel
 from scr.propagation.kernel import EdgeChunk, product_rows
+from scr.propagation.nonzero_rows import product_rows_of_nonzero
 from scr.propagation.normalization import NormalizedAdjacency
 
 CHUNK_EDGES = 1 << 24
@@ -59,6 +61,7 @@ def product_by_chunks(
     threads: int | None = None,
     on_rows: Callable[[int, int], None] | None = None,
     on_edges: Callable[[int], None] | None = None,
+    nonzero: NDArray[np.uint8] | None = None,
 ) -> bool:
     """As `kernel.product`, to the last bit, with only a chunk of the edges in memory.
 
@@ -70,16 +73,19 @@ def product_by_chunks(
         threads: As for `product`.
         on_rows: Told of each range of rows as soon as it is finished, from the first row on.
         on_edges: Told how many edges were gone through.
+        nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
+            rows are left out.
     """
+    multiply: Callable[..., bool] = product_rows
+    if nonzero is not None:
+        multiply = functools.partial(product_rows_of_nonzero, nonzero=nonzero)
     arrays = [adjacency.indices] + ([] if adjacency.weights is None else [adjacency.weights])
     pieces: list[NDArray[np.float32]] = []
     fits = True
     ranges = [(chunk.start, chunk.stop) for chunk in chunks]
     for chunk, (indices, *rest) in zip(chunks, stream_rows(arrays, ranges), strict=True):
         weights = rest[0] if rest else None
-        fits &= product_rows(
-            adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads
-        )
+        fits &= multiply(adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads)
         if on_rows is not None and not pieces:
             on_rows(chunk.first, chunk.last)
         if on_edges is not None:

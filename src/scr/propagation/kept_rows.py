@@ -40,7 +40,7 @@ def kept_rows(graph: Graph, rows: Any = "all") -> NDArray[np.int64] | None:
                 "The graph has no node with a label or in a split; expected some to keep",
                 hint="keep all rows, or name the nodes",
             )
-        return labelled
+        return None if len(labelled) == graph.num_nodes else labelled
     nodes = as_numpy(rows)
     if nodes.dtype == bool and nodes.shape == (graph.num_nodes,):
         nodes = np.flatnonzero(nodes)

@@ -18,21 +18,32 @@ Only labels of the given training nodes are ever read.
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.errors import GraphError
+from scr.errors import GraphError, MemoryBudgetError
 from scr.propagation.config import PropagationConfig
-from scr.propagation.memory import aligned_empty
-from scr.propagation.normalization import NormalizedAdjacency, normalize
-from scr.propagation.steps import walk
+from scr.propagation.disk_plan import LIBRARY_BYTES, NAMED_SLACK
+from scr.propagation.edge_chunks import CHUNK_EDGES, edge_chunks, product_by_chunks
+from scr.propagation.memory import aligned_empty, process_budget, readable_bytes, resident_bytes
+from scr.propagation.nonzero_rows import nonzero_bits
+from scr.propagation.normalization import NormalizedAdjacency, normalize, turned_bytes
+from scr.propagation.plan import NARROWEST_BLOCK
+from scr.propagation.steps import advance
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
 
 FOLDS = 5
+SKIPPING_EDGES = 1 << 22
+"""Edges from which on leaving out those to zero rows saves more than it costs to compile."""
+EXACT_BYTES = 40
+"""Memory per edge of the guard `exact`, which multiplies sparse matrices in float64."""
 
 
 def label_hops(
@@ -46,6 +57,9 @@ def label_hops(
     seed: int = 0,
     folds: int = FOLDS,
     threads: int | None = None,
+    rows: NDArray[Any] | None = None,
+    memory: str | int = "auto",
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> NDArray[np.float32]:
     """Multiply the training labels by powers of the adjacency; `config.label_*` says which.
 
@@ -62,9 +76,16 @@ def label_hops(
         seed: Decides the folds.
         folds: How many, for the guard `folds`.
         threads: Cores to use; all by default.
+        rows: Nodes whose label hops are returned, in this order; all by default.
+        memory: Most memory of the whole process; where not all classes fit, they are propagated a
+            few at a time. `auto` is 80% of what is available.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
 
     Returns:
         Hops 1 to `label_hops` (or only the last), shape (nodes, `config.label_matrices`, classes).
+
+    Raises:
+        MemoryBudgetError: Not even a few classes fit the budget.
     """
     nodes = np.asarray(graph.train if train is None else train)
     if targets is None:
@@ -73,9 +94,12 @@ def label_hops(
             nodes,
             graph.num_classes if classes is None else classes,
         )
-    shape = (graph.num_nodes, config.label_matrices, targets.shape[1])
+    wanted = None if rows is None else np.asarray(rows)
+    count = graph.num_nodes if wanted is None else len(wanted)
+    shape = (count, config.label_matrices, targets.shape[1])
     if shape[1] == 0:
         return np.zeros(shape, dtype=np.float32)
+    width = _block_width(graph, config, shape, memory)
     adjacency = normalize(
         graph,
         norm=config.label_norm,
@@ -83,14 +107,55 @@ def label_hops(
         direction=config.label_direction,
     )
     every = np.ones(len(nodes), dtype=bool)
-    result = _propagate(adjacency, nodes, targets, every, config, threads)
+    parts = _folds(len(nodes), folds, seed) if config.label_guard == "folds" else []
+    walks = _Walks(adjacency, config, width, threads, on_progress, 1 + len(parts))
+    result = walks.propagate(nodes, targets, wanted)
     if config.label_guard == "exact":
-        _subtract_own(result, adjacency, nodes, targets, config)
-    elif config.label_guard == "folds":
-        for held_out in _folds(len(nodes), folds, seed):
-            without = _propagate(adjacency, nodes, targets, ~held_out, config, threads)
-            result[nodes[held_out]] = without[nodes[held_out]]
+        _subtract_own(result, adjacency, nodes, targets, config, wanted)
+    for held_out in parts:
+        places, seen = _places(wanted, nodes[held_out])
+        visible = every & ~held_out
+        result[places] = walks.propagate(nodes[visible], targets[visible], nodes[held_out][seen])
     return result
+
+
+def _places(
+    rows: NDArray[Any] | None, nodes: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Where nodes are among the rows, and which of them are."""
+    if rows is None:
+        return nodes, np.ones(len(nodes), dtype=bool)
+    order = np.argsort(rows, kind="stable")
+    near = np.searchsorted(rows, nodes, sorter=order)
+    seen = np.append(rows[order], -1)[near] == nodes
+    return order[near[seen]], seen
+
+
+def _block_width(
+    graph: Graph, config: PropagationConfig, shape: tuple[int, int, int], memory: str | int
+) -> int:
+    """Most classes that can be propagated at once, all of them if they fit."""
+    nodes, edges, classes = graph.num_nodes, graph.num_edges, shape[2]
+    edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
+    turned = turned_bytes(graph, config.label_direction)
+    chunk = 2 * min(CHUNK_EDGES, edges) * edge_bytes
+    fixed = resident_bytes() + LIBRARY_BYTES + math.prod(shape) * 4 + 17 * nodes
+    fixed += turned + edges * edge_bytes if turned else 2 * chunk
+    if config.label_guard == "exact":
+        fixed += EXACT_BYTES * edges
+    budget, narrowest = process_budget(memory), min(classes, NARROWEST_BLOCK)
+    if fixed + 8 * nodes * narrowest > budget:
+        smallest = readable_bytes(fixed + 8 * nodes * narrowest + NAMED_SLACK)
+        raise MemoryBudgetError(
+            f"Label hops of {nodes:,} nodes x {classes:,} classes need {smallest}; "
+            f"the budget is {readable_bytes(budget)}",
+            hint=f"the smallest that works is `{smallest}`"
+            + ("; less with another `label_guard`" if config.label_guard == "exact" else ""),
+        )
+    fitting = (budget - fixed) // max(8 * nodes, 1)
+    if fitting >= classes:
+        return classes
+    return max(fitting // NARROWEST_BLOCK * NARROWEST_BLOCK, narrowest)
 
 
 def _targets(labels: NDArray[Any], nodes: NDArray[Any], classes: int) -> NDArray[np.float32]:
@@ -107,26 +172,76 @@ def _targets(labels: NDArray[Any], nodes: NDArray[Any], classes: int) -> NDArray
     return np.asarray(np.eye(classes, dtype=np.float32)[given])
 
 
-def _propagate(
-    adjacency: NormalizedAdjacency,
-    nodes: NDArray[Any],
-    targets: NDArray[np.float32],
-    visible: NDArray[np.bool_],
-    config: PropagationConfig,
-    threads: int | None,
-) -> NDArray[np.float32]:
-    """Label hops of all nodes, from the labels of the visible training nodes."""
-    classes, kept = targets.shape[1], config.label_matrices
-    result = np.empty((adjacency.num_nodes, kept, classes), dtype=np.float32)
-    current = aligned_empty((adjacency.num_nodes, classes), np.float32)
-    spare = aligned_empty((adjacency.num_nodes, classes), np.float32)
-    current[...] = 0
-    current[nodes[visible]] = targets[visible]
-    hops = walk(adjacency, current, spare, config.label_hops, threads=threads)
-    for place, hop in enumerate(hops, start=kept - config.label_hops):
-        if place >= 0:
-            result[:, place] = hop
-    return result
+class _Walks:
+    """Walks from some labels over the graph, a block of classes at a time."""
+
+    def __init__(
+        self,
+        adjacency: NormalizedAdjacency,
+        config: PropagationConfig,
+        width: int,
+        threads: int | None,
+        on_progress: Callable[[str, int, int], None] | None,
+        count: int,
+    ) -> None:
+        self._adjacency, self._config, self._threads = adjacency, config, threads
+        self._width, self._on_progress, self._count = width, on_progress, count
+        self._chunks = edge_chunks(adjacency.indptr)
+        self._done = 0
+
+    def propagate(
+        self, nodes: NDArray[Any], targets: NDArray[np.float32], rows: NDArray[Any] | None
+    ) -> NDArray[np.float32]:
+        """Label hops of some rows, from the labels of some nodes."""
+        count, classes, kept = (
+            self._adjacency.num_nodes,
+            targets.shape[1],
+            self._config.label_matrices,
+        )
+        asked = count if rows is None else len(rows)
+        result = np.empty((asked, kept, classes), dtype=np.float32)
+        buffers = [aligned_empty((count * self._width,), np.float32) for _ in range(2)]
+        for start in range(0, classes, max(self._width, 1)):
+            block = slice(start, min(start + self._width, classes))
+            shape = (count, block.stop - block.start)
+            current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
+            current[...] = 0
+            current[nodes] = targets[:, block]
+            for hop in range(self._config.label_hops):
+                current, spare = self._advance(current, spare, classes)
+                place = hop + kept - self._config.label_hops
+                if place >= 0:
+                    result[:, place, block] = current if rows is None else current[rows]
+        return result
+
+    def _advance(
+        self, current: NDArray[np.float32], spare: NDArray[np.float32], classes: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The next hop, and a matrix to be written over."""
+        adjacency = self._adjacency
+        large = adjacency.num_edges >= SKIPPING_EDGES
+        multiply = functools.partial(
+            product_by_chunks, chunks=self._chunks, on_edges=self._tell(classes),
+            nonzero=nonzero_bits(current) if large else None,
+        )  # fmt: skip
+        if adjacency.column_scale is None:
+            advance(adjacency, current, spare, None, threads=self._threads, multiply=multiply)
+            return spare, current
+        advance(adjacency, current, current, spare, threads=self._threads, multiply=multiply)
+        return current, spare
+
+    def _tell(self, classes: int) -> Callable[[int], None] | None:
+        told = self._on_progress
+        if told is None:
+            return None
+        blocks = -(-classes // max(self._width, 1))
+        total = self._count * blocks * self._config.label_hops * self._adjacency.num_edges
+
+        def add(edges: int) -> None:
+            self._done += edges
+            told("Propagating labels", self._done, total)
+
+        return add
 
 
 def _subtract_own(
@@ -135,14 +250,16 @@ def _subtract_own(
     nodes: NDArray[Any],
     targets: NDArray[np.float32],
     config: PropagationConfig,
+    rows: NDArray[Any] | None,
 ) -> None:
     """Take (A)_ii y_i from hop 1 and (A^2)_ii y_i from hop 2, in place."""
     matrix = adjacency.to_scipy()
     # (A^2)_ii = sum_j A_ij A_ji: no product of sparse matrices is needed for its diagonal.
     returns = [matrix.diagonal(), matrix.multiply(matrix.T.tocsr()).sum(axis=1)]
     kept = config.label_matrices
+    places, seen = _places(rows, nodes)
     for place, diagonal in enumerate(returns[config.label_hops - kept : config.label_hops]):
-        result[nodes, place] -= diagonal[nodes, None].astype(np.float32) * targets
+        result[places, place] -= diagonal[nodes[seen], None].astype(np.float32) * targets[seen]
 
 
 def _folds(count: int, folds: int, seed: int) -> list[NDArray[np.bool_]]:

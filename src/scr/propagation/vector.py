@@ -59,7 +59,7 @@ def has_half_instructions() -> bool:
     return bool(binding.get_host_cpu_features().get("f16c", False))
 
 
-def _compile(function: Callable[..., int]) -> Callable[..., int]:
+def compiled(function: Callable[..., int]) -> Callable[..., int]:
     """Compile when first called; keep the result on disk where a folder for it can be written."""
     try:
         return cast(Callable[..., int], njit(nogil=True, cache=True)(function))
@@ -67,7 +67,7 @@ def _compile(function: Callable[..., int]) -> Callable[..., int]:
         return cast(Callable[..., int], njit(nogil=True)(function))
 
 
-@_compile
+@compiled
 def sum_rows(  # type: ignore[no-untyped-def]
     bounds, offset, first, last, indices, weights, x, pitch, column, shape, overlap, self_loops,
     row_scale, out, out_pitch,
