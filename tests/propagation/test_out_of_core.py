@@ -56,7 +56,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(edge_chunks, "CHUNK_EDGES", 20)
     monkeypatch.setattr(disk_plan, "CHUNK_EDGES", 20)
     monkeypatch.setattr(edge_chunks, "CHUNK_ROWS", 11)
-    monkeypatch.setattr(disk_plan, "SLAB_BYTES", 4000)
+    monkeypatch.setattr(disk_plan, "SLAB_BYTES", (4000, 4000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
     monkeypatch.setattr(feature_rows, "PART_BYTES", 100)
     monkeypatch.setattr(feature_rows, "PART_ROWS", 3)

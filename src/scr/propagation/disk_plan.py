@@ -42,8 +42,9 @@ LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 NAMED_SLACK = 16 * 2**20
 """Added to a budget that an error names: the process may be a little larger the next time."""
-SLAB_BYTES = 32 * 2**20
-"""Rows of the result put together at once; up to as much again is read for them."""
+SLAB_BYTES = (32 * 2**20, 512 * 2**20)
+"""Fewest and most bytes of the result put together at once; up to as much again is read for them.
+Each slab waits for the disk, so large ones are faster."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -104,18 +105,19 @@ def plan_on_disk(
     kept = graph.num_nodes if rows is None else rows
     budget = process_budget(memory)
     row_bytes = max(config.matrices * columns * item, 1)
-    slab_rows = max(SLAB_BYTES // row_bytes, 1)
+    per_column, narrowest = 2 * graph.num_nodes * item, min(columns, NARROWEST_BLOCK)
+    # Two slabs take no more than half of the narrowest block, which is given back by then.
+    slab_bytes = max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest * per_column // 4))
+    slab_rows = max(slab_bytes // row_bytes, 1)
     slab_rows = slab_rows // SLAB_ROWS * SLAB_ROWS or slab_rows
     chunk_edges = max(min(CHUNK_EDGES, graph.num_edges), kernel.HUB_EDGES)
     fixed = _fixed_bytes(graph, config, chunk_edges) + (0 if rows is None else 8 * rows)
     fixed += resident_bytes() + LIBRARY_BYTES
     passing = _preparing_bytes(graph), 2 * min(slab_rows, kept) * row_bytes
-    per_column = 2 * graph.num_nodes * item
 
     def needed(width: int) -> int:
         return fixed + max(width * per_column + chunk_bytes(source), *passing)
 
-    narrowest = min(columns, NARROWEST_BLOCK)
     if needed(narrowest) > budget:
         smallest = needed(narrowest) + NAMED_SLACK
         raise MemoryBudgetError(
@@ -149,7 +151,7 @@ def plan_on_disk(
         state_slots=None if rows is None else slots, slab_rows=slab_rows,
         chunk_edges=chunk_edges, rows=kept,
         seconds=_seconds(
-            graph, config, source, width, blocks, passes, state * slots, result, threads
+            graph, config, source, width, blocks, passes, (state, slots), result, threads
         ),
     )  # fmt: skip
 
@@ -193,14 +195,16 @@ def _free_disk(target: Path, disk: str | int) -> int:
 
 def _seconds(
     graph: Graph, config: PropagationConfig, source: Any, width: int, blocks: int, passes: int,
-    state: int, result: int, threads: int | None,
+    states: tuple[int, int], result: int, threads: int | None,
 ) -> float:  # fmt: skip
     """Time by the speeds above; the next edges are read while the cores work."""
     cores = min(threads or numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1)
     item = np.dtype(config.dtype).itemsize
     gathered = graph.num_edges * -(-width * item // CACHE_LINE) / (LINES_PER_SECOND * cores)
     edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
-    per_pass = max(gathered, graph.num_edges * edge_bytes / READ_SPEED, state / 2 / WRITE_SPEED)
+    state, slots = states[0] / WRITE_SPEED, states[1]
+    per_pass = max(gathered, graph.num_edges * edge_bytes / READ_SPEED, state * (slots == 2))
+    per_pass += state * (slots == 1)  # only two states are written while the cores work
     features = graph.num_nodes * source.shape[1] * source.dtype.itemsize / READ_SPEED
     written = 2 * result / WRITE_SPEED + 2 * result / READ_SPEED
     return float(passes * per_pass + blocks * features + written)
