@@ -1,11 +1,20 @@
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 
 from scr.errors import ConfigError, SourceError, StoreError
-from scr.graph import buckets
+from scr.graph import buckets, synth_writer
+from scr.graph.resumable_folder import resumable_folder
 from scr.graph.sources import load_graph
 from scr.graph.store import open_store, verify_store
-from scr.graph.synth import SynthConfig, edge_chunks, synth_graph
+from scr.graph.synth import ROW_CHUNK, SynthConfig, edge_chunks, feature_blocks, synth_graph
 from scr.graph.synth_writer import write_synth_shards, write_synth_store
 
 CONFIG = SynthConfig(nodes=3000, edges=30_000, classes=5, features=8, seed=7)
@@ -115,6 +124,8 @@ def test_float16_features_and_no_features_are_possible(tmp_path):
         {"label_fraction": 0.0},
         {"degree_exponent": 2.0},
         {"label_fraction": 0.5, "shift": 3.0},
+        {"test_fraction": 1.0},
+        {"label_fraction": 0.5, "test_fraction": 0.5, "shift": 0.0},
         {"seed": -1},
     ],
 )
@@ -153,3 +164,124 @@ def test_bad_shards_are_refused(tmp_path):
     np.save(tmp_path / "features.npy", np.zeros((3, 1)))
     with pytest.raises(SourceError, match="3 rows of features and 2 labels"):
         load_graph(tmp_path)
+
+
+def test_only_nodes_of_the_splits_keep_their_label_when_the_test_share_is_given(tmp_path):
+    settings = {"nodes": 20_000, "edges": 100, "classes": 5, "features": 3, "seed": 2}
+    whole = synth_graph(**settings, label_fraction=0.02, valid_fraction=0.01)
+    config = SynthConfig(**settings, label_fraction=0.02, valid_fraction=0.01, test_fraction=0.03)
+    sparse = synth_graph(config)
+    np.testing.assert_array_equal(sparse.train, whole.train)
+    np.testing.assert_array_equal(sparse.valid, whole.valid)
+    assert len(sparse.test) == pytest.approx(600, abs=125)  # 5 deviations
+    known = np.union1d(np.union1d(sparse.train, sparse.valid), sparse.test)
+    np.testing.assert_array_equal(np.flatnonzero(sparse.labels >= 0), known)
+    np.testing.assert_array_equal(sparse.labels[known], whole.labels[known])
+    # Features are those of the true class, whether it is told or not.
+    np.testing.assert_array_equal(sparse.features, whole.features)
+    write_synth_store(config, tmp_path / "store")
+    write_synth_shards(config, tmp_path / "shards")
+    for name in ("store", "shards"):
+        assert load_graph(tmp_path / name).fingerprint() == sparse.fingerprint(), name
+
+
+def test_progress_counts_edges_and_rows_to_their_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(synth_writer, "SHARD_EDGES", 7000)
+    for write in (write_synth_store, write_synth_shards):
+        told = []
+        write(
+            CONFIG,
+            tmp_path / write.__name__,
+            on_progress=lambda *step, told=told: told.append(step),
+        )
+        for what, total in (("Drawing edges", 30_000), ("Drawing features", 3000)):
+            done = [count for name, count, of in told if name == what and of == total]
+            assert done == sorted(done)
+            assert done[-1] == total
+
+
+def test_threads_ahead_stop_when_the_caller_does():
+    config = SynthConfig(nodes=10 * ROW_CHUNK, edges=1, features=1)
+    blocks = feature_blocks(config, np.zeros(config.nodes, np.int64))
+    next(blocks)
+    blocks.close()
+    assert not [
+        t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor") and t.is_alive()
+    ]
+
+
+class TestKilledShards:
+    """Shards that were killed go on, and end with the bytes of an undisturbed run."""
+
+    SMALL = SynthConfig(nodes=3 * ROW_CHUNK + 17, edges=40_000, classes=3, features=5, seed=9,
+                        test_fraction=0.1)  # fmt: skip
+
+    @pytest.fixture(autouse=True)
+    def _small_shards(self, monkeypatch):
+        monkeypatch.setattr(synth_writer, "SHARD_EDGES", 9000)
+
+    def killed_at(self, folder, what, count, kind="npy"):
+        """Run in a process that kills itself when so much of a step is done."""
+        script = f"""
+import os, signal
+from scr.graph import synth_writer
+from scr.graph.synth import SynthConfig
+synth_writer.SHARD_EDGES = {synth_writer.SHARD_EDGES}
+def told(what, done, total):
+    if what == {what!r} and done >= {count}:
+        os.kill(os.getpid(), signal.SIGKILL)
+config = SynthConfig(**{asdict(self.SMALL)!r})
+synth_writer.write_synth_shards(config, {str(folder)!r}, kind={kind!r}, on_progress=told)
+"""
+        done = subprocess.run([sys.executable, "-c", script], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert not folder.exists()
+
+    @staticmethod
+    def content(folder):
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+    @pytest.mark.parametrize("kind", ["npy", "parquet"])
+    def test_they_end_with_the_same_bytes(self, tmp_path, kind):
+        self.killed_at(tmp_path / "out", "Drawing edges", 18_000, kind)
+        kept = list((tmp_path / ".out.partial" / "files").glob(f"edges-*.{kind}"))
+        assert 1 <= len(kept) <= 2
+        before = {path: path.stat().st_mtime_ns for path in kept}
+        self.killed_at(tmp_path / "out", "Drawing features", ROW_CHUNK, kind)
+        assert {path: path.stat().st_mtime_ns for path in kept} == before  # not made again
+        told = []
+        write_synth_shards(
+            self.SMALL, tmp_path / "out", kind=kind, on_progress=lambda *step: told.append(step)
+        )
+        rows = [done for what, done, _ in told if what == "Drawing features"]
+        assert rows[0] > ROW_CHUNK  # the first block was there
+        write_synth_shards(self.SMALL, tmp_path / "undisturbed", kind=kind)
+        assert self.content(tmp_path / "out") == self.content(tmp_path / "undisturbed")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "undisturbed"]
+
+    def test_another_config_starts_anew(self, tmp_path):
+        self.killed_at(tmp_path / "out", "Drawing features", ROW_CHUNK)
+        other = replace(self.SMALL, seed=10)
+        write_synth_shards(other, tmp_path / "out")
+        write_synth_shards(other, tmp_path / "undisturbed")
+        assert self.content(tmp_path / "out") == self.content(tmp_path / "undisturbed")
+
+    def test_a_torn_end_of_the_features_is_made_again(self, tmp_path):
+        self.killed_at(tmp_path / "out", "Drawing features", 2 * ROW_CHUNK)
+        (torn,) = (tmp_path / ".out.partial" / "files").glob("features*")
+        write_synth_shards(self.SMALL, tmp_path / "undisturbed")
+        for size in (ROW_CHUNK * 5 * 4 + 1000, 60):  # within a block, within the header
+            os.truncate(torn, size)
+            shutil.copytree(tmp_path / ".out.partial", tmp_path / f".{size}.partial")
+            write_synth_shards(self.SMALL, tmp_path / f"{size}")
+            assert self.content(tmp_path / f"{size}") == self.content(tmp_path / "undisturbed")
+
+
+def test_two_processes_do_not_make_one_folder(tmp_path):
+    with (
+        resumable_folder(tmp_path / "out", {"seed": 0}),
+        pytest.raises(StoreError, match="made by another process"),
+        resumable_folder(tmp_path / "out", {"seed": 0}),
+    ):
+        pytest.fail("the second one got in")
+    assert (tmp_path / "out").is_dir()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from scr.cli.console import console
 from scr.cli.ingest import describe, refuse_existing
+from scr.cli.progress import steps_progress
 
 
 def synth(
@@ -24,6 +25,10 @@ def synth(
     ] = 1.0,
     label_fraction: Annotated[float, typer.Option(help="Share of nodes that train.")] = 0.1,
     valid_fraction: Annotated[float, typer.Option(help="Share of nodes that validate.")] = 0.1,
+    test_fraction: Annotated[
+        float | None,
+        typer.Option(help="Share of nodes that test; other labels are left out. [all the rest]"),
+    ] = None,
     shift: Annotated[
         float, typer.Option(help="How far the classes of training nodes differ from the rest.")
     ] = 0.0,
@@ -33,7 +38,11 @@ def synth(
     dtype: Annotated[str, typer.Option(help="Of the features: float32 or float16.")] = "float32",
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal graphs.")] = 0,
     source: Annotated[
-        Path | None, typer.Option(help="Write raw shards for ingest here, instead of a store.")
+        Path | None,
+        typer.Option(
+            help="Write raw shards for ingest here, instead of a store; after a kill, the same "
+            "command goes on."
+        ),
     ] = None,
     ogb: Annotated[
         Path | None,
@@ -53,8 +62,8 @@ def synth(
     config = build(SynthConfig, {
         "nodes": nodes, "edges": edges, "features": features, "classes": classes,
         "homophily": homophily, "signal": signal, "label_fraction": label_fraction,
-        "valid_fraction": valid_fraction, "shift": shift, "degree_exponent": degree_exponent,
-        "dtype": dtype, "seed": seed,
+        "valid_fraction": valid_fraction, "test_fraction": test_fraction, "shift": shift,
+        "degree_exponent": degree_exponent, "dtype": dtype, "seed": seed,
     }, section="synth")  # fmt: skip
     started = time.perf_counter()
     places = {"STORE": store, "--source": source, "--ogb": ogb}
@@ -64,11 +73,14 @@ def synth(
     if source is not None:
         if shards not in ("npy", "parquet"):
             raise ConfigError("shards", shards, "`npy` or `parquet`")
-        made = write_synth_shards(config, source, kind="npy" if shards == "npy" else "parquet")
+        kind: Literal["npy", "parquet"] = "npy" if shards == "npy" else "parquet"
+        with steps_progress() as told:
+            made = write_synth_shards(config, source, kind=kind, on_progress=told)
     elif ogb is not None:
         made = write_synth_ogb(config, ogb)
     elif store is not None:
         refuse_existing(store, overwrite=overwrite)
-        made = write_synth_store(config, store, overwrite=overwrite)
+        with steps_progress() as told:
+            made = write_synth_store(config, store, overwrite=overwrite, on_progress=told)
         console.print(describe(open_store(made)))
     console.print(f"Wrote {made} in {time.perf_counter() - started:.1f} s")

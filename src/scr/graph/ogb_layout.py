@@ -26,7 +26,14 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from scr.errors import StoreError
-from scr.graph.synth import SynthConfig, draw_labels, draw_splits, edge_chunks, feature_blocks
+from scr.graph.synth import (
+    SynthConfig,
+    draw_labels,
+    draw_splits,
+    edge_chunks,
+    feature_blocks,
+    visible_labels,
+)
 
 _CATEGORIES = "labelidx2productcategory.csv.gz"
 _GZIP_LEVEL = 3
@@ -83,11 +90,12 @@ def write_synth_ogb(config: SynthConfig, folder: str | Path) -> Path:
         folder: The folder to make; it must not exist, or be empty.
     """
     labels = draw_labels(config, np.empty(config.nodes, np.int64))
+    splits = draw_splits(config, labels)
     return write_ogb(
         folder,
         edges=edge_chunks(config),
-        labels=labels,
-        splits=draw_splits(config, labels),
+        labels=visible_labels(config, labels, splits),
+        splits=splits,
         features=feature_blocks(config, labels),
         class_names=config.class_names(),
     )

@@ -110,9 +110,14 @@ def fill_labels(labels: NDArray[np.int64], nodes: int, classes: int, key: np.uin
 @_parallel
 def fill_parts(
     part: NDArray[np.int8], labels: NDArray[np.int64], train: NDArray[np.float64],
-    valid: float, key: np.uint64,
+    valid: float, test: float, key: np.uint64,
 ) -> None:  # fmt: skip
-    """Write 0 for training nodes, 1 for validation nodes and 2 for the others."""
+    """Write 0 for training nodes, 1 for validation nodes, 2 for test nodes, 3 for the others."""
     for node in numba.prange(len(part)):
         chance, trains = _uniform(key, np.uint64(node)), train[labels[node]]
-        part[node] = 0 if chance < trains else 1 if chance < trains + valid else 2
+        if chance < trains:
+            part[node] = 0
+        elif chance < trains + valid:
+            part[node] = 1
+        else:
+            part[node] = 2 if chance < trains + valid + test else 3
