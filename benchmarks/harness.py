@@ -53,11 +53,12 @@ class Measured:
     code: int
     """As of `subprocess`: 0, or the negative signal that ended it."""
     output: str
+    folders: tuple[Path, ...] = ()
 
     def row(self) -> dict[str, Any]:
         """Rounded, for JSON."""
         return {
-            "command": shown(self.command),
+            "command": shown(self.command, self.folders),
             "seconds": round(self.seconds, 2),
             "processor_seconds": round(self.processor_seconds, 2),
             "memory_bytes": self.memory_bytes,
@@ -101,8 +102,9 @@ def measure(
     if check and found["code"] != 0:
         raise SystemExit(f"{shown(words)} ended with {found['code']}:\n{text[-4000:]}")
     return Measured(
-        words, **found, disk_bytes=disk_bytes(places), disk_peak_bytes=disk.peak, output=text
-    )
+        words, **found, disk_bytes=disk_bytes(places), disk_peak_bytes=disk.peak, output=text,
+        folders=tuple(places),
+    )  # fmt: skip
 
 
 class DiskPeak:
@@ -148,14 +150,28 @@ def scr_command(*words: object) -> list[str]:
     return [sys.executable, "-m", "scr.cli", *map(str, words)]
 
 
-def shown(command: Sequence[str]) -> str:
-    """A command as one would type it."""
+def shown(command: Sequence[str], folders: Iterable[Path] = ()) -> str:
+    """A command as one would type it, in the folder of the repository and in these folders."""
     words = list(command)
     if words[:3] == [sys.executable, "-m", "scr.cli"]:
         words[:3] = ["scr"]
     elif words and words[0] == sys.executable:
         words[0] = "python"
+    for folder in (HERE.parent, *folders):
+        words = [word.removeprefix(f"{folder}{os.sep}") for word in words]
     return shlex.join(words)
+
+
+def shown_script() -> str:
+    """The running benchmark as it was started, without options that only say where things lie."""
+    words = [sys.executable, str(Path(sys.argv[0]).resolve())]
+    given = iter(sys.argv[1:])
+    for word in given:
+        if word in ("--work", "--out"):
+            next(given, None)
+        else:
+            words.append(word)
+    return shown(words)
 
 
 class Results:
@@ -167,7 +183,7 @@ class Results:
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
         self._content: dict[str, Any] = {
-            "command": shown([sys.executable, *sys.argv]), "settings": dict(settings),
+            "command": shown_script(), "settings": dict(settings),
             "processor": processor(), "versions": versions(), "rows": [],
         }  # fmt: skip
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

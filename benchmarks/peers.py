@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from scr.graph import Graph
+
+if TYPE_CHECKING:  # imported where it is used: SciPy's memory is measured without it
+    import torch
 
 TORCH, SCIPY, PYG, INDEX_ADD = (
     "torch.sparse_csr float32",
@@ -38,6 +40,8 @@ def normalized_values(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 def torch_matrix(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> torch.Tensor:
     """The adjacency of torch, with 32-bit indices where they suffice: they are its fastest."""
+    import torch
+
     narrow = len(indices) <= np.iinfo(np.int32).max
     kind, nodes = (np.int32 if narrow else np.int64), len(indptr) - 1
     parts = (indptr.astype(kind), indices.astype(kind, copy=False), values)
@@ -48,6 +52,8 @@ def torch_hops(
     indptr: np.ndarray, indices: np.ndarray, features: np.ndarray, hops: int
 ) -> torch.Tensor:
     """What people do without us: multiply, keep, stack."""
+    import torch
+
     matrix = torch_matrix(indptr, indices, normalized_values(indptr, indices))
     made = [torch.from_numpy(features)]
     for _ in range(hops):
@@ -57,6 +63,8 @@ def torch_hops(
 
 def one_hop_peers(graph: Graph) -> dict[str, Callable[[], Any]]:
     """Functions that compute A X once."""
+    import torch
+
     values = normalized_values(graph.indptr, graph.indices)
     features = torch.from_numpy(graph.features)
     matrix = torch_matrix(graph.indptr, graph.indices, values)
@@ -74,6 +82,8 @@ def one_hop_peers(graph: Graph) -> dict[str, Callable[[], Any]]:
 
 def pyg_sign(graph: Graph, hops: int) -> Callable[[], Any] | None:
     """PyG's SIGN transform, whole: normalize, sort, multiply; none without PyG."""
+    import torch
+
     try:
         from torch_geometric.data import Data
         from torch_geometric.transforms import SIGN
@@ -89,6 +99,7 @@ def pyg_sign(graph: Graph, hops: int) -> Callable[[], Any] | None:
 
 
 def _edge_index(graph: Graph, values: np.ndarray, features: torch.Tensor) -> Callable[[], Any]:
+    import torch
     from torch_geometric import EdgeIndex
 
     # The graph is undirected, so its rows are its columns and the order by rows serves as well.
@@ -100,6 +111,8 @@ def _edge_index(graph: Graph, values: np.ndarray, features: torch.Tensor) -> Cal
 
 
 def _index_add(graph: Graph, values: np.ndarray, features: torch.Tensor) -> Callable[[], Any]:
+    import torch
+
     rows, columns = _rows_and_columns(graph)
     weights = torch.from_numpy(values)[:, None]
 
@@ -114,5 +127,7 @@ def _index_add(graph: Graph, values: np.ndarray, features: torch.Tensor) -> Call
 
 
 def _rows_and_columns(graph: Graph) -> torch.Tensor:
+    import torch
+
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
     return torch.from_numpy(np.stack([rows, graph.indices.astype(np.int64)]))

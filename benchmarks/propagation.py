@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -36,7 +35,7 @@ from rich.table import Table
 
 import scr
 from bandwidth import memory_limits
-from harness import RESULTS, console, processor, shown, versions
+from harness import RESULTS, console, processor, shown_script, versions
 from peers import INDEX_ADD, SCIPY, TORCH, one_hop_peers, pyg_sign, torch_hops
 from scr.graph import Graph
 from scr.propagation.memory import aligned_empty
@@ -208,7 +207,7 @@ def main() -> None:
         every = summarize(measure(contestants, rounds), graph, options.hops, {}, limits)
     print_rows(f"From graph to {options.hops} hops: {size}", every)
     result = {
-        "command": shown([sys.executable, *sys.argv]),
+        "command": shown_script(),
         "nodes": graph.num_nodes, "undirected_edges": options.edges,
         "columns": options.columns, "threads": options.threads, "norm": "sym",
         "largest_degree": int(np.diff(graph.indptr).max()),

@@ -43,28 +43,27 @@ def main() -> None:
 
 def propagate_in_memory(peer: str, store: Path, hops: int) -> float:
     """Seconds of normalizing and multiplying, all hops kept."""
+    import scipy.sparse as sp
+
+    from peers import normalized_values, torch_matrix
     from scr.graph import open_store
 
     graph = open_store(store)
     indptr, indices = np.array(graph.indptr), np.array(graph.indices)
     features: Any = graph.features.astype(np.float32)
-    started = time.perf_counter()
-    from peers import normalized_values
-
-    values = normalized_values(indptr, indices)
     if peer == "torch":
         import torch
 
-        from peers import torch_matrix
-
         warnings.filterwarnings("ignore", message="Sparse")
-        matrix: Any = torch_matrix(indptr, indices, values)
         features = torch.from_numpy(features)
-    else:
-        import scipy.sparse as sp
-
-        shape = (graph.num_nodes, graph.num_nodes)
-        matrix = sp.csr_array((values, indices, indptr), shape=shape)
+    started = time.perf_counter()
+    values = normalized_values(indptr, indices)
+    shape = (graph.num_nodes, graph.num_nodes)
+    matrix: Any = (
+        torch_matrix(indptr, indices, values)
+        if peer == "torch"
+        else sp.csr_array((values, indices, indptr), shape=shape)
+    )
     made = [features]
     for _ in range(hops):
         made.append(matrix @ made[-1])
