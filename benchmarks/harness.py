@@ -169,6 +169,9 @@ def shown_script() -> str:
     for word in given:
         if word in ("--work", "--out"):
             next(given, None)
+        elif word == "--official":
+            words += [word, "CHECKOUT_OF_THUDM_SCR"]
+            next(given, None)
         else:
             words.append(word)
     return shown(words)
