@@ -37,6 +37,10 @@ check: $(VENV)/.check ## style, types, import layers, documentation
 
 bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/results
 	$(BIN)/python benchmarks/propagation.py
+	$(BIN)/python benchmarks/scale.py curve
+	$(BIN)/python benchmarks/scale.py budget
+	$(BIN)/python benchmarks/papers.py all
+	$(BIN)/python benchmarks/products.py $(if $(OFFICIAL),--official $(OFFICIAL))
 	test -z "$(OFFICIAL)" || $(BIN)/python benchmarks/training.py --official $(OFFICIAL)
 	$(BIN)/python benchmarks/accuracy.py search
 	$(BIN)/python benchmarks/accuracy.py table

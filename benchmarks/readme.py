@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import combinations_table
+from scale_tables import papers_sentence, scale_lines
 from scr.report import compare_runs, pooled_difference
 
 HERE = Path(__file__).parent
@@ -169,7 +170,7 @@ def speed_lines() -> list[str]:
             f"times as fast as the official implementation, with {ours['share_of_memory']:.2f} of "
             f"its peak memory (`{found['command']}`)."
         )
-    return lines
+    return lines + papers_sentence()
 
 
 def combination_lines() -> list[str]:
@@ -279,6 +280,7 @@ def main() -> None:
         "",
         *speed_lines(),
         "",
+        *scale_lines(),
     ]
     (ROOT / "docs" / "results.md").write_text("\n".join(page), encoding="utf-8")
 

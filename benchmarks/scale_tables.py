@@ -1,0 +1,207 @@
+"""Tables about speed and scale for the results page, from JSON; what was not measured is left out.
+
+`readme.py` puts them into docs/results.md.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness import RESULTS, size
+
+GIB = 2**30
+
+
+def scale_lines() -> list[str]:
+    """All sections, in order."""
+    return [*propagation_lines(), *curve_lines(), *budget_lines(), *papers_lines(),
+            *products_lines()]  # fmt: skip
+
+
+def read(name: str) -> dict[str, Any] | None:
+    """One result, if it is there."""
+    file = RESULTS / f"{name}.json"
+    if not file.exists():
+        return None
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def propagation_lines() -> list[str]:
+    """One hop and all hops beside peers, and the memory's own speed."""
+    found = read("propagation")
+    if found is None:
+        return []
+    limits = found.get("memory_gb_per_second")
+    lines = [
+        "## Speed of propagation",
+        "",
+        f"{found['nodes']:,} nodes, {found['undirected_edges']:,} undirected edges, "
+        f"{found['columns']} columns, {found['threads']} threads; medians of rounds in which all "
+        f"took turns. Gathered: bytes of neighbors' rows per second. Printed by "
+        f"`{found['command']}` on {found['processor']}.",
+        "",
+    ]
+    if limits:
+        speeds = ", ".join(f"{name} {speed:.1f}" for name, speed in limits.items())
+        lines += [f"This machine's memory, in GB/s: {speeds}.", ""]
+    hops = found["all_hops"]
+    for title, rows in (
+        ("one hop", found["one_hop"]),
+        (f"from graph to {hops['hops']} hops", hops["rows"]),
+    ):
+        reading = [" × reading memory |", " --- |"] if limits else ["", ""]
+        lines += [
+            f"| {title} | seconds | × torch | gathered GB/s |{reading[0]}",
+            f"| --- | --- | --- | --- |{reading[1]}",
+            *(
+                f"| {row['name']} | {row['median_seconds']:.2f} | {row['times_torch']:.2f} | "
+                f"{row['gathered_gb_per_second']:.1f} |"
+                + (f" {row['times_read_bandwidth']:.2f} |" if limits else "")
+                for row in rows
+            ),
+            "",
+        ]
+    return lines
+
+
+def curve_lines() -> list[str]:
+    """Time and memory against size."""
+    found = read("scale")
+    if found is None:
+        return []
+    settings = found["settings"]
+    names = {"torch": "torch, in memory, float32", "scipy": "SciPy, in memory, float32"}
+    lines = [
+        "## Time and memory against size",
+        "",
+        f"{settings['degree']} undirected edges per node, {settings['columns']} columns, "
+        f"{settings['hops']} hops; each step a process of its own with at most "
+        f"{settings['memory']}, ours in float16 and out of core. Memory is the peak of the whole "
+        f"process. Printed by `{found['command']}`.",
+        "",
+        "| nodes | step | seconds | ns per edge and hop | memory | disk at the peak |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in sorted(found["rows"], key=lambda row: row["nodes"]):
+        pace, step = row.get("ns_per_edge_and_hop"), row["step"]
+        lines.append(
+            f"| {row['nodes']:,} | {names.get(step, f'`scr {step}`')} | "
+            f"{row['seconds']:,.1f} | {'' if pace is None else f'{pace:.2f}'} | "
+            f"{size(row['memory_bytes'])} | {size(row['disk_peak_bytes'])} |"
+        )
+    figure = "![Seconds and memory against the number of nodes](assets/figures/scale.svg)"
+    return [*lines, "", figure, ""]
+
+
+def budget_lines() -> list[str]:
+    """A graph within a given memory, and what kills do to it."""
+    found = read("budget")
+    if found is None:
+        return []
+    rows = {row["step"]: row for row in found["rows"]}
+    if "propagate" not in rows:
+        return []
+    settings, made = found["settings"], rows["propagate"]
+    lines = [
+        "## Within a given memory",
+        "",
+        f"- {settings['nodes']:,} nodes, {settings['edges']:,} undirected edges, "
+        f"{settings['columns']} columns, {settings['hops']} hops with `--memory "
+        f"{settings['memory']}`: {made['seconds']:,.0f} s, peak memory of the process "
+        f"{made['memory_bytes'] / GIB:.2f} GiB (`{found['command']}`).",
+    ]
+    if check := rows.get("check"):
+        lines.append(
+            f"- {check['columns_compared_in_memory']} columns of all hops are "
+            f"{'' if check['in_memory_equal'] else 'NOT '}those that are made in memory, bit for "
+            f"bit; {check['rows_compared_with_numpy']:,} rows of the first hop are NumPy's, within "
+            f"{check['worst_error']:.2f} of what rounding to float16 allows."
+        )
+    if killed := rows.get("killed"):
+        moments = ", ".join(f"{moment:,.0f}" for moment in killed["killed_after_seconds"])
+        lines.append(
+            f"- Killed {len(killed['killed_after_seconds'])} times, {moments} s after it was "
+            f"started, and started again: the hops are "
+            f"{'the same bytes' if killed['same_bytes'] else 'NOT the same bytes'}."
+        )
+    return [*lines, ""]
+
+
+def papers_lines() -> list[str]:
+    """The steps of the graph like ogbn-papers100M."""
+    found = read("papers")
+    if found is None:
+        return []
+    return [
+        "## A graph of the size of ogbn-papers100M",
+        "",
+        "A synthetic graph with as many nodes, edges, features, classes and labelled nodes, each "
+        f"step one command in a process of its own (`{found['command']}` on "
+        f"{found['processor']}).",
+        "",
+        *_steps(found["rows"]),
+        "",
+    ]
+
+
+def papers_sentence() -> list[str]:
+    """One line for the README: the peaks over all steps."""
+    found = read("papers")
+    if found is None or "predict" not in {row["step"] for row in found["rows"]}:
+        return []
+    rows = found["rows"]
+    return [
+        "- A synthetic graph of the size of ogbn-papers100M (111 million nodes, 1.6 billion edges) "
+        f"from raw files to predictions: {sum(row['seconds'] for row in rows) / 60:,.0f} minutes, "
+        f"at most {max(row['memory_bytes'] for row in rows) / GIB:.1f} GiB of memory and "
+        f"{size(max(row['disk_peak_bytes'] for row in rows))} of disk (`{found['command']}`)."
+    ]
+
+
+def products_lines() -> list[str]:
+    """The run like ogbn-products, and the official preprocessing beside ours."""
+    found = read("products")
+    if found is None:
+        return []
+    rows = {row["step"]: row for row in found["rows"]}
+    lines = [
+        "## A graph of the size of ogbn-products",
+        "",
+        "A synthetic graph with as many nodes, edges, features, classes and training nodes "
+        f"(`{found['command']}`).",
+        "",
+        *_steps([row for row in found["rows"] if row["step"] not in ("matching", "official")]),
+        "",
+    ]
+    if "matching" in rows and "official" in rows:
+        lines += [
+            "The official preprocessing on the same graph: its own script, unmodified, with "
+            "torch's CSR product in the place of CogDL's, which no longer installs. Ours with the "
+            "same normalization, hops and type:",
+            "",
+            "| | seconds | of which propagation | memory |",
+            "| --- | --- | --- | --- |",
+            *(
+                f"| {name} | {row['seconds']:,.1f} | {row['work_seconds']:,.1f} | "
+                f"{size(row['memory_bytes'])} |"
+                for name, row in (
+                    ("`scr propagate`", rows["matching"]), ("official", rows["official"]),
+                )
+            ),
+            "",
+        ]  # fmt: skip
+    return lines
+
+
+def _steps(rows: list[dict[str, Any]]) -> list[str]:
+    return [
+        "| step | seconds | memory | disk at the end | disk at the peak |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| `{row['command']}` | {row['seconds']:,.0f} | {size(row['memory_bytes'])} | "
+            f"{size(row['disk_bytes'])} | {size(row['disk_peak_bytes'])} |"
+            for row in rows
+        ),
+    ]
