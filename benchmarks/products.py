@@ -9,10 +9,10 @@ each a process of its own with its wall seconds and peak memory.
 
 The official side is its own `ogbn-products/pre_processing.py`, unmodified, on the same graph: a
 mean over neighbors per hop, all hops as full float32 matrices in a list, rows put into the order
-of the splits, one file per hop. Two of its imports no longer install and are stood in for: OGB's
-loader, by arrays of the same store, and CogDL's sparse product, by torch's CSR product, which is
-the fastest one in memory that we know of. `matching` is our propagation with the same
-normalization, hops and type. Writes results/products.json.
+of the splits, one file per hop. Two of its imports, old libraries that are not installed with
+ours, are stood in for: OGB's loader, by arrays of the same store, and CogDL's sparse product, by
+torch's CSR product. `matching` is our propagation with the same normalization, hops and type; the
+last hops of both sides are compared. Writes results/products.json.
 """
 
 from __future__ import annotations

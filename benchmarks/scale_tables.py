@@ -178,8 +178,8 @@ def products_lines() -> list[str]:
     if "matching" in rows and "official" in rows:
         lines += [
             "The official preprocessing on the same graph: its own script, unmodified, with "
-            "torch's CSR product in the place of CogDL's, which no longer installs. Ours with the "
-            "same normalization, hops and type:",
+            "torch's CSR product in the place of CogDL's. Ours with the same normalization, hops "
+            "and type:",
             "",
             "| | seconds | of which propagation | memory |",
             "| --- | --- | --- | --- |",

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from mkdocs.structure.files import File, Files
 
 from scr.report.plots import efficiency_curves, sensitivity_overview
-from scr.report.plots.style import series_colors, themed, to_bytes
+from scr.report.plots.style import SERIES, themed, to_bytes
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -51,7 +51,7 @@ def scale_curves(rows: list[dict[str, Any]]) -> bytes:
     """Seconds at the left and memory at the right against nodes, a line per step."""
     figure = Figure(figsize=(9.6, 3.9), layout="constrained")
     steps = list(dict.fromkeys(row["step"] for row in rows))
-    colors = series_colors(steps)
+    colors = dict(zip(steps, SERIES, strict=False))
     panels = (("seconds", "seconds", 1.0), ("memory_bytes", "peak memory, GB", 1e9))
     for axes, (value, title, unit) in zip(figure.subplots(1, 2), panels, strict=True):
         for step in steps:
@@ -64,7 +64,8 @@ def scale_curves(rows: list[dict[str, Any]]) -> bytes:
             )  # fmt: skip
         axes.set(xscale="log", yscale="log", xlabel="nodes", title=title)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,g}"))
+            axis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
+            axis.set_minor_formatter(NullFormatter())
         axes.tick_params(length=0, which="both")
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names))
