@@ -105,7 +105,7 @@ def commands(options: argparse.Namespace, work: Path) -> dict[str, list[str]]:
         ),
         "train": scr_command(
             "train", store, "--out", run, "--encoder", "gamlp", "--regularizer", "scr",
-            *(word for text in settings for word in ("--set", text)),
+            "--preset", "many-labels", *(word for text in settings for word in ("--set", text)),
         ),
         "predict": scr_command(
             "predict", run, "--out", work / "predictions.parquet", "--probabilities", "none"
