@@ -80,6 +80,8 @@ def run_step(step: str, options: argparse.Namespace, results: Results) -> None:
     with console.status(step):
         measured = measure(command, folders=[options.work])
     more = after(step, measured, options.work)
+    for later in STEPS[STEPS.index(step) + 1 :]:  # they told of what was there before
+        results.remove(step=later)
     say(step, results.add({"step": step}, {**measured.row(), **more}))
 
 
