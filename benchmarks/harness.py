@@ -229,7 +229,7 @@ class Results:
 def remove(*paths: Path) -> None:
     """Remove folders and files, and what stopped runs left of them beside them."""
     for path in paths:
-        leftovers = path.parent.glob(f".{path.name}.partial*") if path.parent.is_dir() else ()
+        leftovers = path.parent.glob(f".{path.name}.*") if path.parent.is_dir() else ()
         for each in (path, *leftovers):
             if each.is_dir():
                 shutil.rmtree(each)
