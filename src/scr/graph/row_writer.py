@@ -6,11 +6,14 @@ killed goes on with the next rows.
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scr.errors import MemoryBudgetError
 from scr.graph.edge_source import EdgeSource
@@ -21,12 +24,14 @@ from scr.graph.manifest import ArrayEntry
 from scr.graph.row_buckets import Buckets, bucket_ranges, fill_buckets, rows_of_buckets
 from scr.graph.sorted_rows import (
     KEY_BYTES,
+    UNIT_BITS,
     BlockCounts,
     OnProgress,
     RowRules,
     SortedRows,
     block_ranges,
     count_blocks,
+    fitting_blocks,
     range_bytes,
     rows_by_passes,
 )
@@ -76,8 +81,8 @@ def write_rows(
         counts = _counts(source, rules, work, on_progress)
         written = _Output(work, rules, int(counts.directions.sum()))
         try:
-            sort = _passes if way == "passes" else _buckets
-            for rows in sort(source, rules, work, counts, written.row, room(), refuse, on_progress):
+            task = _Task(source, rules, work, counts, written.row, room(), refuse, on_progress)
+            for rows in task.passes() if way == "passes" else task.buckets():
                 written.write(rows)
             finished = written.finish(counts.loops)
         finally:
@@ -89,71 +94,91 @@ def write_rows(
     return WrittenRows(indptr, indices, steps)
 
 
+def _unit_bits(rules: RowRules) -> int:
+    return min(rules.bits, UNIT_BITS)
+
+
 def _counts(
     source: EdgeSource, rules: RowRules, work: WorkFolder, on_progress: OnProgress | None
 ) -> BlockCounts:
-    known = work.finished("counts")
+    file = work.file("counts.npy")
+    known = work.finished("counts", [file.name])
     if known is not None:
-        return BlockCounts(np.array(known["directions"], np.int64), known["loops"])
-    counts = count_blocks(source, rules, on_progress)
-    work.finish("counts", {"directions": counts.directions.tolist(), "loops": counts.loops})
+        return BlockCounts(np.load(file, allow_pickle=False), known["loops"])
+    units = dataclasses.replace(rules, bits=_unit_bits(rules))
+    counts = count_blocks(source, units, on_progress)
+    try:
+        np.save(file, counts.directions)
+    except OSError as error:
+        raise disk_error(error, work.store) from error
+    work.finish("counts", {"loops": counts.loops})
     return counts
 
 
-def _passes(
-    source: EdgeSource,
-    rules: RowRules,
-    work: WorkFolder,
-    counts: BlockCounts,
-    row: int,
-    room: int,
-    refuse: Callable[[int], MemoryBudgetError],
-    on_progress: OnProgress | None,
-) -> Iterator[SortedRows]:
-    first, directions = row >> rules.bits, counts.directions
-    largest = int(directions[first:].max(initial=0))
-    needed = range_bytes(largest, largest, rules.workers)
-    if needed > room:
-        raise refuse(needed)
-    ranges = block_ranges(directions, room, first=first, workers=rules.workers)
-    return rows_by_passes(source, rules, directions, ranges, on_progress)
+@dataclass(frozen=True)
+class _Task:
+    """What is to be sorted, and the room there is for it."""
 
+    source: EdgeSource
+    rules: RowRules
+    work: WorkFolder
+    counts: BlockCounts
+    row: int
+    """The row to begin with."""
+    room: int
+    refuse: Callable[[int], MemoryBudgetError]
+    on_progress: OnProgress | None
 
-def _buckets(
-    source: EdgeSource,
-    rules: RowRules,
-    work: WorkFolder,
-    counts: BlockCounts,
-    row: int,
-    room: int,
-    refuse: Callable[[int], MemoryBudgetError],
-    on_progress: OnProgress | None,
-) -> Iterator[SortedRows]:
-    # One bucket is being written while each thread sorts another.
-    per_bucket = KEY_BYTES * (rules.workers + 1)
-    largest = int(counts.directions.max(initial=0))
-    if largest * per_bucket > room:
-        raise refuse(largest * per_bucket)
-    known = work.finished("buckets", ["buckets"])
-    ranges = [(first, last) for first, last in known or ()]
-    sizes = [int(counts.directions[first:last].sum()) for first, last in ranges]
-    if known is None or max(sizes) * per_bucket > room:
-        ranges = bucket_ranges(counts.directions, bucket_keys(room, rules.workers))
-    buckets = Buckets(work.file("buckets"), rules, ranges)
-    if [list(each) for each in ranges] != known:
+    def passes(self) -> Iterator[SortedRows]:
+        """Sort by reading the edges again for each range of rows."""
+        workers = self.rules.workers
+        rules, counts = self._blocks(lambda largest: range_bytes(largest, largest, workers))
+        ranges = block_ranges(counts, self.room, first=self.row >> rules.bits, workers=workers)
+        return rows_by_passes(self.source, rules, counts, ranges, self.on_progress)
+
+    def buckets(self) -> Iterator[SortedRows]:
+        """Sort through files."""
+        # One bucket is being written while each thread sorts another.
+        workers = self.rules.workers
+        rules, counts = self._blocks(lambda largest: KEY_BYTES * (workers + 1) * largest)
+        ranges = self._filled_ranges(bucket_keys(self.room, workers), rules, counts)
+        starts = [rules.rows_of(*each)[0] for each in ranges]
+        if self.row not in (*starts, rules.num_nodes):
+            # Passes that were made before need not end where a bucket begins.
+            return self.passes()
+        first = starts.index(self.row) if self.row in starts else len(starts)
+        buckets = Buckets(self.work.file("buckets"), rules, ranges)
+        return rows_of_buckets(buckets, first=first, on_progress=self.on_progress)
+
+    def _blocks(self, needed: Callable[[int], int]) -> tuple[RowRules, NDArray[np.int64]]:
+        """Blocks of rows that can be sorted at once, and the directions of each."""
+        rules, counts = fitting_blocks(
+            self.counts.directions, self.rules, _unit_bits(self.rules), row=self.row,
+            fits=lambda largest: needed(largest) <= self.room,
+        )  # fmt: skip
+        largest = int(counts[self.row >> rules.bits :].max(initial=0))
+        if needed(largest) > self.room:
+            raise self.refuse(needed(largest))
+        return rules, counts
+
+    def _filled_ranges(
+        self, most: int, rules: RowRules, counts: NDArray[np.int64]
+    ) -> list[tuple[int, int]]:
+        """The ranges of the buckets, which are filled if they were not."""
+        known = self.work.finished("buckets", ["buckets"])
+        if known is not None and known["bits"] == rules.bits:
+            ranges = [(first, last) for first, last in known["ranges"]]
+            largest = max(int(counts[first:last].sum()) for first, last in ranges)
+            if largest <= max(most, int(counts.max())):
+                return ranges
+        buckets = Buckets(self.work.file("buckets"), rules, bucket_ranges(counts, most))
         shutil.rmtree(buckets.folder, ignore_errors=True)
         try:
-            fill_buckets(buckets, source, counts.directions, on_progress)
+            fill_buckets(buckets, self.source, counts, self.on_progress)
         except OSError as error:
-            raise disk_error(error, work.store) from error
-        work.finish("buckets", ranges)
-    starts = [rules.rows_of(*each)[0] for each in ranges]
-    # Work that went by passes before may have stopped inside a bucket: it has been written whole
-    # or not at all only if a bucket begins there.
-    if row not in (*starts, rules.num_nodes):
-        return _passes(source, rules, work, counts, row, room, refuse, on_progress)
-    first = starts.index(row) if row in starts else len(starts)
-    return rows_of_buckets(buckets, first=first, on_progress=on_progress)
+            raise disk_error(error, self.work.store) from error
+        self.work.finish("buckets", {"bits": rules.bits, "ranges": buckets.ranges})
+        return list(buckets.ranges)
 
 
 class _Output:

@@ -1,6 +1,7 @@
 """Sort more edges into rows than memory holds, by reading them several times.
 
-First the directions of every block of 65,536 rows are counted. Then the blocks are taken in ranges
+First the directions of every block of rows are counted: 65,536 rows, or fewer where some have very
+many edges. Then the blocks are taken in ranges
 that fit memory, and for each range the edges are read again: every direction in the range goes to
 its block's place in one buffer of 6 bytes per direction, and when all edges are read each block,
 small enough for the processor's cache, is sorted and merged. Nothing is written but the result.
@@ -10,6 +11,7 @@ small enough for the processor's cache, is sorted and merged. Nothing is written
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ OnProgress = Callable[[str, int, int], None]
 
 BLOCK_BITS = 16
 """Rows of a block, as a power of two: their numbers within the block take two bytes."""
+UNIT_BITS = 10
+"""Rows that are counted together, as a power of two: the smallest block."""
 DIRECTION_BYTES = 6
 """Of one direction in the buffer: 2 for its row in the block, 4 for its target."""
 KEY_BYTES = 8
@@ -124,6 +128,36 @@ def count_blocks(
         if on_progress is not None:
             on_progress("count edges", done, source.num_edges)
     return BlockCounts(total, all_loops)
+
+
+def fitting_blocks(
+    counts: NDArray[np.int64],
+    rules: RowRules,
+    unit_bits: int,
+    *,
+    row: int,
+    fits: Callable[[int], bool],
+) -> tuple[RowRules, NDArray[np.int64]]:
+    """The largest blocks of which each can be sorted at once.
+
+    Args:
+        counts: Directions of blocks of the smallest size.
+        rules: Their `bits` are the most that a block may have.
+        unit_bits: Those of the smallest size.
+        row: A block must begin there, since work goes on with it.
+        fits: Whether so many directions can be sorted at once.
+
+    Returns:
+        The rules with the size of the blocks, and the directions of each; the smallest blocks if
+        none fit.
+    """
+    for bits in range(rules.bits, unit_bits, -1):
+        starts = np.arange(0, len(counts), 1 << (bits - unit_bits))
+        blocks = np.add.reduceat(counts, starts)
+        is_start = row % (1 << bits) == 0 or row == rules.num_nodes
+        if is_start and fits(int(blocks.max(initial=0))):
+            return dataclasses.replace(rules, bits=bits), blocks
+    return dataclasses.replace(rules, bits=unit_bits), counts
 
 
 def block_ranges(
