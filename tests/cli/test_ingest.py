@@ -69,6 +69,34 @@ def test_options_reach_the_graph(tables, tmp_path):
     assert len(graph.train) == 2
 
 
+def test_a_plan_is_printed_and_nothing_is_written(tables, tmp_path):
+    result = scr("ingest", tables, tmp_path / "store", "--plan", "--memory", "1GiB")
+    assert result.exit_code == 0, result.output
+    for text in ("memory: all edges at once", "of 1.00GiB", "for the store", "about 0 seconds"):
+        assert text in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["tables"]
+
+
+def test_a_budget_that_is_too_small_is_refused(tables, tmp_path):
+    result = scr("ingest", tables, tmp_path / "store", "--memory", "2MiB")
+    assert_refused(result, tmp_path / "store", "the budget is 2.00MiB", "the smallest that works")
+    assert_refused(
+        scr("ingest", tables, tmp_path / "store", "--memory", "much"), tmp_path / "store", "4GiB"
+    )
+
+
+def test_features_are_linked_if_asked(tables, tmp_path):
+    np.save(tables / "features.npy", np.ones((4, 3), np.float32))
+    result = scr("ingest", tables, tmp_path / "store", "--link")
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / "store" / "features.npy").exists()
+    assert scr("verify", tmp_path / "store").exit_code == 0
+    (tables / "features.npy").unlink()
+    gone = scr("verify", tmp_path / "store")
+    assert gone.exit_code == 2
+    assert "is missing" in gone.stderr
+
+
 def test_columns_and_features_can_be_named(tmp_path):
     pd.DataFrame({"key": [5, 6], "topic": ["u", "v"], "part": ["train", "test"]}).to_parquet(
         tmp_path / "nodes.parquet"

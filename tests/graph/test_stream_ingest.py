@@ -341,3 +341,28 @@ def test_a_plan_writes_nothing(tmp_path):
     assert left(tmp_path) == ["source"]
     with pytest.raises(SourceError, match="nothing to plan"):
         plan_of("digits", tmp_path / "store", IngestOptions())
+
+
+def test_a_store_that_exists_is_refused_before_any_work(tmp_path):
+    source = write_shards(tmp_path / "source")
+    stream(source, tmp_path / "store")
+    with pytest.raises(StoreError, match="exists already"):
+        stream(source, tmp_path / "store", on_progress=lambda *_: pytest.fail("it has begun"))
+    assert left(tmp_path) == ["source", "store"]
+
+
+def test_progress_of_every_step_goes_from_nothing_to_all(tmp_path):
+    source, told = write_shards(tmp_path / "source"), {}
+    for way in ("passes", "buckets"):
+        stream(
+            source, tmp_path / way, way=way,
+            on_progress=lambda what, done, total: told.setdefault(what, []).append((done, total)),
+        )  # fmt: skip
+    assert set(told) == {
+        "copy features", "count edges", "read edges", "sort rows", "fill buckets", "sort buckets"
+    }  # fmt: skip
+    for steps in told.values():
+        assert steps[-1][0] == steps[-1][1]
+    passes = [done for done, _ in told["read edges"]]
+    assert passes == sorted(passes)
+    assert passes[-1] > 300  # more than one pass

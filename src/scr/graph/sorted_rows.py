@@ -33,6 +33,7 @@ from scr.graph.row_kernels import (
 
 OnProgress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
+_Tell = Callable[[int], None]
 
 BLOCK_BITS = 16
 """Rows of a block, as a power of two: their numbers within the block take two bytes."""
@@ -207,12 +208,24 @@ def rows_by_passes(
     largest = max((int(counts[first:last].sum()) for first, last in ranges), default=0)
     values = np.empty(largest + slots * _LINE, np.uint32)
     rows = np.empty(largest + slots * _LINE, np.uint16)
+    edges, blocks = len(ranges) * source.num_edges, sum(last - first for first, last in ranges)
     for number, (first, last) in enumerate(ranges):
-        step = f"pass {number + 1} of {len(ranges)}"
+        read = _after(on_progress, "read edges", number * source.num_edges, edges)
+        sort = _after(on_progress, "sort rows", first - ranges[0][0], blocks)
         starts = np.zeros(last - first + 1, np.int64)
         np.cumsum(counts[first:last], out=starts[1:])
-        _distribute(source, rules, (first, last), starts, values, rows, step, on_progress)
-        yield from _sort_blocks(rules, (first, last), starts, values, rows, step, on_progress)
+        _distribute(source, rules, (first, last), starts, values, rows, read)
+        yield from _sort_blocks(rules, (first, last), starts, values, rows, sort)
+
+
+def _after(on_progress: OnProgress | None, what: str, before: int, total: int) -> _Tell:
+    """A function that tells of work of which some was done before."""
+
+    def tell(done: int) -> None:
+        if on_progress is not None:
+            on_progress(what, before + done, total)
+
+    return tell
 
 
 def _distribute(
@@ -222,8 +235,7 @@ def _distribute(
     starts: NDArray[np.int64],
     values: NDArray[np.uint32],
     rows: NDArray[np.uint16],
-    step: str,
-    on_progress: OnProgress | None,
+    tell: _Tell,
 ) -> None:
     first, count = blocks[0], blocks[1] - blocks[0]
     settings = (first, count, rules.bits, rules.both, rules.keep_loops)
@@ -244,8 +256,7 @@ def _distribute(
     done = 0
     for edges in each_chunk(work, source, rules):
         done += edges
-        if on_progress is not None:
-            on_progress(f"{step}: read edges", done, source.num_edges)
+        tell(done)
 
 
 def _sort_blocks(
@@ -254,8 +265,7 @@ def _sort_blocks(
     starts: NDArray[np.int64],
     values: NDArray[np.uint32],
     rows: NDArray[np.uint16],
-    step: str,
-    on_progress: OnProgress | None,
+    tell: _Tell,
 ) -> Iterator[SortedRows]:
     first, last = blocks
 
@@ -270,8 +280,7 @@ def _sort_blocks(
         map_in_order(work, range(first, last), threads=rules.workers, ahead=rules.workers), first
     ):
         yield sorted_rows._replace(is_boundary=block + 1 == last)
-        if on_progress is not None:
-            on_progress(f"{step}: sort rows", block + 1 - first, last - first)
+        tell(block + 1 - first)
 
 
 def merged(

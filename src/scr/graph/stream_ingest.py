@@ -139,6 +139,8 @@ def stream_ingest(
         bits: Rows of a block, as a power of two; none: the usual.
         on_progress: Told of every step.
     """
+    # Before hours of work, and once more when it is done.
+    ArtifactWriter(store, kind=KIND, overwrite=overwrite).check_target()
     if link:
         linkable(parts.linked_features)
     rules = RowRules(
