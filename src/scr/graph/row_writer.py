@@ -78,7 +78,7 @@ def write_rows(
     """
     finished = work.finished("rows", FILES)
     if finished is None:
-        counts = _counts(source, rules, work, on_progress)
+        counts = count_rows(source, rules, work, on_progress)
         written = _Output(work, rules, int(counts.directions.sum()))
         try:
             task = _Task(source, rules, work, counts, written.row, room(), refuse, on_progress)
@@ -98,9 +98,12 @@ def _unit_bits(rules: RowRules) -> int:
     return min(rules.bits, UNIT_BITS)
 
 
-def _counts(
-    source: EdgeSource, rules: RowRules, work: WorkFolder, on_progress: OnProgress | None
+def count_rows(
+    source: EdgeSource, rules: RowRules, work: WorkFolder, on_progress: OnProgress | None = None
 ) -> BlockCounts:
+    """Look at all edges once, which finds those that point outside the graph; `write_rows` does it
+    if it was not done before.
+    """
     file = work.file("counts.npy")
     known = work.finished("counts", [file.name])
     if known is not None:

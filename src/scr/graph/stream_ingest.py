@@ -1,8 +1,8 @@
 """From a source to a store, part by part, where edges and features may be larger than memory.
 
-Labels, splits and ids come first, then features, then edges; each part is finished in the work
-folder (`ingest_work.py`) before the next one begins, and all of them become a store at once. The
-store is the one that the same source makes in memory, bit for bit.
+Labels, splits and ids come first, then a look at all edges, then features, then the edges by row.
+Each part is finished in the work folder (`ingest_work.py`) before the next one begins, and all of
+them become a store at once. The store is the one that the same source makes in memory, bit for bit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from scr.graph.ingest_work import WorkFolder, entry_of, source_identity
 from scr.graph.manifest import ArrayEntry
 from scr.graph.memory import resident_bytes
 from scr.graph.readers.raw import RawGraph
-from scr.graph.row_writer import FILES, WrittenRows, write_rows
+from scr.graph.row_writer import FILES, WrittenRows, count_rows, write_rows
 from scr.graph.sorted_rows import OnProgress, RowRules
 from scr.graph.sources import IngestOptions, make_graph, reading_step
 from scr.graph.store import KIND, SCHEMA, open_store, store_arrays, store_metadata, storing_steps
@@ -150,6 +150,7 @@ def stream_ingest(
     )  # fmt: skip
     with WorkFolder(store, _identity(options, source, rules, link=link)) as work:
         described = _write_nodes(parts, options, source, work)
+        count_rows(parts.edges, rules, work, on_progress)  # a bad edge shows before a long copy
         features = None
         if parts.features is not None:
             bring = link_features if link else copy_features
