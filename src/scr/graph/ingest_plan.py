@@ -27,6 +27,8 @@ MARGIN_BYTES = 96 << 20
 """For compiled code, small arrays and what the allocator keeps."""
 SPARE = 32
 """One part in so many of a budget stays free: the allocator does not give all back at once."""
+SLACK_BYTES = 8 << 20
+"""By less than this, two runs of the same command differ in what their libraries hold."""
 MEMORY_EDGE_BYTES = 90
 """Sorting in memory, per edge: keys, both directions of them, and their sorted copies."""
 WEIGHTED_EDGE_BYTES = 120
@@ -161,6 +163,7 @@ def _budget_for(needed: int) -> int:
 
 
 def _too_little(needed: int, budget: int, what: str) -> MemoryBudgetError:
+    needed = (needed // SLACK_BYTES + 2) * SLACK_BYTES
     return MemoryBudgetError(
         f"Sorting {what} takes {readable_bytes(needed)} of memory; "
         f"the budget is {readable_bytes(budget)}",
