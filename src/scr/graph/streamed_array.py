@@ -97,7 +97,7 @@ class StreamedArray:
 
     def checkpoint(self) -> dict[str, Any]:
         """Bring all rows to the disk; returns what it takes to go on from here."""
-        os.fdatasync(self._descriptor)
+        getattr(os, "fdatasync", os.fsync)(self._descriptor)
         return {"rows": self.rows, "checksums": self._hash.finished}
 
     def trim(self) -> None:
