@@ -23,8 +23,8 @@ CHUNK_EDGES = 1 << 21
 """Edges read at a time: 16 MiB of 32-bit numbers."""
 DISK_BYTES_PER_SECOND = 1.8e9
 """Of a disk that reads as those of rented machines do; for estimates of time only."""
-PARQUET_EDGES_PER_SECOND = 5e7
-"""Measured on one core with compressed columns; for estimates of time only."""
+PARQUET_EDGES_PER_SECOND = 9e6
+"""Measured on one busy core; for estimates of time only."""
 
 
 class EdgeSource(ABC):

@@ -1,7 +1,7 @@
 """From a source to a store, within a budget of memory and disk.
 
-`ingest_plan.py` decides whether all goes through memory, which takes up to 90 bytes for each edge
-(145 GB for ogbn-papers100M), or part by part (`stream_ingest.py`). The store is the same, bit for
+`ingest_plan.py` decides whether all goes through memory, which takes about 110 bytes for each edge
+(180 GB for ogbn-papers100M), or part by part (`stream_ingest.py`). The store is the same, bit for
 bit.
 """
 

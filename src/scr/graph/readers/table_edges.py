@@ -23,8 +23,9 @@ from scr.graph.readers.columns import plain_integers, readable
 
 LARGE_BYTES = 1 << 28
 """Tables of edges from this size on are read by batches: 256 MiB."""
-EDGES_PER_SECOND = 5e6
-"""Measured with CSV and numbers for ids; for estimates of time only."""
+EDGES_PER_SECOND = 1e6
+"""Measured on one busy core with CSV and numbers for ids, a third of it with text; for estimates of
+time only."""
 _BLOCK_BYTES = 1 << 24
 """Of a CSV file, parsed at a time."""
 
