@@ -151,7 +151,7 @@ def plan_on_disk(
         state_slots=None if rows is None else slots, slab_rows=slab_rows,
         chunk_edges=chunk_edges, rows=kept,
         seconds=_seconds(
-            graph, config, source, width, blocks, passes, (state, slots), result, threads
+            graph, config, source, width, blocks, kept, (state, slots), threads
         ),
     )  # fmt: skip
 
@@ -194,17 +194,23 @@ def _free_disk(target: Path, disk: str | int) -> int:
 
 
 def _seconds(
-    graph: Graph, config: PropagationConfig, source: Any, width: int, blocks: int, passes: int,
-    states: tuple[int, int], result: int, threads: int | None,
+    graph: Graph, config: PropagationConfig, source: Any, width: int, blocks: int, kept: int,
+    states: tuple[int, int], threads: int | None,
 ) -> float:  # fmt: skip
     """Time by the speeds above; the next edges are read while the cores work."""
     cores = min(threads or numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1)
     item = np.dtype(config.dtype).itemsize
     gathered = graph.num_edges * -(-width * item // CACHE_LINE) / (LINES_PER_SECOND * cores)
     edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
+    read = graph.num_edges * edge_bytes / READ_SPEED
     state, slots = states[0] / WRITE_SPEED, states[1]
-    per_pass = max(gathered, graph.num_edges * edge_bytes / READ_SPEED, state * (slots == 2))
+    per_pass = max(gathered, read, state * (slots == 2))
     per_pass += state * (slots == 1)  # only two states are written while the cores work
+    # Of the last hop of each way, only rows that are kept are computed.
+    last = max(gathered * kept / max(graph.num_nodes, 1), read)
+    ways = 0 if config.hops == 0 else 2 if config.direction == "separate" else 1
+    hops = ways * ((config.hops - 1) * per_pass + last)
     features = graph.num_nodes * source.shape[1] * source.dtype.itemsize / READ_SPEED
+    result = kept * config.matrices * source.shape[1] * item
     written = 2 * result / WRITE_SPEED + 2 * result / READ_SPEED
-    return float(passes * per_pass + blocks * features + written)
+    return float(blocks * (hops + features) + written)

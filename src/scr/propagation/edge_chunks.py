@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.graph.file_rows import stream_rows
 from scr.propagation import kernel
+from scr.propagation.chosen_rows import product_of_chosen_rows
 from scr.propagation.kernel import EdgeChunk, product_rows
 from scr.propagation.nonzero_rows import product_rows_of_nonzero
 from scr.propagation.normalization import NormalizedAdjacency
@@ -62,6 +63,7 @@ def product_by_chunks(
     on_rows: Callable[[int, int], None] | None = None,
     on_edges: Callable[[int], None] | None = None,
     nonzero: NDArray[np.uint8] | None = None,
+    rows: NDArray[np.int64] | None = None,
 ) -> bool:
     """As `kernel.product`, to the last bit, with only a chunk of the edges in memory.
 
@@ -75,10 +77,13 @@ def product_by_chunks(
         on_edges: Told how many edges were gone through.
         nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
             rows are left out.
+        rows: Sorted numbers of the only rows of `out` that are needed; not with `nonzero`.
     """
     multiply: Callable[..., bool] = product_rows
     if nonzero is not None:
         multiply = functools.partial(product_rows_of_nonzero, nonzero=nonzero)
+    elif rows is not None:
+        multiply = functools.partial(product_of_chosen_rows, rows=rows)
     arrays = [adjacency.indices] + ([] if adjacency.weights is None else [adjacency.weights])
     pieces: list[NDArray[np.float32]] = []
     fits = True

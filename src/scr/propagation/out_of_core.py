@@ -212,6 +212,8 @@ class _Block:
             multiply = functools.partial(
                 product_by_chunks, chunks=chunks, on_rows=lambda a, b: on_rows(target[a:b]),
                 on_edges=self.progress.add,
+                # Nothing is computed from the last hop.
+                rows=None if self._goes_on(place) else self.run.rows,
             )  # fmt: skip
             spare = self.spare if scaled else None
             advance(
@@ -228,12 +230,13 @@ class _Block:
                 if self.run.plan.state_slots == 1:
                     self._write(self._state(place), None)
 
+    def _goes_on(self, place: int) -> bool:
+        """Whether this hop is not the last of its way."""
+        return any(place in places[:-1] for _, places in ways_of(self.run.config))
+
     def _needs_state(self, place: int) -> bool:
         """Whether a later hop is computed from this one."""
-        return any(
-            place in places and place < places[-1] and any(p > place for p in self.missing)
-            for _, places in ways_of(self.run.config)
-        )
+        return self._goes_on(place) and any(later > place for later in self.missing)
 
     @contextmanager
     def _behind(self, place: int) -> Iterator[Callable[[NDArray[Any]], None]]:

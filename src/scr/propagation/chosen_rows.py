@@ -1,0 +1,79 @@
+"""Products of which only some rows are needed: the last hop, where few rows are kept.
+
+Every other hop needs all rows, because the next one gathers from them. Of the last one, rows that
+nobody keeps need not be computed. The rows are summed as in `kernel.product_rows`, in the same
+order, so they are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.propagation import kernel
+from scr.propagation.kernel import EdgeChunk, product_rows
+from scr.propagation.normalization import NormalizedAdjacency
+
+
+def product_of_chosen_rows(
+    adjacency: NormalizedAdjacency,
+    chunk: EdgeChunk,
+    indices: NDArray[Any],
+    weights: NDArray[np.float32] | None,
+    scaled: NDArray[Any],
+    out: NDArray[Any],
+    pieces: list[NDArray[np.float32]],
+    *,
+    rows: NDArray[np.int64],
+    threads: int | None = None,
+) -> bool:
+    """As `kernel.product_rows`; of `out`, only `rows` are written, which are sorted."""
+    chosen = rows[np.searchsorted(rows, chunk.first) : np.searchsorted(rows, chunk.last)]
+    if len(chosen) == 0 or out.size == 0:
+        return True
+    indptr = adjacency.indptr
+    is_whole = (chunk.start, chunk.stop) == (indptr[chunk.first], indptr[chunk.last])
+    is_hub = indptr[chosen + 1] - indptr[chosen] > kernel.HUB_EDGES
+    if not is_whole:  # some pieces of one hub
+        return product_rows(
+            adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads
+        )
+    fits = True
+    for hub in chosen[is_hub].tolist():
+        start, stop = int(indptr[hub]), int(indptr[hub + 1])
+        part = slice(start - chunk.start, stop - chunk.start)
+        edges, values = indices[part], None if weights is None else weights[part]
+        row = EdgeChunk(hub, hub + 1, start, stop)
+        fits &= product_rows(adjacency, row, edges, values, scaled, out, pieces, threads=threads)
+    chosen = chosen[~is_hub]
+    bounds, edges, is_own = _edges_of(indptr, chosen, chunk.start, own=adjacency.self_loops)
+    neighbors = np.empty(len(edges), indices.dtype)
+    neighbors[~is_own], neighbors[is_own] = indices[edges[~is_own]], chosen[: is_own.sum()]
+    values = None
+    if weights is not None:
+        values = np.ones(len(edges), np.float32)  # an edge to itself weighs 1
+        values[~is_own] = weights[edges[~is_own]]
+    made = np.empty((len(chosen), out.shape[1]), out.dtype)
+    scale = None if adjacency.row_scale is None else adjacency.row_scale[chosen]
+    arrays = kernel._Arrays(neighbors, values, scaled, made)
+    fits &= kernel._run(bounds, arrays, scale, False, threads)
+    out[chosen] = made
+    return fits
+
+
+def _edges_of(
+    indptr: NDArray[np.int64], rows: NDArray[np.int64], start: int, *, own: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Bounds of the rows, the place of each of their edges, and which are edges to themselves.
+
+    A row's edge to itself, if asked for, comes last, where the kernel adds the row itself.
+    """
+    counts = indptr[rows + 1] - indptr[rows] + own
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    edges = np.arange(bounds[-1]) + np.repeat(indptr[rows] - start - bounds[:-1], counts)
+    is_own = np.zeros(len(edges), np.bool_)
+    if own:
+        is_own[bounds[1:] - 1] = True
+    return bounds, edges, is_own
