@@ -8,7 +8,7 @@ A synthetic graph with as many nodes, edges, features, classes and labelled node
 which is too large to be handed around. Each step is one command of `scr` in a process of its own:
 
     synth       raw shards, as a download would leave them
-    ingest      a store; then the raw edges are removed, the features stay where they are, linked
+    ingest      a store; then all that is raw is removed but the features, which it links to
     propagate   6 hops, kept for labelled nodes alone
     train       GAMLP + SCR, a few epochs, from those hops
     predict     a Parquet file with all nodes that are kept
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import RESULTS, Measured, Results, console, measure, remove, say, scr_command, size
-from scale import remove_raw_edges, work_seconds
+from scale import keep_features_only, work_seconds
 
 NODES, EDGES, FEATURES, CLASSES = 111_059_956, 1_615_685_872, 128, 172
 TRAIN, VALID, TEST = 1_207_179, 125_265, 214_338
@@ -138,7 +138,7 @@ def predict(options: argparse.Namespace) -> Command:
 def after(step: str, measured: Measured, work: Path) -> dict[str, Any]:
     """What else is to be done and told of a step."""
     if step == "ingest":
-        remove_raw_edges(work / "source")
+        keep_features_only(work / "source")
     if step == "propagate":
         return {"work_seconds": work_seconds(measured)}
     if step == "train":

@@ -115,7 +115,7 @@ def _curve_step(
     measured = measure(commands.get(step, worker), folders=[folder])
     row = {**measured.row(), "undirected_edges": drawn}
     if step == "ingest":
-        remove_raw_edges(source)
+        keep_features_only(source)
         row["disk_bytes"] = measured.disk_bytes  # as the command left it
     elif step != "synth":
         seconds = work_seconds(measured)
@@ -134,10 +134,11 @@ def synth_command(source: Path, *, nodes: int, edges: int, columns: int) -> list
     )  # fmt: skip
 
 
-def remove_raw_edges(source: Path) -> None:
+def keep_features_only(source: Path) -> None:
     """Free the disk of what the store holds now; the features stay, the store links to them."""
-    for shard in source.glob("edges-*"):
-        shard.unlink()
+    for file in source.iterdir():
+        if file.name != "features.npy":
+            file.unlink()
 
 
 def work_seconds(measured: Measured) -> float:
@@ -164,7 +165,7 @@ def budget(options: argparse.Namespace) -> None:
         _record(results, "synth", measure(drawn, folders=[options.work]))
         ingest = scr_command("ingest", source, store, "--link", "--memory", options.memory)
         _record(results, "ingest", measure(ingest, folders=[options.work]))
-        remove_raw_edges(source)
+        keep_features_only(source)
     if not results.find(step="propagate"):
         remove(store / "hops")
         measured = measure(propagate, folders=[options.work])
