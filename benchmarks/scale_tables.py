@@ -147,7 +147,7 @@ def papers_lines() -> list[str]:
 
 
 def papers_sentence() -> list[str]:
-    """One line for the README: the peaks over all steps."""
+    """For the README: the peaks over all steps, and what each step took."""
     found = read("papers")
     if found is None or "predict" not in {row["step"] for row in found["rows"]}:
         return []
@@ -156,7 +156,15 @@ def papers_sentence() -> list[str]:
         "- A synthetic graph of the size of ogbn-papers100M (111 million nodes, 1.6 billion edges) "
         f"from raw files to predictions: {sum(row['seconds'] for row in rows) / 60:,.0f} minutes, "
         f"at most {max(row['memory_bytes'] for row in rows) / GIB:.1f} GiB of memory and "
-        f"{size(max(row['disk_peak_bytes'] for row in rows))} of disk (`{found['command']}`)."
+        f"{size(max(row['disk_peak_bytes'] for row in rows))} of disk (`{found['command']}`).",
+        "",
+        "| step | minutes | memory | disk at the peak |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| `scr {row['step']}` | {row['seconds'] / 60:.1f} | {size(row['memory_bytes'])} | "
+            f"{size(row['disk_peak_bytes'])} |"
+            for row in rows
+        ),
     ]
 
 
