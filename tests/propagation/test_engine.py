@@ -144,7 +144,7 @@ def test_hops_on_disk_equal_those_in_memory_for_any_budget(tmp_path, norm, direc
     graph = small(40, directed=True)
     features = sp.csr_array(graph.features * (graph.features > 0)) if sparse else graph.features
     expected = propagate(graph, 2, norm, direction=direction, features=features)
-    for place, memory in enumerate(["1GiB", _smallest(graph, norm, direction, tmp_path)]):
+    for place, memory in enumerate(["8GiB", _smallest(graph, norm, direction, tmp_path)]):
         path = tmp_path / str(place)
         made = propagate(
             graph, 2, norm, direction=direction, memory=memory, out=path, features=features
