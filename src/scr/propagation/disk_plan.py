@@ -28,6 +28,7 @@ from scr.propagation.feature_rows import chunk_bytes
 from scr.propagation.memory import CACHE_LINE, process_budget, readable_bytes, resident_bytes
 from scr.propagation.normalization import CHUNK_ROWS, turned_bytes
 from scr.propagation.plan import NARROWEST_BLOCK, PropagationPlan
+from scr.propagation.tiles import TILED_BYTES, buffer_bytes
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
@@ -113,6 +114,8 @@ def plan_on_disk(
     chunk_edges = max(min(CHUNK_EDGES, graph.num_edges), kernel.HUB_EDGES)
     fixed = _fixed_bytes(graph, config, chunk_edges) + (0 if rows is None else 8 * rows)
     fixed += resident_bytes() + LIBRARY_BYTES
+    if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
+        fixed += buffer_bytes(threads or numba.config.NUMBA_NUM_THREADS)
     passing = _preparing_bytes(graph), 2 * min(slab_rows, kept) * row_bytes
 
     def needed(width: int) -> int:

@@ -114,6 +114,12 @@ def product_rows(
     indptr, scale, own = adjacency.indptr, adjacency.row_scale, adjacency.self_loops
     begin, end = int(indptr[chunk.first]), int(indptr[chunk.last])
     if (chunk.start, chunk.stop) == (begin, end):
+        # Tiles are made of this module's pieces, so they cannot be imported before it.
+        from scr.propagation.tiles import product_by_tiles, tiles_pay
+
+        if out.size and tiles_pay(scaled, weights):
+            count = numba.config.NUMBA_NUM_THREADS if threads is None else threads
+            return product_by_tiles(adjacency, chunk, indices, scaled, out, count)
         return _run(indptr, arrays, scale, own, threads, (chunk.first, chunk.last))
     if arrays.out.size == 0:
         return True

@@ -39,8 +39,10 @@ times as many lines at once as the first. Measured with 128 columns on 2 cores: 
 as 64 lines ahead into the first level; 256 and 1024 lines are slower again."""
 PREFETCH_EDGES = (12, 256)
 """Fewest and most edges between a prefetch and its use."""
-SECOND_LEVEL = 2
-"""Of the cache, as `llvm.prefetch` counts: 3 is the first."""
+FIRST_LEVEL, SECOND_LEVEL = 3, 2
+"""Of the cache, as `llvm.prefetch` counts."""
+ROWS_AHEAD, SUMS_AHEAD = 64, 16
+"""Edges between a prefetch and its use in `add_rows`, of neighbors' rows and of sums."""
 LANES = 16
 SHAPES = (*((LANES, vectors) for vectors in range(1, 9)), (8, 2), (4, 2), (2, 2), (1, 1))
 """Blocks of columns as (lanes, vectors); eight vectors of 16 fill eight registers of AVX-512."""
@@ -128,95 +130,76 @@ def _row_product(  # type: ignore[no-untyped-def]
     return signature, generate
 
 
-class _RowProduct:
-    """Emits the code of one row's product for given types and block shape."""
+@compiled
+def add_rows(  # type: ignore[no-untyped-def]
+    neighbors, rows, count, x, pitch, column, vectors, sums, sums_pitch
+):  # fmt: skip
+    """Add rows of x to sums in memory, edge after edge: sums[rows[e]] += x[neighbors[e]].
 
-    def __init__(
-        self, context: Any, builder: Any, kinds: Any, values: Any, lanes: int, vectors: int
-    ) -> None:
-        self.builder, self.lanes, self.vectors = builder, lanes, vectors
-        (_, self.start, self.stop, indices, weights, x, self.pitch, self.column, self.overlap,
-         self.row, self.own, self.row_scale, out, self.target) = values  # fmt: skip
-        _, _, _, indices_kind, weights_kind, x_kind, *_, out_kind, _ = kinds
+    Args:
+        neighbors: Row of x of each edge.
+        rows: Row of the sums of each edge.
+        count: How many edges there are.
+        x: As for `sum_rows`.
+        pitch: As for `sum_rows`.
+        column: First column of x.
+        vectors: Columns, in vectors of `LANES`: 1 or 2.
+        sums: float32, as one flat array.
+        sums_pitch: Elements from one row of the sums to the next.
+    """
+    for edge in range(count):
+        far, near = min(edge + ROWS_AHEAD, count - 1), min(edge + SUMS_AHEAD, count - 1)
+        _add_row(
+            vectors, x, neighbors[far] * pitch + column, neighbors[edge] * pitch + column, sums,
+            rows[near] * sums_pitch, rows[edge] * sums_pitch,
+        )  # fmt: skip
+    return 0
 
-        def array(kind: Any, value: Any) -> Any:
-            return None if kind == types.none else context.make_array(kind)(context, builder, value)
 
-        self.indices, self.x = array(indices_kind, indices), array(x_kind, x)
-        self.weights, self.out = array(weights_kind, weights), array(out_kind, out)
-        self.index_type = context.get_data_type(indices_kind.dtype)
-        self.x_half, self.out_half = x_kind.dtype == types.uint16, out_kind.dtype == types.uint16
+@intrinsic
+def _add_row(typingctx, vectors, x, ahead, source, sums, near, target):  # type: ignore[no-untyped-def]
+    """Add one row, by the code for its number of vectors, and prefetch for later ones."""
+    i64 = types.int64
+    signature = types.void(i64, x, i64, i64, sums, i64, i64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        for count in (1, 2):
+            with builder.if_then(builder.icmp_signed("==", arguments[0], _I64(count))):
+                _RowAddition(context, builder, signature.args, arguments).emit(count)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+class _Vectors:
+    """Emits loads, stores and prefetches of vectors, with float16 as its bits."""
+
+    x: Any
+    """What is loaded, as numba's array."""
+    x_half: bool
+    out: Any
+    """Where results are stored."""
+    out_half: bool
+
+    def __init__(self, builder: Any, lanes: int) -> None:
+        self.builder, self.lanes = builder, lanes
         self.vector = ir.VectorType(_F32, lanes)
-        self.block_lines = -(-lanes * vectors * (2 if self.x_half else 4) // CACHE_LINE)
         self.hardware_half = has_half_instructions()
 
-    def emit(self) -> Any:
-        builder = self.builder
-        sums = [cgutils.alloca_once(builder, self.vector) for _ in range(self.vectors)]
-        for total in sums:
-            builder.store(ir.Constant(self.vector, [0.0] * self.lanes), total)
-        fewest, most = PREFETCH_EDGES
-        distance = min(max(PREFETCH_LINES // self.block_lines, fewest), most)
-        last = builder.sub(self.indices.nitems, _I64(1))
-        with cgutils.for_range_slice(builder, self.start, self.stop, _I64(1)) as (edge, _):
-            ahead = builder.add(edge, _I64(distance))
-            inside = builder.icmp_signed("<", ahead, last)
-            self._prefetch(self._neighbor(builder.select(inside, ahead, last)))
-            neighbor = self._neighbor(edge)
-            factor = None if self.weights is None else self._weight(edge)
-            self._add(sums, neighbor, factor)
-        with builder.if_then(builder.fcmp_unordered("!=", self.own, _F32(0.0))):
-            self._add(sums, self.row, self.own)
-        overflow: Any = _I64(0)
-        for offset, total in zip(self._offsets(), sums, strict=True):
-            value = builder.fmul(builder.load(total), self._spread(self.row_scale))
-            self._store(builder.add(self.target, offset), value)
-            if self.out_half:
-                overflow = builder.or_(overflow, self._overflows(value))
-        return overflow
-
-    def _offsets(self) -> list[Any]:
-        """Where each vector starts within the block."""
-        return [_I64(k * self.lanes) for k in range(self.vectors - 1)] + [self.overlap]
-
-    def _pointer(self, array: Any, element: Any, kind: Any | None = None) -> Any:
-        """Address of an array's element, as that of a value of type `kind`."""
-        pointer = self.builder.gep(array.data, [element])
-        return pointer if kind is None else self.builder.bitcast(pointer, kind.as_pointer())
-
-    def _neighbor(self, edge: Any) -> Any:
-        value = self.builder.load(self._pointer(self.indices, edge))
-        return self.builder.sext(value, _I64) if self.index_type.width < 64 else value
-
-    def _weight(self, edge: Any) -> Any:
-        return self.builder.load(self._pointer(self.weights, edge))
-
-    def _block(self, row: Any) -> Any:
-        """Element of x where a row's block starts."""
-        return self.builder.add(self.builder.mul(row, self.pitch), self.column)
-
-    def _prefetch(self, row: Any) -> None:
-        start = self._block(row)
-        per_line = max(CACHE_LINE // (self.lanes * (2 if self.x_half else 4)), 1)
+    def _prefetch_line(self, array: Any, element: Any, level: int) -> None:
+        """Ask for the cache line of an array's element."""
         function = cgutils.get_or_insert_function(
             self.builder.module,
             ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _I32, _I32, _I32]),
             "llvm.prefetch.p0",
         )
-        offsets = self._offsets()
-        for offset in {id(o): o for o in [*offsets[::per_line], offsets[-1]]}.values():
-            pointer = self._pointer(self.x, self.builder.add(start, offset), ir.IntType(8))
-            self.builder.call(function, [pointer, _I32(0), _I32(SECOND_LEVEL), _I32(1)])
+        pointer = self._pointer(array, element, ir.IntType(8))
+        self.builder.call(function, [pointer, _I32(0), _I32(level), _I32(1)])
 
-    def _add(self, sums: list[Any], row: Any, factor: Any) -> None:
-        start, builder = self._block(row), self.builder
-        spread = None if factor is None else self._spread(factor)
-        for offset, total in zip(self._offsets(), sums, strict=True):
-            value = self._load(builder.add(start, offset))
-            if spread is not None:
-                value = builder.fmul(value, spread, flags=("contract",))
-            before = builder.load(total)
-            builder.store(builder.fadd(before, value, flags=("contract",)), total)
+    def _pointer(self, array: Any, element: Any, kind: Any | None = None) -> Any:
+        """Address of an array's element, as that of a value of type `kind`."""
+        pointer = self.builder.gep(array.data, [element])
+        return pointer if kind is None else self.builder.bitcast(pointer, kind.as_pointer())
 
     def _spread(self, value: Any) -> Any:
         """The same number in every lane."""
@@ -292,3 +275,104 @@ class _RowProduct:
         result = builder.select(is_large, self._integers(0x7C00), result)
         result = builder.or_(result, builder.lshr(sign, self._integers(16)))
         return builder.trunc(result, ir.VectorType(_I16, self.lanes))
+
+
+class _RowProduct(_Vectors):
+    """Emits the code of one row's product for given types and block shape."""
+
+    def __init__(
+        self, context: Any, builder: Any, kinds: Any, values: Any, lanes: int, vectors: int
+    ) -> None:
+        super().__init__(builder, lanes)
+        self.vectors = vectors
+        (_, self.start, self.stop, indices, weights, x, self.pitch, self.column, self.overlap,
+         self.row, self.own, self.row_scale, out, self.target) = values  # fmt: skip
+        _, _, _, indices_kind, weights_kind, x_kind, *_, out_kind, _ = kinds
+
+        def array(kind: Any, value: Any) -> Any:
+            return None if kind == types.none else context.make_array(kind)(context, builder, value)
+
+        self.indices, self.x = array(indices_kind, indices), array(x_kind, x)
+        self.weights, self.out = array(weights_kind, weights), array(out_kind, out)
+        self.index_type = context.get_data_type(indices_kind.dtype)
+        self.x_half, self.out_half = x_kind.dtype == types.uint16, out_kind.dtype == types.uint16
+        self.block_lines = -(-lanes * vectors * (2 if self.x_half else 4) // CACHE_LINE)
+
+    def emit(self) -> Any:
+        builder = self.builder
+        sums = [cgutils.alloca_once(builder, self.vector) for _ in range(self.vectors)]
+        for total in sums:
+            builder.store(ir.Constant(self.vector, [0.0] * self.lanes), total)
+        fewest, most = PREFETCH_EDGES
+        distance = min(max(PREFETCH_LINES // self.block_lines, fewest), most)
+        last = builder.sub(self.indices.nitems, _I64(1))
+        with cgutils.for_range_slice(builder, self.start, self.stop, _I64(1)) as (edge, _):
+            ahead = builder.add(edge, _I64(distance))
+            inside = builder.icmp_signed("<", ahead, last)
+            self._prefetch(self._neighbor(builder.select(inside, ahead, last)))
+            neighbor = self._neighbor(edge)
+            factor = None if self.weights is None else self._weight(edge)
+            self._add(sums, neighbor, factor)
+        with builder.if_then(builder.fcmp_unordered("!=", self.own, _F32(0.0))):
+            self._add(sums, self.row, self.own)
+        overflow: Any = _I64(0)
+        for offset, total in zip(self._offsets(), sums, strict=True):
+            value = builder.fmul(builder.load(total), self._spread(self.row_scale))
+            self._store(builder.add(self.target, offset), value)
+            if self.out_half:
+                overflow = builder.or_(overflow, self._overflows(value))
+        return overflow
+
+    def _offsets(self) -> list[Any]:
+        """Where each vector starts within the block."""
+        return [_I64(k * self.lanes) for k in range(self.vectors - 1)] + [self.overlap]
+
+    def _neighbor(self, edge: Any) -> Any:
+        value = self.builder.load(self._pointer(self.indices, edge))
+        return self.builder.sext(value, _I64) if self.index_type.width < 64 else value
+
+    def _weight(self, edge: Any) -> Any:
+        return self.builder.load(self._pointer(self.weights, edge))
+
+    def _block(self, row: Any) -> Any:
+        """Element of x where a row's block starts."""
+        return self.builder.add(self.builder.mul(row, self.pitch), self.column)
+
+    def _prefetch(self, row: Any) -> None:
+        start = self._block(row)
+        per_line = max(CACHE_LINE // (self.lanes * (2 if self.x_half else 4)), 1)
+        offsets = self._offsets()
+        for offset in {id(o): o for o in [*offsets[::per_line], offsets[-1]]}.values():
+            self._prefetch_line(self.x, self.builder.add(start, offset), SECOND_LEVEL)
+
+    def _add(self, sums: list[Any], row: Any, factor: Any) -> None:
+        start, builder = self._block(row), self.builder
+        spread = None if factor is None else self._spread(factor)
+        for offset, total in zip(self._offsets(), sums, strict=True):
+            value = self._load(builder.add(start, offset))
+            if spread is not None:
+                value = builder.fmul(value, spread, flags=("contract",))
+            before = builder.load(total)
+            builder.store(builder.fadd(before, value, flags=("contract",)), total)
+
+
+class _RowAddition(_Vectors):
+    """Emits the code that adds one row to sums in memory."""
+
+    def __init__(self, context: Any, builder: Any, kinds: Any, values: Any) -> None:
+        super().__init__(builder, LANES)
+        _, x, self.ahead, self.source, sums, self.near, self.target = values
+        self.x = context.make_array(kinds[1])(context, builder, x)
+        self.out = context.make_array(kinds[4])(context, builder, sums)
+        self.x_half, self.out_half = kinds[1].dtype == types.uint16, False
+
+    def emit(self, vectors: int) -> None:
+        builder, per_line = self.builder, CACHE_LINE // (2 if self.x_half else 4)
+        for element in range(0, vectors * self.lanes, per_line):
+            self._prefetch_line(self.x, builder.add(self.ahead, _I64(element)), SECOND_LEVEL)
+        for offset in (_I64(number * self.lanes) for number in range(vectors)):
+            self._prefetch_line(self.out, builder.add(self.near, offset), FIRST_LEVEL)
+            place = builder.add(self.target, offset)
+            before = builder.load(self._pointer(self.out, place, self.vector), align=4)
+            value = self._load(builder.add(self.source, offset))
+            self._store(place, builder.fadd(before, value))
