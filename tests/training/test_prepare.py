@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from scr.graph import open_store
+from scr.graph.features import FeatureConfig, fit_features
 from scr.propagation import propagate
 from scr.propagation.cache import cached_hops_path
 from scr.training import graph_facts, prepare_hops, resolve
@@ -72,3 +73,19 @@ def test_hops_beside_a_store_are_used(graph, tmp_path):
     found = prepare_hops(stored, settings)
     assert not found.array.flags.writeable  # a memory map
     np.testing.assert_array_equal(found.array, before.array)
+
+
+def test_hops_of_another_preparation_are_not_used(graph, tmp_path):
+    """Another run's means and deviations are other features, though both are `standard`."""
+    graph.save(tmp_path / "store")
+    stored = open_store(tmp_path / "store")
+    settings = recipe(stored, "sign")
+    own = fit_features(stored.features, FeatureConfig(scale="standard"))
+    features = np.asarray(stored.features)
+    other = fit_features(3 * features + 1, FeatureConfig(scale="standard"))
+    path = cached_hops_path(stored, settings.propagation, own.identity)
+    propagate(stored, 2, "row", features=own.transform(features), out=path)
+    assert not prepare_hops(stored, settings, fitted=own).array.flags.writeable
+    np.testing.assert_array_equal(
+        prepare_hops(stored, settings, fitted=other).array[:, 0], other.transform(features)
+    )

@@ -94,7 +94,7 @@ def propagate(
     kept = kept_rows(source, _nodes(rows))
     features = check_features(source)
     fitted = fit_features(features, feature_config)
-    path = out or cached_hops_path(source, config, fitted.steps, kept)
+    path = out or cached_hops_path(source, config, fitted.identity, kept)
     if path is None and not plan:
         raise ConfigError(
             "--out", "nothing", "a folder, since this graph has no store to put hops beside",
@@ -106,7 +106,7 @@ def propagate(
         _print_plan(request.plan(path or Path("hops")))
         return
     if out is None and not overwrite:
-        there = load_cached_hops(source, config, fitted.steps, nodes=kept)
+        there = load_cached_hops(source, config, fitted.identity, nodes=kept)
         if there is not None and (kept is not None or there.nodes_kept is None):
             discard_work(path)
             console.print(f"The hops are there already: {there.path}", soft_wrap=True)

@@ -7,6 +7,8 @@ hundred dense columns they lose little and train fast. What is done follows a st
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from scr.config import check
 from scr.errors import GraphError
 from scr.graph.file_rows import file_region
+from scr.graph.manifest import checksums
 from scr.graph.reduction import random_directions, singular_directions
 from scr.graph.scaling import SCALE_STEPS, Matrix, Scale, apply_scale, choose_scale, fit_columns
 
@@ -97,6 +100,15 @@ class FittedFeatures:
         if sp.issparse(self.projection):
             settings["reduced_columns"] = self.projection.shape[1]
         return settings
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The steps and, where some were fitted, a hash of the numbers: other nodes have others."""
+        named = sorted(self.arrays().items())
+        if not named:
+            return self.steps
+        content = json.dumps([[name, list(array.shape), checksums(array)] for name, array in named])
+        return (*self.steps, hashlib.blake2b(content.encode(), digest_size=8).hexdigest())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays to be stored beside `settings`."""

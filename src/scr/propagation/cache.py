@@ -34,7 +34,7 @@ def hops_key(graph: Graph, config: PropagationConfig, steps: Sequence[str] = ())
     Args:
         graph: Its edges and features count, labels and splits do not.
         config: Its settings of labels do not count.
-        steps: How features were prepared, in the words of `PreparedFeatures.steps`.
+        steps: How features were prepared: `FittedFeatures.identity`.
     """
     parts = {
         "schema": SCHEMA,

@@ -91,7 +91,7 @@ def _separate_hops(
     scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
     wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
     needed: dict[str, Any] = {} if nodes is None else {"nodes": np.unique(nodes)}
-    hops = load_cached_hops(graph, wanted, fitted.steps, **needed)
+    hops = load_cached_hops(graph, wanted, fitted.identity, **needed)
     if hops is None:
         _check_memory(graph, wanted, recipe.data, fitted, needed)
         hops = propagate(
