@@ -7,6 +7,7 @@ order, so they are the same to the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from numpy.typing import NDArray
 from scr.propagation import kernel
 from scr.propagation.kernel import EdgeChunk, product_rows
 from scr.propagation.normalization import NormalizedAdjacency
+
+PART_EDGES = 1 << 20
+"""Edges whose neighbors are copied together: some 40 MB with all that it takes. A hub's are not."""
+VALUES_PER_EDGE = 8
+"""Sums of a row that take about as much memory as what is copied for one edge."""
 
 
 def product_of_chosen_rows(
@@ -47,20 +53,30 @@ def product_of_chosen_rows(
         edges, values = indices[part], None if weights is None else weights[part]
         row = EdgeChunk(hub, hub + 1, start, stop)
         fits &= product_rows(adjacency, row, edges, values, scaled, out, pieces, threads=threads)
-    chosen = chosen[~is_hub]
-    bounds, edges, is_own = _edges_of(indptr, chosen, chunk.start, own=adjacency.self_loops)
-    neighbors = np.empty(len(edges), indices.dtype)
-    neighbors[~is_own], neighbors[is_own] = indices[edges[~is_own]], chosen[: is_own.sum()]
-    values = None
-    if weights is not None:
-        values = np.ones(len(edges), np.float32)  # an edge to itself weighs 1
-        values[~is_own] = weights[edges[~is_own]]
-    made = np.empty((len(chosen), out.shape[1]), out.dtype)
-    scale = None if adjacency.row_scale is None else adjacency.row_scale[chosen]
-    arrays = kernel._Arrays(neighbors, values, scaled, made)
-    fits &= kernel._run(bounds, arrays, scale, False, threads)
-    out[chosen] = made
+    for some in _parts(indptr, chosen[~is_hub], out.shape[1]):
+        bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=adjacency.self_loops)
+        neighbors = np.empty(len(edges), indices.dtype)
+        neighbors[~is_own], neighbors[is_own] = indices[edges[~is_own]], some[: is_own.sum()]
+        values = None
+        if weights is not None:
+            values = np.ones(len(edges), np.float32)  # an edge to itself weighs 1
+            values[~is_own] = weights[edges[~is_own]]
+        made = np.empty((len(some), out.shape[1]), out.dtype)
+        scale = None if adjacency.row_scale is None else adjacency.row_scale[some]
+        arrays = kernel._Arrays(neighbors, values, scaled, made)
+        fits &= kernel._run(bounds, arrays, scale, False, threads)
+        out[some] = made
     return fits
+
+
+def _parts(
+    indptr: NDArray[np.int64], rows: NDArray[np.int64], columns: int
+) -> Iterator[NDArray[np.int64]]:
+    """Cut rows so that the copies of their edges and of their sums stay small."""
+    for at in range(0, len(rows), PART_EDGES):
+        near = rows[at : at + PART_EDGES]
+        costs = indptr[near + 1] - indptr[near] + max(columns // VALUES_PER_EDGE, 1)
+        yield from np.split(near, np.flatnonzero(np.diff(np.cumsum(costs) // PART_EDGES)) + 1)
 
 
 def _edges_of(
