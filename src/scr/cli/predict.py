@@ -30,11 +30,9 @@ def predict(
 
     Of a graph whose hops were kept for some nodes only, those are predicted.
     """
-    import numpy as np
-
     from scr.classifier import NodeClassifier
-    from scr.errors import SourceError
     from scr.graph import load_graph
+    from scr.graph.node_file import read_nodes
     from scr.prediction.table import ProbabilityColumns
     from scr.training.device import usable_device
 
@@ -42,12 +40,7 @@ def predict(
     usable_device(device)
     classifier = NodeClassifier.load(run, device=device)
     other = None if graph is None else load_graph(graph)
-    chosen = None
-    if nodes is not None:
-        try:
-            chosen = np.load(nodes, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise SourceError(f"`{nodes}` is not a .npy file of node numbers: {error}") from None
+    chosen = None if nodes is None else read_nodes(nodes)
     with steps_progress() as on_progress:
         classifier.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, on_progress=on_progress

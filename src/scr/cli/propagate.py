@@ -130,16 +130,9 @@ def propagate(
 
 def _nodes(rows: str) -> Any:
     """What `--rows` names: a word, or the numbers in a file."""
-    import numpy as np
+    from scr.graph.node_file import read_nodes
 
-    from scr.errors import SourceError
-
-    if not rows.endswith(".npy"):
-        return rows
-    try:
-        return np.load(rows, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise SourceError(f"`{rows}` cannot be read as an array of node numbers: {error}") from None
+    return read_nodes(rows) if rows.endswith(".npy") else rows
 
 
 def _print_plan(plan: DiskPlan) -> None:
