@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -368,6 +369,36 @@ def test_two_processes_do_not_work_on_the_same(tmp_path):
         pytest.raises(StoreError, match="Another process"),
     ):
         propagate(graph, 1, out=tmp_path / "hops")
+
+
+def test_work_of_another_process_is_not_discarded(tmp_path):
+    with work_folder.opened(tmp_path / "hops") as work:
+        work.file("part-0-0").write_bytes(b"rows")
+        work_folder.discard_work(tmp_path / "hops")
+        assert work.file("part-0-0").exists()
+    work_folder.discard_work(tmp_path / "hops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_removed_while_it_is_opened_is_made_again(tmp_path, monkeypatch):
+    """The process before finished between our opening of its journal and our lock on it."""
+    lock = work_folder.fcntl.flock
+    finished = []
+
+    def finish_first(journal, how):
+        if not finished:
+            finished.append(journal)
+            shutil.rmtree(tmp_path / ".hops.work")
+        lock(journal, how)
+
+    monkeypatch.setattr(work_folder.fcntl, "flock", finish_first)
+    with work_folder.opened(tmp_path / "hops") as work:
+        assert work.file(work_folder.JOURNAL).exists()
+        monkeypatch.undo()
+        with pytest.raises(StoreError, match="Another process"), work_folder.opened(
+            tmp_path / "hops"
+        ):
+            pass
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -26,7 +26,6 @@ from scr.propagation.out_of_core import OutOfCore, Progress
 from scr.propagation.work_folder import (
     DamagedPieceError,
     WorkFolder,
-    discard_work,
     opened,
     work_bytes,
 )
@@ -93,13 +92,14 @@ def propagate_to_disk(
     request.plan(target, used_bytes=work_bytes(target))  # refuses before anything is written
     try:
         with opened(target) as work:
-            _run(request, target, work, settings, overwrite, on_progress)
+            try:
+                _run(request, target, work, settings, overwrite, on_progress)
+            except ConfigError:  # a number that float16 cannot hold: it would fail again
+                work.discard()
+                raise
+            work.discard()
     except OSError as error:
         raise _disk_error(error, target) from error
-    except ConfigError:  # a number that float16 cannot hold: it would fail again
-        discard_work(target)
-        raise
-    discard_work(target)
     return Hops.open(target)
 
 

@@ -64,9 +64,15 @@ def work_bytes(target: Path) -> int:
     return sum(file.stat().st_blocks * 512 for file in files if file.is_file())
 
 
-def discard_work(target: str | Path) -> None:
-    """Remove what is left of the work on a target."""
-    shutil.rmtree(work_folder_path(Path(target)), ignore_errors=True)
+def discard_work(target: Path) -> None:
+    """Remove what is left of the work on a target, unless another process is at it."""
+    if not work_folder_path(target).exists():
+        return
+    try:
+        with opened(target) as work:
+            work.discard()
+    except (StoreError, OSError):
+        return
 
 
 class WorkFolder:
@@ -145,6 +151,10 @@ class WorkFolder:
             self.remove(name)
             raise DamagedPieceError(name)
 
+    def discard(self) -> None:
+        """Remove the folder, while nobody else can have it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
     def restart(self, identity: str, layout: dict[str, Any]) -> None:
         """Throw everything away and begin another work."""
         for file in self.path.iterdir():
@@ -209,19 +219,23 @@ def opened(target: Path) -> Iterator[WorkFolder]:
         StoreError: Another process is at work on the same target.
     """
     folder = work_folder_path(target)
-    folder.mkdir(parents=True, exist_ok=True)
-    journal = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        journal = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(
-                f"Another process is at work on `{target}`; expected to be the only one",
-                hint="wait for it, or write elsewhere",
-            ) from None
-        yield WorkFolder(folder, journal)
-    finally:
-        os.close(journal)
+            try:
+                fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreError(
+                    f"Another process is at work on `{target}`; expected to be the only one",
+                    hint="wait for it, or write elsewhere",
+                ) from None
+            if not _is_still(folder / JOURNAL, journal):
+                continue  # whoever had it before has finished, and removed it
+            yield WorkFolder(folder, journal)
+            return
+        finally:
+            os.close(journal)
 
 
 class PieceWriter:
@@ -266,6 +280,14 @@ class PieceWriter:
         if self._unsynced >= SYNC_BYTES:
             os.fsync(self._descriptor)
             self._unsynced = 0
+
+
+def _is_still(file: Path, descriptor: int) -> bool:
+    """Whether a file that was opened has not been removed since."""
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _row_bytes(rows: NDArray[Any]) -> int:
