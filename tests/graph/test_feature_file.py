@@ -5,6 +5,7 @@ import pytest
 from tests.graph.readers.ogb_files import random_arrays, write_products
 
 from scr.errors import GraphError, SourceError
+from scr.graph.memory import resident_bytes
 from scr.graph.sources import IngestOptions, load_graph
 
 NODES = 30
@@ -193,3 +194,14 @@ def test_numbers_too_large_for_float32_are_refused(tmp_path, store):
     np.save(tmp_path / "x.npy", values)
     with pytest.raises(GraphError, match=r"Feature 2 of node 4 is 1e\+300; .*that fits float32"):
         load_graph(store, features=tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_large_file_is_checked_and_hashed_without_being_held(tmp_path, random_graph, dtype):
+    nodes = 1 << 14
+    store = random_graph(nodes=nodes).save(tmp_path / "store")
+    np.save(tmp_path / "x.npy", np.ones((nodes, 1 << 10), dtype))
+    before = resident_bytes()
+    graph = load_graph(store, features=tmp_path / "x.npy")
+    graph.fingerprint("features")
+    assert resident_bytes() - before < graph.features.nbytes // 2

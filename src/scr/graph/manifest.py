@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import StoreError
 from scr.graph.file_region import fill, npy_region, open_for_reading, region_of
+from scr.graph.file_rows import as_bytes, stream_rows
 
 MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
@@ -211,8 +212,13 @@ def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
         dtype: Hash it as if it were of this type, without a copy of the whole.
     """
     wanted = array.dtype if dtype is None else np.dtype(dtype)
-    chunks = _chunks(array) if wanted == array.dtype else _converted_chunks(array, wanted)
-    return [hashlib.blake2b(chunk.data, digest_size=8).hexdigest() for chunk in chunks]
+    flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)
+    ranges = [(start, min(start + step, len(flat))) for start in range(0, len(flat), step)]
+    found = RunningChecksums()
+    # Values of a memory map are read by plain reads: touched pages would count as memory.
+    for (values,) in stream_rows([flat], ranges):
+        found.update(as_bytes(values.astype(wanted, copy=False)))
+    return found.digests()
 
 
 class RunningChecksums:
@@ -257,14 +263,3 @@ def stored_checksums(array: NDArray[Any]) -> list[str]:
             found.update(part.data)
     return found.digests()
 
-
-def _chunks(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for start in range(0, len(flat), CHUNK_BYTES):
-        yield flat[start : start + CHUNK_BYTES]
-
-
-def _converted_chunks(array: NDArray[Any], dtype: np.dtype[Any]) -> Iterator[NDArray[np.uint8]]:
-    flat, values = np.ascontiguousarray(array).reshape(-1), CHUNK_BYTES // dtype.itemsize
-    for start in range(0, len(flat), values):
-        yield flat[start : start + values].astype(dtype).view(np.uint8)

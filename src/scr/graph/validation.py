@@ -15,12 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
+from scr.graph.file_rows import stream_rows
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
 
-_BLOCK_VALUES = 1 << 24
-"""Values looked at in one go, so that checking a memory map stays within a few dozen megabytes."""
+_BLOCK_VALUES = 1 << 21
+"""Values looked at in one go, so that checking a file stays within a few dozen megabytes."""
 _HALF_EXPONENT = np.uint16(0x7C00)
 
 
@@ -34,8 +35,10 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
         )
     if isinstance(features, np.ndarray):
         rows_per_block = max(1, _BLOCK_VALUES // max(1, features.shape[1]))
-        for start in range(0, num_nodes, rows_per_block):
-            check_finite(features[start : start + rows_per_block], start)
+        starts = range(0, num_nodes, rows_per_block)
+        ranges = [(start, min(start + rows_per_block, num_nodes)) for start in starts]
+        for start, (rows,) in zip(starts, stream_rows([features], ranges), strict=True):
+            check_finite(rows, start)
         return
     bad = np.flatnonzero(~np.isfinite(features.data))
     if len(bad):
