@@ -84,3 +84,10 @@ def test_pages_of_a_map_are_given_back_and_can_be_read_again(tmp_path):
     assert mapped[-1] == 1
     release(np.zeros(3))
     release(None)
+
+
+def test_what_was_written_into_a_private_map_is_not_given_back(mapped, tmp_path):
+    private = np.load(tmp_path / "rows.npy", mmap_mode="c")
+    private[3] = 7
+    release(private)
+    assert (private[3] == 7).all()

@@ -70,9 +70,12 @@ def sample_rows(array: NDArray[Any], step: int) -> NDArray[Any]:
 def release(array: NDArray[Any] | None) -> None:
     """Give the pages of a memory map back; they are read again when they are needed."""
     base: Any = array
+    mode = None
     while isinstance(base, np.ndarray):
+        mode = base.mode if isinstance(base, np.memmap) else mode
         base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+    # What was written into a private map (mode `c`) would be lost.
+    if mode == "r" and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
 
 
