@@ -151,6 +151,13 @@ def test_only_labelled_rows_are_kept_and_found_by_node_number(tmp_path):
     assert np.array_equal(saved.nodes_kept, labelled)
 
 
+def test_kept_rows_are_found_by_a_mask_of_nodes(tmp_path):
+    graph = stored(tmp_path)
+    made = propagate(graph, 1, rows=[0, 1, 5, 7])
+    mask = np.isin(np.arange(300), [1, 7])
+    assert np.array_equal(made.rows(mask), made.rows(np.array([1, 7])))
+
+
 def test_without_splits_labelled_means_a_known_label(tmp_path):
     graph = stored(tmp_path)
     empty = np.zeros(0, np.int64)
@@ -395,8 +402,9 @@ def test_a_folder_that_is_removed_while_it_is_opened_is_made_again(tmp_path, mon
     with work_folder.opened(tmp_path / "hops") as work:
         assert work.file(work_folder.JOURNAL).exists()
         monkeypatch.undo()
-        with pytest.raises(StoreError, match="Another process"), work_folder.opened(
-            tmp_path / "hops"
+        with (
+            pytest.raises(StoreError, match="Another process"),
+            work_folder.opened(tmp_path / "hops"),
         ):
             pass
 

@@ -89,6 +89,8 @@ class Hops:
         if isinstance(index, slice):
             index = np.arange(int(kept[-1]) + 1 if len(kept) else 0)[index]
         nodes = np.asarray(index)
+        if nodes.dtype == bool:
+            nodes = np.flatnonzero(nodes)
         places = np.searchsorted(kept, nodes)
         found = np.append(kept, -1)[places] == nodes
         if not found.all():
