@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from scr.classifier import NodeClassifier
-from scr.errors import GraphError, MemoryBudgetError
+from scr.errors import GraphError, MemoryBudgetError, RunError
 from scr.graph import load_graph
 from scr.graph.digits import digits
 from scr.propagation.hops import Hops
@@ -196,3 +196,15 @@ def test_hops_beside_the_store_bring_the_nodes_that_they_were_kept_for(tmp_path,
     prepare_hops(graph, recipe, nodes=np.array([7, 3, 7]))
     assert asked[0] is None
     assert asked[1].tolist() == [3, 7]
+
+
+def test_a_run_does_not_go_on_with_hops_of_other_nodes(tmp_path):
+    graph = digits(seed=0)
+    recipe = recipe_for(graph, "sign")
+    prepared = prepare_hops(graph, recipe)
+    some = keep(prepared, half_of_test(graph))
+    file = tmp_path / "checkpoint.safetensors"
+    fit(graph, recipe, prepared=some, checkpoint=file, should_stop=lambda: True)
+    with pytest.raises(RunError, match="hops of other nodes"):
+        fit(graph, recipe, prepared=prepared, checkpoint=file)
+    fit(graph, recipe, prepared=some, checkpoint=file, should_stop=lambda: True)

@@ -91,8 +91,8 @@ class Checkpoint:
             )
         if header.get("identity", "") != identity:
             raise RunError(
-                f"The checkpoint `{path}` is of a run with another recipe, seed or graph; "
-                "expected one of this run",
+                f"The checkpoint `{path}` is of a run with another recipe, seed or graph, or with "
+                "hops of other nodes; expected one of this run",
                 hint="remove it, or give another path",
             )
         return cls(tensors, json.loads(header["values"]), identity)

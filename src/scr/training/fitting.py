@@ -23,6 +23,7 @@ from scr.encoders.buffers import keep_freed_memory
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
+from scr.propagation.kept_rows import rows_hash
 from scr.training.device import usable_device
 from scr.training.gathering import take_rows
 from scr.training.inference import predict_probabilities
@@ -119,7 +120,7 @@ def fit(
         validation=_labelled(graph, graph.valid),
         seed=seed,
         watched=_labelled(graph, graph.test) if watch_test else None,
-        identity="" if checkpoint is None else run_identity(graph, recipe, seed),
+        identity="" if checkpoint is None else run_identity(graph, recipe, seed, *_rows_kept(kept)),
     )
 
     def rows_with(handover: Handover | None) -> Rows:
@@ -147,6 +148,11 @@ def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
     """Names a run by everything that decides its result: graph, split, settings, seed."""
     content = json.dumps([recipe.tables(), seed, graph.fingerprint(), *special], sort_keys=True)
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def _rows_kept(kept: NDArray[np.int64] | None) -> list[str]:
+    """What names the rows of a run, since those that do not train are its unlabelled nodes."""
+    return [] if kept is None else [f"rows {rows_hash(kept)}"]
 
 
 @contextmanager
