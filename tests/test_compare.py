@@ -1,10 +1,14 @@
 """Tasks of a comparison: which layer of settings wins, and what names a run."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from scr.compare import RUNS, Comparison, Task, plan, run_tasks
+from scr.compare import RUNS, Comparison, Task, _Worker, plan, run_tasks
+from scr.graph import load_graph
+from scr.propagation import cached_hops_path, propagate
+from scr.propagation.kept_rows import kept_rows
 
 FILE = {
     "training": {"epochs": 5},
@@ -70,3 +74,20 @@ def test_runs_of_code_that_gave_other_results_are_made_again(random_graph, monke
     before = task.key(graph)
     monkeypatch.setattr("scr.compare.NUMERICS", 2)
     assert task.key(graph) != before
+
+
+def test_each_split_finds_the_hops_that_hold_its_nodes(tmp_path, random_graph):
+    graph = random_graph()
+    replace(graph, test=graph.test[::2]).save(tmp_path / "store")
+    stored = load_graph(str(tmp_path / "store"))
+    layers = [{"propagation": {"hops": 1, "norm": "row"}, "data": {"scale": "none"}}]
+    [task] = plan(["sign"], ["none"], [0], layers=layers, preset="none")
+    recipe = task.classifier().resolve(stored)
+    rows = kept_rows(stored, "labelled")
+    path = cached_hops_path(stored, recipe.propagation, rows=rows)
+    propagate(stored, 1, "row", out=path, rows=rows)
+    worker = _Worker(Comparison(stored))
+    assert worker._prepared(stored, recipe).kept is not None
+    other = replace(stored, test=graph.test)
+    assert worker._prepared(other, recipe).kept is None
+    assert worker._prepared(stored, recipe).kept is not None

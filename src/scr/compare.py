@@ -17,12 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from scr.classifier import NodeClassifier
 from scr.errors import SCRError, StoreError
 from scr.graph import Graph
 from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
 from scr.prediction.smoothing import smooth_predictions
+from scr.propagation.cache import has_hops_of_some_rows
+from scr.propagation.kept_rows import labelled_nodes, rows_hash
 from scr.report.comparison import compare_runs
 from scr.training import PreparedHops, Recipe, prepare_hops
 from scr.training.fitting import run_identity
@@ -251,7 +255,11 @@ class _Worker:
         }
         if recipe.postprocess.method != "none":
             smoothed = smooth_predictions(
-                graph, classifier.predict_proba(), recipe.postprocess, seed=task.seed
+                graph,
+                # All of them: where hops were kept for some nodes only, one sentence says so.
+                classifier.predict_proba(np.arange(graph.num_nodes)),
+                recipe.postprocess,
+                seed=task.seed,
             )
             record["smooth"] = {
                 "valid_accuracy": smoothed.valid_accuracy,
@@ -263,6 +271,8 @@ class _Worker:
     def _prepared(self, graph: Graph, recipe: Recipe) -> PreparedHops:
         tables = recipe.tables()
         needed = [tables["data"], tables["propagation"], tables["encoder"]]
+        if has_hops_of_some_rows(graph):
+            needed.append(rows_hash(labelled_nodes(graph)))  # another split may find other hops
         key = json.dumps(needed, sort_keys=True)
         if self.hops is None or self.hops[0] != key:
             self.hops = None  # the old hops go before the new ones come

@@ -93,6 +93,14 @@ def load_cached_hops(
     return min(fitting, key=len, default=None)
 
 
+def has_hops_of_some_rows(graph: Graph) -> bool:
+    """Whether hops of some nodes are beside the store, so that its splits may find different ones.
+
+    Not whether they would be found: that depends on all settings.
+    """
+    return graph.path is not None and any((graph.path / FOLDER).glob("*-rows*"))
+
+
 def _open(path: Path, config: PropagationConfig) -> Hops | None:
     if not path.is_dir():
         return None
