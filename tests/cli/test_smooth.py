@@ -1,5 +1,6 @@
 """`scr smooth` on a finished run: what it writes, and what it refuses."""
 
+import dataclasses
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from scr.cli import main
+from scr.graph.digits import digits
 
 QUICK = ["--set", "postprocess.correct_hops=5", "--set", "postprocess.smooth_hops=5"]
 
@@ -146,3 +148,21 @@ def test_the_runs_own_recipe_gives_the_defaults_and_options_win(run):
     chosen = json.loads((run / "smooth" / "smooth.json").read_text())["chosen"]
     expected = {"steps": "smooth", "smooth_hops": 7, "smooth_alpha": 0.8, "smooth_norm": "row"}
     assert chosen == expected
+
+
+def test_a_run_on_kept_rows_is_smoothed_for_every_node(tmp_path):
+    graph = digits(seed=0)
+    graph = dataclasses.replace(graph, test=graph.test[::2])
+    graph.save(tmp_path / "store")
+    hops = ["--hops", 1, "--norm", "row", "--scale", "none"]
+    assert scr("propagate", tmp_path / "store", "--rows", "labelled", *hops) == 0
+    settings = ["training.epochs=2", "propagation.hops=1", "propagation.norm=row",
+                "encoder.hidden=8", "data.scale=none"]  # fmt: skip
+    asked = [word for setting in settings for word in ("--set", setting)]
+    run = tmp_path / "run"
+    train = ("train", tmp_path / "store", "--encoder", "sign", "--preset", "none", "--out", run)
+    assert scr(*train, *asked) == 0
+    kept = pq.read_table(run / "predictions.parquet")
+    assert len(kept) < graph.num_nodes
+    assert scr("smooth", run, *QUICK) == 0
+    assert len(pq.read_table(run / "smooth" / "predictions.parquet")) == graph.num_nodes

@@ -45,6 +45,8 @@ def smooth(
     device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
 ) -> None:
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
+    import numpy as np
+
     from scr.classifier import NodeClassifier
     from scr.prediction import run_directory
     from scr.prediction.smoothing import smooth_predictions
@@ -58,7 +60,9 @@ def smooth(
     with _new_folder(run / FOLDER, overwrite=overwrite) as folder:
         graph = _graph_of(run, record)
         with console.status("Predicting"):
-            before = NodeClassifier.load(run, graph=graph, device=device).predict_proba()
+            # All of them, also of a run whose hops were kept for some: edges lead to the others.
+            every = np.arange(graph.num_nodes)
+            before = NodeClassifier.load(run, graph=graph, device=device).predict_proba(every)
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
         write_predictions(

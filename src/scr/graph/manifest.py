@@ -262,4 +262,3 @@ def stored_checksums(array: NDArray[Any]) -> list[str]:
             fill(descriptor, region.offset + start, part)
             found.update(part.data)
     return found.digests()
-

@@ -121,7 +121,8 @@ def _check_memory(
     except MemoryBudgetError as error:
         if graph.path is None:
             raise
-        rows = "NODES.npy" if needed else "labelled"
+        asked = needed.get("nodes", ())
+        rows = "all" if len(asked) == graph.num_nodes else "NODES.npy" if needed else "labelled"
         command = propagate_command(graph, config, data, rows=rows)
         hint = f"first `{command}`, which works on disk; what it leaves is found"
         raise MemoryBudgetError(error.message, hint=hint) from None
