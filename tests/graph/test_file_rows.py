@@ -91,3 +91,11 @@ def test_what_was_written_into_a_private_map_is_not_given_back(mapped, tmp_path)
     private[3] = 7
     release(private)
     assert (private[3] == 7).all()
+
+
+def test_a_file_that_was_replaced_since_it_was_mapped_is_refused(mapped, tmp_path):
+    """A map stays on the old file, and plain reads by name would mix it with the new one."""
+    np.save(tmp_path / "other.npy", np.arange(60, 120, dtype=np.float32).reshape(20, 3))
+    (tmp_path / "other.npy").replace(tmp_path / "rows.npy")
+    with pytest.raises(StoreError, match="was replaced"):
+        read_rows(mapped, 0, 5)

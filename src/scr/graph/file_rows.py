@@ -23,6 +23,9 @@ from scr.errors import StoreError
 READ_BYTES = 64 * 2**20
 """Bytes read at once where all of a file is gone through: enough for the full speed of a disk."""
 
+PROBES, PROBE_BYTES = 16, 64
+"""Places of a file that are compared with its map, and bytes at each."""
+
 
 class FileRegion(NamedTuple):
     """Where the data of an array lies on disk."""
@@ -90,6 +93,11 @@ class RowReader:
     def __enter__(self) -> RowReader:
         if self.region is not None:
             self._descriptor = os.open(self.region.file, os.O_RDONLY)
+            try:
+                self._check_same(self.region)
+            except BaseException:
+                self.__exit__()
+                raise
             if hasattr(os, "posix_fadvise"):
                 os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
         return self
@@ -98,6 +106,25 @@ class RowReader:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _check_same(self, region: FileRegion) -> None:
+        """Compare a few places of the file with the map, which stays on a file that is replaced.
+
+        Raises:
+            StoreError: The name is that of another file now.
+        """
+        if os.fstat(self._descriptor).st_size < region.offset + self.array.nbytes:
+            return  # reading says how much is missing; the map may not be touched there
+        held = as_bytes(self.array)
+        last = len(held) - PROBE_BYTES
+        for probe in range(PROBES):
+            at = max(last * probe // (PROBES - 1), 0)
+            found = os.pread(self._descriptor, PROBE_BYTES, region.offset + at)
+            if found[: len(held) - at] != held[at : at + PROBE_BYTES]:
+                raise StoreError(
+                    f"`{region.file}` was replaced while it was in use; expected it to stay",
+                    hint="give the same command again, which reads the new one",
+                )
 
     def read(self, start: int, stop: int, buffer: NDArray[Any] | None) -> NDArray[Any]:
         """Rows `start` to `stop`, in the first rows of `buffer` if the array is on disk."""
