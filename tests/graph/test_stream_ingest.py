@@ -21,6 +21,7 @@ from scr.graph.ingest import ingest, plan_of
 from scr.graph.ingest_plan import IngestPlan
 from scr.graph.ingest_work import WorkFolder
 from scr.graph.manifest import read_manifest
+from scr.graph.ordered_threads import default_threads
 from scr.graph.sources import IngestOptions, load_graph, read_raw
 from scr.graph.store import open_store, verify_store
 
@@ -29,7 +30,7 @@ class Tight(IngestPlan):
     """A plan whose memory is what a test says."""
 
     def room(self, resident=0):
-        return 3000
+        return 1000 * (default_threads() + 1)  # as many buckets whatever the machine
 
 
 def tight(way):
@@ -213,6 +214,23 @@ def test_interrupted_work_goes_on_either_way(tmp_path, monkeypatch, first, then,
     assert "copy features" not in {what for what, *_ in told}
     assert digests(tmp_path / "store") == digests(tmp_path / "memory")
     assert left(tmp_path) == ["memory", "source", "store"]
+
+
+@pytest.mark.parametrize("way", ["passes", "buckets"])
+def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch, way):
+    monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
+    source = write_shards(tmp_path / "source", nodes=41)  # the last block of rows is not whole
+    load_graph(source).save(tmp_path / "memory")
+
+    def killed(self, loops):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_writer._Output, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            stream(source, tmp_path / "store", way=way)
+    stream(source, tmp_path / "store", way=way)
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
 
 
 @pytest.mark.parametrize("change", ["source", "options"])

@@ -81,9 +81,10 @@ def write_rows(
         counts = count_rows(source, rules, work, on_progress)
         written = _Output(work, rules, int(counts.directions.sum()))
         try:
-            task = _Task(source, rules, work, counts, written.row, room(), refuse, on_progress)
-            for rows in task.passes() if way == "passes" else task.buckets():
-                written.write(rows)
+            if written.row < rules.num_nodes:  # else only the end of the last attempt is missing
+                task = _Task(source, rules, work, counts, written.row, room(), refuse, on_progress)
+                for rows in task.passes() if way == "passes" else task.buckets():
+                    written.write(rows)
             finished = written.finish(counts.loops)
         finally:
             written.close()
@@ -146,10 +147,10 @@ class _Task:
         rules, counts = self._blocks(lambda largest: KEY_BYTES * (workers + 1) * largest)
         ranges = self._filled_ranges(bucket_keys(self.room, workers), rules, counts)
         starts = [rules.rows_of(*each)[0] for each in ranges]
-        if self.row not in (*starts, rules.num_nodes):
+        if self.row not in starts:
             # Passes that were made before need not end where a bucket begins.
             return self.passes()
-        first = starts.index(self.row) if self.row in starts else len(starts)
+        first = starts.index(self.row)
         buckets = Buckets(self.work.file("buckets"), rules, ranges)
         return rows_of_buckets(buckets, first=first, on_progress=self.on_progress)
 

@@ -155,8 +155,7 @@ def fitting_blocks(
     for bits in range(rules.bits, unit_bits, -1):
         starts = np.arange(0, len(counts), 1 << (bits - unit_bits))
         blocks = np.add.reduceat(counts, starts)
-        is_start = row % (1 << bits) == 0 or row == rules.num_nodes
-        if is_start and fits(int(blocks.max(initial=0))):
+        if row % (1 << bits) == 0 and fits(int(blocks.max(initial=0))):
             return dataclasses.replace(rules, bits=bits), blocks
     return dataclasses.replace(rules, bits=unit_bits), counts
 

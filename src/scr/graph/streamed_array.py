@@ -98,7 +98,7 @@ class StreamedArray:
     def checkpoint(self) -> dict[str, Any]:
         """Bring all rows to the disk; returns what it takes to go on from here."""
         getattr(os, "fdatasync", os.fsync)(self._descriptor)
-        return {"rows": self.rows, "checksums": self._hash.finished}
+        return {"rows": self.rows, "checksums": list(self._hash.finished)}
 
     def trim(self) -> None:
         """Say that no more rows come: the file shrinks to those that were written."""
