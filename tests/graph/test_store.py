@@ -96,6 +96,14 @@ def test_a_store_may_be_rewritten_from_itself(tmp_path, random_graph):
     assert len(open_store(path).test) == 0
 
 
+def test_a_store_is_not_replaced_by_one_that_is_linked_to_its_features(tmp_path, random_graph):
+    path = random_graph().save(tmp_path / "store")
+    with pytest.raises(StoreError, match="is about to be replaced"):
+        write_store(open_store(path), path, overwrite=True, link_features=True)
+    verify_store(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["store"]
+
+
 def test_a_truncated_store_is_told(tmp_path, random_graph):
     path = random_graph().save(tmp_path / "store")
     os.truncate(path / "indices.npy", 200)

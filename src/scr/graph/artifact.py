@@ -25,7 +25,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -215,6 +215,15 @@ class ArtifactWriter:
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)
 
+    def _check_links(self, arrays: Mapping[str, ArrayEntry]) -> None:
+        """Refuse to replace an artifact that holds a file which the new one is linked to."""
+        for name, entry in arrays.items():
+            if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
+                raise StoreError(
+                    f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
+                    hint="leave out `--link`, so that it is copied, or choose another name",
+                )
+
     def _described(self, name: str) -> ArrayEntry:
         """Bring one array to the disk; returns what the manifest says of it."""
         array = self._arrays[name]
@@ -227,7 +236,8 @@ class ArtifactWriter:
         return describe(array)
 
     def _finish(self) -> None:
-        arrays = {name: self._described(name).as_json() for name in self._arrays}
+        described = {name: self._described(name) for name in self._arrays}
+        arrays = {name: entry.as_json() for name, entry in described.items()}
         manifest = {
             "format": "scr-artifact", "kind": self._kind, "schema": self._schema,
             "created_by": f"scr {__version__}", "chunk_bytes": CHUNK_BYTES,
@@ -238,6 +248,7 @@ class ArtifactWriter:
         _sync(file)
         _sync(self._folder)
         self.check_target()  # again: somebody may have been faster
+        self._check_links(described)
         if self.path.exists() and not _is_empty_folder(self.path):
             _exchange(self._folder, self.path)
         else:
