@@ -79,6 +79,11 @@ def test_offsets_are_int64_and_targets_int32():
     assert (edges.indptr.dtype, edges.indices.dtype) == (np.int64, np.int32)
 
 
+def test_unsigned_numbers_of_64_bits_are_nodes_too():
+    edges = compress_edges(np.array([0, 2], np.uint64), np.array([1, 0], np.uint64), NODES)
+    assert edges.indices.tolist() == [1, 2, 0, 0]
+
+
 @pytest.mark.parametrize("pair", [(0, NODES), (-1, 0)])
 def test_an_edge_outside_the_graph_is_named(pair):
     with pytest.raises(GraphError, match=rf"Edge 1 goes from node {pair[0]} to node {pair[1]}"):

@@ -159,7 +159,9 @@ class JoinedEdges(EdgeSource):
     def __init__(self, parts: Sequence[EdgeSource]) -> None:
         self._parts = parts
         self.num_edges = sum(part.num_edges for part in parts)
-        self.dtype = np.result_type(*(part.dtype for part in parts))
+        common = np.result_type(*(part.dtype for part in parts))
+        # NumPy takes floats for int64 with uint64; no node has a number beyond int64.
+        self.dtype = common if common.kind in "iu" else np.dtype(np.int64)
 
     def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
         """The chunks of each part in turn."""

@@ -131,7 +131,7 @@ def outside_the_graph(edge: int, source: int, target: int, num_nodes: int) -> Gr
 def _keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]:
     keys = sources.astype(np.int64)
     keys <<= _KEY_BITS
-    keys |= targets
+    keys |= targets.astype(np.int64, copy=False)  # NumPy has no common type with uint64
     return keys
 
 

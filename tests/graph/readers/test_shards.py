@@ -5,6 +5,7 @@ import pytest
 
 from scr.errors import SourceError
 from scr.graph import load_graph
+from scr.graph.readers.shards import read_shards
 
 
 @pytest.fixture
@@ -39,3 +40,10 @@ def test_different_lengths_are_refused(shards):
     np.save(shards / "labels.npy", np.array([0, 1, 0]))
     with pytest.raises(SourceError, match="5 rows of features and 3 labels"):
         load_graph(shards)
+
+
+def test_shards_of_signed_and_unsigned_numbers_are_joined(shards):
+    np.save(shards / "edges-00002.npy", np.array([[3], [4]], np.uint64))
+    np.save(shards / "labels.npy", np.zeros(5, np.int64))
+    assert read_shards(shards).edges.dtype == np.int64
+    assert load_graph(shards).num_edges == 8
