@@ -14,7 +14,7 @@ from scr.errors import SourceError
 from scr.graph.feature_stream import linkable
 from scr.graph.graph import Graph
 from scr.graph.ingest_plan import IngestPlan, plan_ingest
-from scr.graph.ingest_work import work_folder
+from scr.graph.ingest_work import remove_work, work_folder
 from scr.graph.memory import memory_budget, resident_bytes
 from scr.graph.sorted_rows import OnProgress
 from scr.graph.sources import (
@@ -67,7 +67,9 @@ def ingest(
     plan = _plan(parts, options, store, memory, link=link)
     if plan.way == "memory":
         graph = make_graph(raw, options, source)
-        return _save(graph, store, overwrite=overwrite, link=link)
+        graph = _save(graph, store, overwrite=overwrite, link=link)
+        remove_work(store)
+        return graph
     del raw  # what is written is let go
     return stream_ingest(
         parts, options, find_source(source), store, plan,

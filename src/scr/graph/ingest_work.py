@@ -28,6 +28,22 @@ def work_folder(store: Path) -> Path:
     return store.parent / f".{store.name}.ingest"
 
 
+def remove_work(store: Path) -> None:
+    """Remove what an ingest has left of a store that was then made in another way."""
+    folder = work_folder(store)
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR)
+    except OSError:
+        return  # there is none
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        pass  # somebody is at work there
+    finally:
+        os.close(lock)
+
+
 class WorkFolder:
     """Finished parts of one ingest; use it as a context manager.
 
