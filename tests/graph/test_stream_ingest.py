@@ -233,6 +233,14 @@ def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch, way):
     assert digests(tmp_path / "store") == digests(tmp_path / "memory")
 
 
+def test_work_that_is_not_gone_on_with_does_not_stay(tmp_path, monkeypatch):
+    source = write_shards(tmp_path / "source")
+    interrupted(monkeypatch, source, tmp_path / "store", "passes", 3)
+    assert left(tmp_path) == [".store.ingest", "source"]
+    ingest(source, tmp_path / "store", IngestOptions())  # in memory, where there is enough
+    assert left(tmp_path) == ["source", "store"]
+
+
 @pytest.mark.parametrize("change", ["source", "options"])
 def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, change):
     monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
@@ -248,6 +256,24 @@ def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, cha
     stream(source, tmp_path / "store", options)
     load_graph(source, options=options).save(tmp_path / "memory")
     assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+
+
+@pytest.mark.parametrize("way", ["passes", "buckets"])
+@pytest.mark.parametrize("ends", [(1, 3), (10_000, 3), (-1, -1), (0, 43)])
+def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeypatch, way, ends):
+    source = write_shards(tmp_path / "source", nodes=41)
+    copy_features = stream_ingest.copy_features
+
+    def change(*arguments):
+        edges = np.load(source / "edges-00001.npy")
+        edges[:, 10:50] = np.reshape(ends, (2, 1))
+        np.save(source / "edges-00001.npy", edges)
+        return copy_features(*arguments)
+
+    monkeypatch.setattr(stream_ingest, "copy_features", change)
+    with pytest.raises(SourceError, match="not those that were counted"):
+        stream(source, tmp_path / "store", way=way)
+    assert left(tmp_path) == ["source"]
 
 
 def test_two_at_once_are_refused_and_the_first_goes_on(tmp_path):

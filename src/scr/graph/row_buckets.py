@@ -27,6 +27,7 @@ from scr.graph.sorted_rows import (
     OnProgress,
     RowRules,
     SortedRows,
+    check_unchanged,
     each_chunk,
     merged,
     plain_ends,
@@ -88,12 +89,14 @@ def fill_buckets(
         found = np.zeros(rules.blocks + 1, np.int64)
         settings = (rules.bits, rules.both, rules.keep_loops)
         count_in_blocks(sources, targets, 0, rules.blocks, *settings, found)
+        check_unchanged(found[-1] == 0)
         bounds = np.zeros(len(edges) + 1, np.int64)
         np.cumsum(np.add.reduceat(found[:-1], edges), out=bounds[1:])
         keys = np.empty(bounds[-1], np.int64)
         group_keys(sources, targets, group_of_block, *settings, bounds[:-1].copy(), keys)
         return len(sources), bounds, keys
 
+    whole = KEY_BYTES * np.array([counts[first:last].sum() for first, last in buckets.ranges])
     written, done = np.zeros(len(edges), np.int64), 0
     for count, bounds, keys in each_chunk(work, source, rules):
         for bucket in range(len(edges)):
@@ -103,6 +106,7 @@ def fill_buckets(
         done += count
         if on_progress is not None:
             on_progress("fill buckets", done, source.num_edges)
+    check_unchanged(bool((written == whole).all()))
 
 
 def rows_of_buckets(

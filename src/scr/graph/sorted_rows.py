@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.errors import SourceError
 from scr.graph.edge_source import EdgeSource
 from scr.graph.edges import check_node_count, outside_the_graph
 from scr.graph.ordered_threads import default_threads, map_in_order
 from scr.graph.row_kernels import (
+    ROW_SHIFT,
     count_directions,
     count_in_blocks,
     distribute,
@@ -247,6 +249,7 @@ def _distribute(
         with lock:  # each chunk gets places of its own, so that threads never meet
             places = free.copy()
             free[:count] += found[:count]
+            check_unchanged(bool((free[:count] <= starts[1:]).all()))
             slot = next(turn) % _ahead(rules)
         places[count] = starts[count] + slot * _LINE
         distribute(sources, targets, *settings, places, values, rows)
@@ -256,6 +259,7 @@ def _distribute(
     for edges in each_chunk(work, source, rules):
         done += edges
         tell(done)
+    check_unchanged(bool((free[:count] == starts[1:]).all()))
 
 
 def _sort_blocks(
@@ -282,6 +286,18 @@ def _sort_blocks(
         tell(block + 1 - first)
 
 
+def check_unchanged(as_counted: bool) -> None:
+    """Raise a `SourceError` unless the edges are those that were counted.
+
+    Compiled loops would write beyond their arrays otherwise.
+    """
+    if not as_counted:
+        raise SourceError(
+            "The edges are not those that were counted: their files have changed since",
+            hint="ingest again once nobody writes to them",
+        )
+
+
 def merged(
     keys: NDArray[np.int64],
     rows: tuple[int, int],
@@ -300,6 +316,9 @@ def merged(
     keys.sort()
     degrees = np.zeros(rows[1] - rows[0], np.int64)
     first_row = rows[0] if first_row is None else first_row
+    if len(keys):
+        check_unchanged(first_row <= keys[0] >> ROW_SHIFT)
+        check_unchanged(keys[-1] >> ROW_SHIFT < first_row + len(degrees))
     stored, listed = merge_keys(keys, first_row, out, degrees)
     return SortedRows(rows[1], out[:stored], degrees, listed, False)
 
