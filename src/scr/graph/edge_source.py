@@ -115,7 +115,7 @@ class FileEdges(EdgeSource):
 
 
 class ParquetEdges(EdgeSource):
-    """The first two columns of a Parquet file, read by batches of rows."""
+    """Columns `source` and `target` of a Parquet file, else its first two, by batches of rows."""
 
     dtype = np.dtype(np.int64)
 
@@ -126,8 +126,10 @@ class ParquetEdges(EdgeSource):
                 schema, self.num_edges = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"`{path}` cannot be read as a table: {error}") from None
-        self._columns = schema.names[:2]
-        if len(schema.names) < 2 or not all(pa.types.is_integer(kind) for kind in schema.types[:2]):
+        is_named = {"source", "target"} <= set(schema.names)
+        self._columns = ["source", "target"] if is_named else schema.names[:2]
+        kinds = [schema.field(name).type for name in self._columns]
+        if len(kinds) < 2 or not all(pa.types.is_integer(kind) for kind in kinds):
             raise SourceError(
                 f"`{path}` has the columns {schema.names}; expected two columns of node numbers"
             )
@@ -137,7 +139,7 @@ class ParquetEdges(EdgeSource):
         try:
             with pyarrow.parquet.ParquetFile(self._path) as file:
                 for batch in file.iter_batches(size, columns=self._columns):
-                    yield np.stack([self._numbers(batch.column(end)) for end in (0, 1)])
+                    yield np.stack([self._numbers(batch.column(name)) for name in self._columns])
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"`{self._path}` cannot be read as a table: {error}") from None
 

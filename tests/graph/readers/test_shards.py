@@ -1,6 +1,8 @@
 """Folders of shards: what says how many nodes there are."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from scr.errors import SourceError
@@ -47,3 +49,28 @@ def test_shards_of_signed_and_unsigned_numbers_are_joined(shards):
     np.save(shards / "labels.npy", np.zeros(5, np.int64))
     assert read_shards(shards).edges.dtype == np.int64
     assert load_graph(shards).num_edges == 8
+
+
+def test_two_edges_lie_as_those_of_the_other_shards(tmp_path):
+    np.save(tmp_path / "edges-0.npy", np.array([[0, 1], [1, 2], [2, 3]]))
+    np.save(tmp_path / "edges-1.npy", np.array([[3, 4], [4, 0]]))
+    np.save(tmp_path / "labels.npy", np.zeros(5, np.int64))
+    edges = np.asarray(read_shards(tmp_path).edges)
+    assert edges.T.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
+
+
+def test_columns_of_parquet_shards_are_found_by_name(tmp_path):
+    table = {"number": [7, 8], "target": [1, 2], "source": [0, 1]}
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "edges-0.parquet")
+    np.save(tmp_path / "labels.npy", np.zeros(5, np.int64))
+    assert np.asarray(read_shards(tmp_path).edges).tolist() == [[0, 1], [1, 2]]
+
+
+def test_a_file_that_is_no_array_of_rows_is_one_sentence(shards):
+    np.save(shards / "features.npy", np.float32(1))
+    with pytest.raises(SourceError, match=r"features\.npy` has the shape \(\)"):
+        load_graph(shards)
+    np.savez(shards / "archive.npz", np.ones(3))
+    (shards / "archive.npz").rename(shards / "edges-00002.npy")
+    with pytest.raises(SourceError, match=r"edges-00002\.npy` cannot be read as an array"):
+        load_graph(shards)

@@ -1,7 +1,8 @@
 """Read raw shards: edges in many files of arrays, for graphs too large for one table.
 
 A folder with ``edges-00000.npy``, ``edges-00001.npy`` ... of shape (2, edges) or (edges, 2), or the
-same as ``.parquet`` with two columns of node numbers; ``features.npy``, ``labels.npy`` (-1 where
+same as ``.parquet`` with node numbers in ``source`` and ``target``, else in the first two columns;
+``features.npy``, ``labels.npy`` (-1 where
 unknown) and optionally ``train.npy``, ``valid.npy``, ``test.npy``. Nodes are numbered from 0, and
 labels or features say how many there are. `scr synth --source` writes such folders.
 """
@@ -54,20 +55,36 @@ def read_shards(folder: Path) -> RawGraph:
 
 
 def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
-    for path in shard_files(folder):
+    files = shard_files(folder)
+    arrays = {path: _edge_array(path) for path in files if path.suffix == ".npy"}
+    shapes = {array.shape for array in arrays.values()} - {(2, 2)}
+    # Two edges can be read both ways: they lie as those of all other shards do.
+    is_pairs = bool(shapes) and all(shape[0] != 2 for shape in shapes)
+    for path in files:
         if path.suffix == ".parquet":
             yield ParquetEdges(path)
             continue
-        edges = _load(path)
-        if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
-            raise SourceError(
-                f"`{path}` is {edges.dtype} of shape {edges.shape}; "
-                "expected node numbers of shape (2, edges)"
-            )
-        yield as_edge_source(edges if edges.shape[0] == 2 else edges.T)
+        edges = arrays[path]
+        turned = edges.shape[0] != 2 or (edges.shape == (2, 2) and is_pairs)
+        yield as_edge_source(edges.T if turned else edges)
+
+
+def _edge_array(path: Path) -> NDArray[Any]:
+    edges = _load(path)
+    if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
+        raise SourceError(
+            f"`{path}` is {edges.dtype} of shape {edges.shape}; "
+            "expected node numbers of shape (2, edges)"
+        )
+    return edges
 
 
 def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any] | None) -> int:
+    if features is not None and features.ndim != 2:
+        raise SourceError(
+            f"`{folder / 'features.npy'}` has the shape {features.shape}; expected "
+            "(nodes, features)"
+        )
     counts = [len(array) for array in (features, labels) if array is not None]
     if not counts:
         raise SourceError(
@@ -93,6 +110,6 @@ def _optional(path: Path) -> NDArray[Any] | None:
 
 def _load(path: Path) -> NDArray[Any]:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        return np.lib.format.open_memmap(path, mode="r")
     except (OSError, ValueError, EOFError) as error:
         raise SourceError(f"`{path}` cannot be read as an array: {error}") from None
