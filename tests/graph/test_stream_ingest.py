@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from scr.graph.ingest_plan import IngestPlan
 from scr.graph.ingest_work import WorkFolder
 from scr.graph.manifest import read_manifest
 from scr.graph.ordered_threads import default_threads
+from scr.graph.readers import npz
+from scr.graph.sorted_rows import RowRules
 from scr.graph.sources import IngestOptions, load_graph, read_raw
 from scr.graph.store import open_store, verify_store
 
@@ -241,6 +244,16 @@ def test_work_that_is_not_gone_on_with_does_not_stay(tmp_path, monkeypatch):
     assert left(tmp_path) == ["source", "store"]
 
 
+def test_files_that_are_named_by_a_prefix_or_below_home_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    np.save(tmp_path / "x.npy", np.ones(3))
+    (tmp_path / "ind.cora.graph").write_bytes(b"")
+    rules = RowRules(num_nodes=3)
+    options = IngestOptions(features="~/x.npy")
+    files = stream_ingest._identity(options, tmp_path / "ind.cora", rules, link=False)["files"]
+    assert [Path(name).name for name, *_ in files] == ["ind.cora.graph", "x.npy"]
+
+
 @pytest.mark.parametrize("change", ["source", "options"])
 def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, change):
     monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
@@ -376,6 +389,14 @@ def test_features_that_cannot_be_linked_are_refused(tmp_path, monkeypatch, kind,
     with pytest.raises(SourceError, match="The features cannot be linked"):
         ingest(source, tmp_path / "store", IngestOptions(), link=True)
     assert left(tmp_path) == ["source"]
+
+
+def test_members_of_an_archive_are_not_linked(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "SMALL_BYTES", 0)
+    features = np.ones((3, 2), np.float32)
+    np.savez(tmp_path / "graph.npz", edge_index=np.array([[0, 1], [1, 2]]), x=features)
+    with pytest.raises(SourceError, match="not in a file of their own"):
+        plan_of(tmp_path / "graph.npz", tmp_path / "store", IngestOptions(), link=True)
 
 
 def test_a_plan_writes_nothing(tmp_path):

@@ -35,7 +35,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr import __version__
 from scr.errors import StoreError
-from scr.graph.file_region import npy_region, region_of
+from scr.graph.file_region import whole_file
 from scr.graph.manifest import (
     ARRAY_NAME,
     CHUNK_BYTES,
@@ -259,12 +259,8 @@ class ArtifactWriter:
 
 def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
     """What a manifest says of a memory map that stays where it is; see `link_array`."""
-    region = region_of(array)
-    try:
-        whole = None if region is None else npy_region(region.path)
-    except (OSError, ValueError):
-        whole = None
-    if region is None or region != whole:
+    region = whole_file(array)
+    if region is None:
         raise StoreError(
             "The array cannot be linked: it is not all of a plain `.npy` file with rows one after "
             "the other",

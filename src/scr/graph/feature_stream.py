@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.graph.artifact import linked_entry
-from scr.graph.file_region import FileRegion, region_of
+from scr.graph.file_region import FileRegion, whole_file
 from scr.graph.ingest_work import WorkFolder, entry_of
 from scr.graph.manifest import CHUNK_BYTES, ArrayEntry
 from scr.graph.ordered_threads import default_threads, map_in_order
@@ -96,7 +96,7 @@ def linkable(features: Any) -> FileRegion:
     Raises:
         SourceError: They are not float16 or float32 in a plain `.npy` file.
     """
-    region = region_of(features) if isinstance(features, np.ndarray) else None
+    region = whole_file(features) if isinstance(features, np.ndarray) else None
     if region is None or features.dtype not in (np.float16, np.float32):
         found = "sparse or not in a file of their own"
         if region is not None:

@@ -90,6 +90,15 @@ def npy_region(path: Path) -> FileRegion:
     return region
 
 
+def whole_file(array: NDArray[Any]) -> FileRegion | None:
+    """The region of a memory map that is all of a plain `.npy` file; none: it is not."""
+    region = region_of(array)
+    try:
+        return region if region is not None and region == npy_region(region.path) else None
+    except (OSError, ValueError):
+        return None
+
+
 def region_of(array: NDArray[Any]) -> FileRegion | None:
     """The part of a file behind a memory map or a view of one; none: it is not one piece."""
     root: Any = array
