@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scr.config import parse_bytes
 from scr.errors import GraphError, MemoryBudgetError, SourceError, StoreError
 from scr.graph import ingest_plan, row_writer, stream_ingest
 from scr.graph.ingest import ingest, plan_of
-from scr.graph.ingest_plan import IngestPlan
+from scr.graph.ingest_plan import IngestPlan, IngestSize, plan_ingest
 from scr.graph.ingest_work import WorkFolder
 from scr.graph.manifest import read_manifest
 from scr.graph.ordered_threads import default_threads
@@ -32,7 +33,7 @@ from scr.graph.store import open_store, verify_store
 class Tight(IngestPlan):
     """A plan whose memory is what a test says."""
 
-    def room(self, resident=0):
+    def room(self, resident=0, chunk_edges=None):
         return 1000 * (default_threads() + 1)  # as many buckets whatever the machine
 
 
@@ -179,6 +180,29 @@ def test_rows_that_do_not_fit_name_the_budget(tmp_path, monkeypatch):
     assert graph.fingerprint() == load_graph(source).fingerprint()
 
 
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_hub_that_no_plan_can_see_works_in_the_budget_that_is_named(monkeypatch, slow):
+    monkeypatch.setattr(ingest_plan, "default_threads", lambda: 2)
+    hub, size = (
+        100_000_000,
+        IngestSize(nodes=2_000_000, edges=200_000_000, read_seconds=1000 * slow),
+    )
+    budget = 1 << 30
+    for _ in range(2):
+        plan = plan_ingest(size, budget=budget, resident=0, free_disk=1 << 45)
+        rules = RowRules(num_nodes=size.nodes, chunk_edges=plan.chunk_edges, threads=2)
+        way, rules = row_writer._fitting(
+            plan.way, rules, hub, lambda chunk, plan=plan: plan.room(0, chunk)
+        )
+        needed = row_writer._needed(way, hub, rules.workers)
+        if needed <= plan.room(0, rules.chunk_edges):
+            break
+        error = ingest_plan.too_little_memory(needed, plan, 0)
+        budget = parse_bytes(error.hint.split("`--memory ")[1].rstrip("`"))
+    assert needed <= plan.room(0, rules.chunk_edges)
+    assert budget > 1 << 30
+
+
 def interrupted(monkeypatch, source, store, way, pieces, **settings):
     """Stop after some pieces of rows, as Ctrl-C would."""
     real = row_writer._Output.write
@@ -308,7 +332,7 @@ from scr.graph.ingest import ingest
 from scr.graph.sources import IngestOptions
 ingest_plan.LARGE_EDGES, row_writer.CHECKPOINT_BYTES = 1, 1
 ingest_plan.LARGEST_CHUNK = 1 << 12
-ingest_plan.IngestPlan.room = lambda self, resident=0: 1 << 21
+ingest_plan.IngestPlan.room = lambda self, resident=0, chunk_edges=0: 1 << 21
 print("begun", flush=True)
 ingest(sys.argv[1], sys.argv[2], IngestOptions())
 """

@@ -110,14 +110,16 @@ class IngestPlan:
     seconds: float = 0.0
     """How long it may take."""
 
-    def room(self, resident: int = 0) -> int:
+    def room(self, resident: int = 0, chunk_edges: int | None = None) -> int:
         """Bytes for directions.
 
         Args:
             resident: Memory that the process holds by now, its compiled code included.
+            chunk_edges: Edges read at a time, if not those of the plan.
         """
         held = max(self.resident + MARGIN_BYTES, resident + MARGIN_BYTES // 4)
-        return _usable(self.budget) - held - _chunk_bytes(self.chunk_edges, self.edge_bytes)
+        chunk_edges = self.chunk_edges if chunk_edges is None else chunk_edges
+        return _usable(self.budget) - held - _chunk_bytes(chunk_edges, self.edge_bytes)
 
 
 def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int) -> IngestPlan:
@@ -151,7 +153,8 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
 
 def too_little_memory(needed: int, plan: IngestPlan, resident: int) -> MemoryBudgetError:
     """The error for a range of rows that turned out to be larger than the room there is."""
-    smallest = _budget_for(_usable(plan.budget) - plan.room(resident) + needed)
+    room = plan.room(resident, min(plan.chunk_edges, SMALLEST_CHUNK))
+    smallest = _budget_for(_usable(plan.budget) - room + needed)
     return _too_little(smallest, plan.budget, "the rows with the most edges")
 
 

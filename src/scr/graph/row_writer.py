@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scr.errors import MemoryBudgetError
 from scr.graph.edge_source import EdgeSource
 from scr.graph.edges import edge_steps
-from scr.graph.ingest_plan import bucket_keys
+from scr.graph.ingest_plan import SMALLEST_CHUNK, bucket_keys
 from scr.graph.ingest_work import WorkFolder, entry_of
 from scr.graph.manifest import ArrayEntry
 from scr.graph.row_buckets import Buckets, bucket_ranges, fill_buckets, rows_of_buckets
@@ -40,6 +40,7 @@ from scr.graph.streamed_array import StreamedArray, disk_error
 CHECKPOINT_BYTES = 1 << 30
 """Written between two records of buckets: bringing it to the disk stops everything else."""
 FILES = ("indptr.npy", "indices.npy")
+Way = Literal["passes", "buckets"]
 
 
 class WrittenRows(NamedTuple):
@@ -60,8 +61,8 @@ def write_rows(
     rules: RowRules,
     work: WorkFolder,
     *,
-    way: Literal["passes", "buckets"],
-    room: Callable[[], int],
+    way: Way,
+    room: Callable[[int], int],
     refuse: Callable[[int], MemoryBudgetError],
     on_progress: OnProgress | None = None,
 ) -> WrittenRows:
@@ -72,7 +73,8 @@ def write_rows(
         rules: What becomes of them.
         work: Where the files go, and where it is recorded what is finished.
         way: How to sort.
-        room: Says how many bytes of memory there are for directions, when it is asked.
+        room: Says how many bytes of memory there are for directions, when it is asked, if so many
+            edges are read at a time.
         refuse: The error to raise if so many bytes are needed.
         on_progress: Told of every step.
     """
@@ -82,7 +84,12 @@ def write_rows(
         written = _Output(work, rules, int(counts.directions.sum()))
         try:
             if written.row < rules.num_nodes:  # else only the end of the last attempt is missing
-                task = _Task(source, rules, work, counts, written.row, room(), refuse, on_progress)
+                largest = int(counts.directions[written.row >> _unit_bits(rules) :].max())
+                way, rules = _fitting(way, rules, largest, room)
+                task = _Task(
+                    source, rules, work, counts, written.row, room(rules.chunk_edges), refuse,
+                    on_progress,
+                )  # fmt: skip
                 for rows in task.passes() if way == "passes" else task.buckets():
                     written.write(rows)
             finished = written.finish(counts.loops)
@@ -93,6 +100,30 @@ def write_rows(
     listed = source.num_edges - loops
     steps = edge_steps(loops, listed, finished["listed"], indices.shape[0])
     return WrittenRows(indptr, indices, steps)
+
+
+def _fitting(
+    way: Way, rules: RowRules, largest: int, room: Callable[[int], int]
+) -> tuple[Way, RowRules]:
+    """The same way with smaller chunks, else the one that needs less, if rows are that many.
+
+    A plan is made before anybody knows of rows with very many edges.
+    """
+    ways: tuple[Way, ...] = ("passes",) if way == "passes" else ("buckets", "passes")
+    for each in ways:
+        chunk = rules.chunk_edges
+        while _needed(each, largest, rules.workers) > room(chunk) and chunk > SMALLEST_CHUNK:
+            chunk //= 2
+        if _needed(each, largest, rules.workers) <= room(chunk):
+            break
+    return each, dataclasses.replace(rules, chunk_edges=chunk)
+
+
+def _needed(way: Way, largest: int, workers: int) -> int:
+    """Bytes to sort a block of so many directions."""
+    if way == "passes":
+        return range_bytes(largest, largest, workers)
+    return KEY_BYTES * (workers + 1) * largest  # one is written while each thread sorts another
 
 
 def _unit_bits(rules: RowRules) -> int:
@@ -136,16 +167,14 @@ class _Task:
     def passes(self) -> Iterator[SortedRows]:
         """Sort by reading the edges again for each range of rows."""
         workers = self.rules.workers
-        rules, counts = self._blocks(lambda largest: range_bytes(largest, largest, workers))
+        rules, counts = self._blocks("passes")
         ranges = block_ranges(counts, self.room, first=self.row >> rules.bits, workers=workers)
         return rows_by_passes(self.source, rules, counts, ranges, self.on_progress)
 
     def buckets(self) -> Iterator[SortedRows]:
         """Sort through files."""
-        # One bucket is being written while each thread sorts another.
-        workers = self.rules.workers
-        rules, counts = self._blocks(lambda largest: KEY_BYTES * (workers + 1) * largest)
-        ranges = self._filled_ranges(bucket_keys(self.room, workers), rules, counts)
+        rules, counts = self._blocks("buckets")
+        ranges = self._filled_ranges(bucket_keys(self.room, rules.workers), rules, counts)
         starts = [rules.rows_of(*each)[0] for each in ranges]
         if self.row not in starts:
             # Passes that were made before need not end where a bucket begins.
@@ -154,8 +183,12 @@ class _Task:
         buckets = Buckets(self.work.file("buckets"), rules, ranges)
         return rows_of_buckets(buckets, first=first, on_progress=self.on_progress)
 
-    def _blocks(self, needed: Callable[[int], int]) -> tuple[RowRules, NDArray[np.int64]]:
+    def _blocks(self, way: Way) -> tuple[RowRules, NDArray[np.int64]]:
         """Blocks of rows that can be sorted at once, and the directions of each."""
+
+        def needed(largest: int) -> int:
+            return _needed(way, largest, self.rules.workers)
+
         rules, counts = fitting_blocks(
             self.counts.directions, self.rules, _unit_bits(self.rules), row=self.row,
             fits=lambda largest: needed(largest) <= self.room,

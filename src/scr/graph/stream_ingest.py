@@ -157,7 +157,7 @@ def stream_ingest(
             features = bring(parts.features, work, on_progress)
         rows = write_rows(
             parts.edges, rules, work, way="buckets" if plan.way == "buckets" else "passes",
-            room=lambda: plan.room(resident_bytes()),
+            room=lambda chunk_edges: plan.room(resident_bytes(), chunk_edges),
             refuse=lambda needed: too_little_memory(needed, plan, resident_bytes()),
             on_progress=on_progress,
         )  # fmt: skip
