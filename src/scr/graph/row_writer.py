@@ -7,6 +7,7 @@ killed goes on with the next rows.
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -143,7 +144,10 @@ def count_rows(
     units = dataclasses.replace(rules, bits=_unit_bits(rules))
     counts = count_blocks(source, units, on_progress)
     try:
-        np.save(file, counts.directions)
+        with file.open("wb") as stream:
+            np.save(stream, counts.directions)
+            stream.flush()
+            os.fsync(stream.fileno())  # before it is recorded as finished
     except OSError as error:
         raise disk_error(error, work.store) from error
     work.finish("counts", {"loops": counts.loops})

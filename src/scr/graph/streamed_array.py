@@ -97,7 +97,10 @@ class StreamedArray:
 
     def checkpoint(self) -> dict[str, Any]:
         """Bring all rows to the disk; returns what it takes to go on from here."""
-        getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        except OSError as error:
+            raise disk_error(error, self._target) from error
         return {"rows": self.rows, "checksums": list(self._hash.finished)}
 
     def trim(self) -> None:
