@@ -143,8 +143,9 @@ def test_a_bad_node_number_late_in_the_stream_leaves_nothing(tmp_path, way):
 
 @pytest.mark.parametrize("way", ["passes", "buckets"])
 @pytest.mark.parametrize("call", ["posix_fallocate", "write"])
-def test_a_full_disk_leaves_nothing_whenever_it_fills_up(tmp_path, monkeypatch, way, call):
+def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monkeypatch, way, call):
     source = write_shards(tmp_path / "source")
+    load_graph(source).save(tmp_path / "memory")
     real, room = getattr(os, call), [0]
 
     def fills_up(*arguments):
@@ -162,11 +163,18 @@ def test_a_full_disk_leaves_nothing_whenever_it_fills_up(tmp_path, monkeypatch, 
             break
         except StoreError as full:
             said.append(str(full))
-            assert left(tmp_path) == ["source"]
+            assert not (tmp_path / "store").exists()
+            work = tmp_path / ".store.ingest"
+            assert work.exists() == ("what is finished stays in" in said[-1])
+            if work.exists():
+                files = json.loads((work / "finished.json").read_text())["files"]
+                assert {*left(work)} == {*files, "finished.json", "lock"}
     assert len(said) > 1
     assert all("disk is too full" in each for each in said)
+    assert "what is finished stays in" in said[-1]
     monkeypatch.undo()
-    verify_store(tmp_path / "store")
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+    assert left(tmp_path) == ["memory", "source", "store"]
 
 
 def test_rows_that_do_not_fit_name_the_budget(tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ def copy_features(
         entry = stream.finish()
     finally:
         stream.close()
-    work.finish("features", entry.as_json())
+    work.finish("features", entry.as_json(), [FILE])
     return entry
 
 

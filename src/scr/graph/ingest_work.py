@@ -18,7 +18,7 @@ from typing import Any
 
 from scr.errors import MemoryBudgetError, SCRError, StoreError
 from scr.graph.manifest import ArrayEntry
-from scr.graph.streamed_array import disk_error
+from scr.graph.streamed_array import NOTHING, disk_error
 
 _RECORD = "finished.json"
 
@@ -48,7 +48,7 @@ class WorkFolder:
     """Finished parts of one ingest; use it as a context manager.
 
     The folder is removed in the end, and on an error that the same command would meet again. It
-    stays when the work is interrupted.
+    stays when the work is interrupted; when the disk is full, only what is finished does.
     """
 
     def __init__(self, store: Path, identity: dict[str, Any]) -> None:
@@ -61,6 +61,7 @@ class WorkFolder:
         self.store, self.path = store, work_folder(store)
         self._identity: dict[str, Any] = json.loads(json.dumps(identity))
         self._finished: dict[str, Any] = {}
+        self._files: set[str] = set()
         self._lock = -1
 
     def __enter__(self) -> WorkFolder:
@@ -81,14 +82,19 @@ class WorkFolder:
         try:
             record = json.loads((self.path / _RECORD).read_text(encoding="utf-8"))
             if record["identity"] == self._identity:
-                self._finished = dict(record["finished"])
+                self._finished, self._files = dict(record["finished"]), set(record.get("files", ()))
                 return
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             pass
+        self._remove_all_but(set())
+
+    def _remove_all_but(self, kept: set[str]) -> None:
         for entry in self.path.iterdir():
+            if entry.name == "lock" or entry.name in kept:
+                continue
             if entry.is_dir():
                 shutil.rmtree(entry)
-            elif entry.name != "lock":
+            else:
                 entry.unlink()
 
     def __exit__(
@@ -97,12 +103,22 @@ class WorkFolder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        is_disk = isinstance(getattr(error, "__cause__", None), OSError)
         is_useful = error is not None and bool(self._finished)
-        if isinstance(error, SCRError) and not isinstance(error, MemoryBudgetError):
+        if isinstance(error, SCRError) and not (is_disk or isinstance(error, MemoryBudgetError)):
             is_useful = False
-        if not is_useful:
-            shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        try:
+            if not is_useful:
+                shutil.rmtree(self.path, ignore_errors=True)
+            elif is_disk:
+                self._remove_all_but({*self._files, _RECORD})
+        finally:
+            os.close(self._lock)
+        if isinstance(error, StoreError) and is_useful and is_disk:
+            raise StoreError(
+                f"{error.message.removesuffix(NOTHING)}; what is finished stays in `{self.path}`",
+                hint="run the same command again when that is mended, or remove the folder",
+            ) from error
 
     def file(self, name: str) -> Path:
         """Where a part lies or will lie."""
@@ -114,10 +130,13 @@ class WorkFolder:
             return None
         return self._finished.get(part)
 
-    def finish(self, part: str, known: Any) -> None:
-        """Record, on the disk, that a part is finished as far as `known` says."""
+    def finish(self, part: str, known: Any, files: Iterable[str] = ()) -> None:
+        """Record, on the disk, that a part is finished as far as `known` says, and its files."""
         self._finished[part] = known
-        record = {"identity": self._identity, "finished": self._finished}
+        self._files.update(files)
+        record = {
+            "identity": self._identity, "finished": self._finished, "files": sorted(self._files),
+        }  # fmt: skip
         partial = self.path / f"{_RECORD}.partial"
         try:
             with partial.open("w", encoding="utf-8") as stream:

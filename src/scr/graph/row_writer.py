@@ -150,7 +150,7 @@ def count_rows(
             os.fsync(stream.fileno())  # before it is recorded as finished
     except OSError as error:
         raise disk_error(error, work.store) from error
-    work.finish("counts", {"loops": counts.loops})
+    work.finish("counts", {"loops": counts.loops}, [file.name])
     return counts
 
 
@@ -218,7 +218,8 @@ class _Task:
             fill_buckets(buckets, self.source, counts, self.on_progress)
         except OSError as error:
             raise disk_error(error, self.work.store) from error
-        self.work.finish("buckets", {"bits": rules.bits, "ranges": buckets.ranges})
+        known = {"bits": rules.bits, "ranges": buckets.ranges}
+        self.work.finish("buckets", known, ["buckets"])
         return list(buckets.ranges)
 
 
@@ -252,10 +253,11 @@ class _Output:
         self._unrecorded += rows.targets.nbytes
         if rows.is_boundary and self._unrecorded >= CHECKPOINT_BYTES:
             self._unrecorded = 0
-            self._work.finish("rows so far", {
+            known = {
                 "row": self.row, "listed": self._listed, "total": self._total,
                 "indices": self._indices.checkpoint(), "indptr": self._indptr.checkpoint(),
-            })  # fmt: skip
+            }  # fmt: skip
+            self._work.finish("rows so far", known, FILES)
 
     def finish(self, loops: int) -> dict[str, Any]:
         """Close both files and record them."""
@@ -263,7 +265,7 @@ class _Output:
         entries = {"indptr": self._indptr.finish(), "indices": self._indices.finish()}
         known: dict[str, Any] = {name: entry.as_json() for name, entry in entries.items()}
         known |= {"listed": self._listed, "loops": loops}
-        self._work.finish("rows", known)
+        self._work.finish("rows", known, FILES)
         shutil.rmtree(self._work.file("buckets"), ignore_errors=True)
         return known
 

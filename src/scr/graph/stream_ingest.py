@@ -209,7 +209,7 @@ def _write_nodes(
     for name, array in store_arrays(graph).items():
         if name not in ("indptr", "indices"):
             known["arrays"][name] = _write(array, name, work).as_json()
-    work.finish("nodes", known)
+    work.finish("nodes", known, [f"{name}.npy" for name in known["arrays"]])
     return known
 
 

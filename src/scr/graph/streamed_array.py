@@ -23,6 +23,7 @@ from scr.errors import StoreError
 from scr.graph.file_region import fill, region_of
 from scr.graph.manifest import ArrayEntry, RunningChecksums
 
+NOTHING = "; nothing was written"
 COPY_BYTES = 1 << 22
 """Of an array that is copied, at a time: 4 MiB."""
 
@@ -170,7 +171,7 @@ def disk_error(error: OSError, path: Path) -> StoreError:
     """What the system said on writing, as one sentence."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreError(
-            f"The disk is too full to write `{path}`; nothing was written",
+            f"The disk is too full to write `{path}`{NOTHING}",
             hint="free some space or write elsewhere",
         )
     return StoreError(f"`{path}` cannot be written: {error.strerror or error}")
