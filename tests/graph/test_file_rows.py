@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.errors import StoreError
+from scr.graph.file_region import region_of
 from scr.graph.file_rows import (
-    file_region,
     in_memory,
     read_rows,
     release,
@@ -28,16 +28,16 @@ def mapped(tmp_path):
 
 
 def test_a_slice_of_a_map_knows_its_place_in_the_file(mapped, tmp_path):
-    region = file_region(mapped[4:][2:9])
+    region = region_of(mapped[4:][2:9])
     data = (tmp_path / "rows.npy").read_bytes()[region.offset :]
     assert np.array_equal(np.frombuffer(data, np.float32)[:21], np.arange(18, 39))
-    assert file_region(np.asarray(mapped)) == file_region(mapped)
+    assert region_of(np.asarray(mapped)) == region_of(mapped)
 
 
 def test_what_is_in_memory_or_scattered_has_no_place(mapped, tmp_path):
     private = np.load(tmp_path / "rows.npy", mmap_mode="c")
     for array in (np.zeros(3), mapped[:, 1:], mapped[::2], mapped + 1, private):
-        assert file_region(array) is None
+        assert region_of(array) is None
 
 
 @pytest.mark.parametrize("on_disk", [True, False])
@@ -45,7 +45,7 @@ def test_rows_are_read_as_they_are_sliced(mapped, on_disk):
     array = mapped if on_disk else np.array(mapped)
     assert np.array_equal(read_rows(array, 3, 9), mapped[3:9])
     assert np.array_equal(in_memory(array), mapped)
-    assert file_region(in_memory(array)) is None
+    assert region_of(in_memory(array)) is None
     for step in (1, 3, 7, 50):
         assert np.array_equal(sample_rows(array, step), mapped[::step])
 

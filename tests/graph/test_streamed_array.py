@@ -93,6 +93,9 @@ def test_views_of_memory_maps_are_read_where_they_lie(tmp_path):
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     for view in (mapped, mapped[5:], mapped[2:9], np.asarray(mapped)[4:], mapped[::2], mapped.T):
         np.testing.assert_array_equal(np.concatenate([*row_chunks(view, 30)]), view)
+    private = np.load(tmp_path / "x.npy", mmap_mode="c")
+    private[3] = -1  # in memory only
+    np.testing.assert_array_equal(np.concatenate([*row_chunks(private, 30)]), private)
 
 
 @pytest.fixture

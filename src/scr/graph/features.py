@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scr.config import check
 from scr.errors import GraphError
-from scr.graph.file_rows import file_region
+from scr.graph.file_region import region_of
 from scr.graph.manifest import checksums
 from scr.graph.reduction import random_directions, singular_directions
 from scr.graph.scaling import SCALE_STEPS, Matrix, Scale, apply_scale, choose_scale, fit_columns
@@ -237,7 +237,7 @@ def transform_lazily(
 
     Features that are to be left as they are, are returned as they are.
     """
-    if not isinstance(features, np.ndarray) or file_region(features) is None:
+    if not isinstance(features, np.ndarray) or region_of(features) is None:
         return fitted.transform(features)
     nothing = fitted.scale == "none" and fitted.projection is None
     if nothing and features.dtype in (np.float32, np.float16):

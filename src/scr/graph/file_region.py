@@ -61,13 +61,22 @@ def open_for_reading(path: Path) -> Iterator[int]:
 
 
 def fill(descriptor: int, offset: int, array: NDArray[Any]) -> None:
-    """Fill a contiguous array with the bytes of a file from an offset on."""
-    buffer = array.reshape(-1).view(np.uint8).data
+    """Fill a contiguous array with the bytes of a file from an offset on.
+
+    Raises:
+        EOFError: The file ends too early.
+    """
+    buffer = as_bytes(array)
     while buffer:
         count = os.preadv(descriptor, [buffer], offset)
         if count == 0:
-            raise EOFError("the file has become shorter")
+            raise EOFError(f"{len(buffer):,} bytes are missing")
         buffer, offset = buffer[count:], offset + count
+
+
+def as_bytes(array: NDArray[Any]) -> memoryview:
+    """The memory of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 def npy_region(path: Path) -> FileRegion:
@@ -106,6 +115,8 @@ def region_of(array: NDArray[Any]) -> FileRegion | None:
         root = root.base
     filename = getattr(root, "filename", None)
     if not isinstance(root, np.memmap) or filename is None or not array.flags.c_contiguous:
+        return None
+    if root.mode == "c":  # what was written to such a map is in memory only
         return None
     begin = array.ctypes.data - root.ctypes.data
     return FileRegion(Path(filename), root.offset + begin, array.shape, array.dtype)

@@ -1,4 +1,4 @@
-"""Read parts of arrays on disk with plain reads, so that memory maps stay untouched.
+"""Read rows of arrays on disk ahead of their use, by plain reads (`file_region.py`).
 
 A page of a memory map counts as memory of the process once it has been read, and a large array
 read through its map takes as much memory as there is. Plain reads go through buffers of a known
@@ -13,38 +13,19 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import StoreError
+from scr.graph.file_region import FileRegion, as_bytes, fill, region_of
 
 READ_BYTES = 64 * 2**20
 """Bytes read at once where all of a file is gone through: enough for the full speed of a disk."""
 
 PROBES, PROBE_BYTES = 16, 64
 """Places of a file that are compared with its map, and bytes at each."""
-
-
-class FileRegion(NamedTuple):
-    """Where the data of an array lies on disk."""
-
-    file: Path
-    offset: int
-
-
-def file_region(array: NDArray[Any]) -> FileRegion | None:
-    """The region of a file behind a memory map or a contiguous slice of one; none if in memory."""
-    root: Any = None
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        root = base if isinstance(base, np.memmap) else root
-        base = base.base
-    if root is None or root.filename is None or root.mode == "c" or not array.flags.c_contiguous:
-        return None
-    inside = array.ctypes.data - root.ctypes.data
-    return FileRegion(Path(root.filename), int(root.offset) + inside)
 
 
 def read_rows(array: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
@@ -60,7 +41,7 @@ def in_memory(array: NDArray[Any]) -> NDArray[Any]:
 
 def sample_rows(array: NDArray[Any], step: int) -> NDArray[Any]:
     """Every `step`-th row, as `array[::step]`, each by a read of its own."""
-    if step == 1 or file_region(array) is None:
+    if step == 1 or region_of(array) is None:
         return read_rows(array, 0, len(array)) if step == 1 else array[::step]
     count = -(-len(array) // step)
     rows = np.empty((count, *array.shape[1:]), array.dtype)
@@ -87,12 +68,12 @@ class RowReader:
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = array
-        self.region = file_region(array) if array.size else None
+        self.region = region_of(array) if array.size else None
         self._descriptor = -1
 
     def __enter__(self) -> RowReader:
         if self.region is not None:
-            self._descriptor = os.open(self.region.file, os.O_RDONLY)
+            self._descriptor = os.open(self.region.path, os.O_RDONLY)
             try:
                 self._check_same(self.region)
             except BaseException:
@@ -122,7 +103,7 @@ class RowReader:
             found = os.pread(self._descriptor, PROBE_BYTES, region.offset + at)
             if found[: len(held) - at] != held[at : at + PROBE_BYTES]:
                 raise StoreError(
-                    f"`{region.file}` was replaced while it was in use; expected it to stay",
+                    f"`{region.path}` was replaced while it was in use; expected it to stay",
                     hint="give the same command again, which reads the new one",
                 )
 
@@ -133,9 +114,8 @@ class RowReader:
         if buffer is None:
             buffer = np.empty((stop - start, *self.array.shape[1:]), self.array.dtype)
         rows = buffer[: stop - start]
-        per_row = self.array.itemsize * int(np.prod(self.array.shape[1:], dtype=np.int64))
-        where = self.region.offset + start * per_row
-        read_exactly(self._descriptor, rows, where, self.region.file)
+        where = self.region.offset + start * self.region.row_bytes
+        read_exactly(self._descriptor, rows, where, self.region.path)
         return rows
 
 
@@ -145,20 +125,12 @@ def read_exactly(descriptor: int, out: NDArray[Any], offset: int, file: Path) ->
     Raises:
         StoreError: The file ends too early.
     """
-    left = as_bytes(out)
-    while len(left):
-        count = os.preadv(descriptor, [left[: 2**30]], offset)
-        if count == 0:
-            raise StoreError(
-                f"`{file}` is truncated: {len(left):,} bytes are missing",
-                hint="make it again from its source",
-            )
-        left, offset = left[count:], offset + count
-
-
-def as_bytes(array: NDArray[Any]) -> memoryview:
-    """The memory of a contiguous array."""
-    return array.reshape(-1).view(np.uint8).data
+    try:
+        fill(descriptor, offset, out)
+    except EOFError as error:
+        raise StoreError(
+            f"`{file}` is truncated: {error}", hint="make it again from its source"
+        ) from None
 
 
 def stream_rows(

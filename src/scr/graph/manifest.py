@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import StoreError
-from scr.graph.file_region import fill, npy_region, open_for_reading, region_of
-from scr.graph.file_rows import as_bytes, stream_rows
+from scr.graph.file_region import as_bytes, fill, npy_region, open_for_reading, region_of
+from scr.graph.file_rows import stream_rows
 
 MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20

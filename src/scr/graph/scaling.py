@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.graph.file_rows import file_region, sample_rows, stream_rows
+from scr.graph.file_region import region_of
+from scr.graph.file_rows import sample_rows, stream_rows
 
 Matrix = NDArray[Any] | sp.csr_array
 Scale = Literal["none", "row", "unit", "standard", "tfidf"]
@@ -89,7 +90,7 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
 def _is_large_on_disk(features: NDArray[Any]) -> bool:
     # NumPy sums a single column in another order.
     is_large = features.shape[1] > 1 and features.nbytes > _LARGE_BYTES
-    return is_large and file_region(features) is not None
+    return is_large and region_of(features) is not None
 
 
 def _fit_columns_by_parts(features: NDArray[Any], scale: Scale) -> ColumnFactors:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scr.graph.file_rows import as_bytes
+from scr.graph.file_region import as_bytes
 from scr.propagation.memory import aligned_empty
 from scr.propagation.steps import unit_rows
 from scr.propagation.work_folder import WorkFolder

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scr.errors import ConfigError, StoreError
 from scr.graph.artifact import ArtifactWriter, checksums
 from scr.graph.features import LazyFeatures
-from scr.graph.file_rows import as_bytes, file_region, release, stream_rows
+from scr.graph.file_region import as_bytes, region_of
+from scr.graph.file_rows import release, stream_rows
 from scr.graph.graph import Graph
 from scr.propagation.config import PropagationConfig
 from scr.propagation.disk_plan import DiskPlan, plan_on_disk
@@ -171,7 +172,7 @@ def _is_same(features: Any, source: Any) -> bool:
 
 
 def _digest(array: NDArray[Any]) -> list[str]:
-    if file_region(array) is None:
+    if region_of(array) is None:
         return checksums(array)
     digest, step = hashlib.blake2b(digest_size=16), max((1 << 24) // max(array.shape[1], 1), 1)
     ranges = [(at, min(at + step, len(array))) for at in range(0, len(array), step)]

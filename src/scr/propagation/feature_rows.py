@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.graph.features import LazyFeatures
-from scr.graph.file_rows import file_region, stream_rows
+from scr.graph.file_region import region_of
+from scr.graph.file_rows import stream_rows
 from scr.propagation.steps import fill
 
 PART_BYTES = 16 * 2**20
@@ -47,7 +48,7 @@ def chunk_bytes(source: Any) -> int:
     if isinstance(source, LazyFeatures):
         # Two buffers of the file, and what scaling makes of one: a few matrices in float32.
         return int(dense * (2 * source.source.dtype.itemsize + 3 * 4))
-    is_held = isinstance(source, np.ndarray) and file_region(source) is None
+    is_held = isinstance(source, np.ndarray) and region_of(source) is None
     return 0 if is_held else int(2 * dense * source.dtype.itemsize)
 
 

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import StoreError
-from scr.graph.file_rows import as_bytes, read_exactly
+from scr.graph.file_region import as_bytes
+from scr.graph.file_rows import read_exactly
 
 JOURNAL = "journal.jsonl"
 SYNC_BYTES = 256 * 2**20
