@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import signal
@@ -9,7 +10,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from scr.errors import ConfigError, SourceError, StoreError
+from scr.errors import ConfigError, SCRError, SourceError, StoreError
 from scr.graph import buckets, synth_writer
 from scr.graph.resumable_folder import resumable_folder
 from scr.graph.sources import load_graph
@@ -136,11 +137,14 @@ def test_settings_that_cannot_work_are_refused(settings):
 
 def test_a_failure_half_way_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_):
+        raise SourceError("anything but the disk")
+
+    def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scr.graph.synth_writer.feature_blocks", fail)
-    for write in (write_synth_store, write_synth_shards):
-        with pytest.raises(StoreError, match="cannot be written"):
+    for write, problem in ((write_synth_store, full), (write_synth_shards, fail)):
+        monkeypatch.setattr("scr.graph.synth_writer.feature_blocks", problem)
+        with pytest.raises(SCRError, match=r"cannot be written|anything but"):
             write(CONFIG, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 
@@ -258,6 +262,22 @@ synth_writer.write_synth_shards(config, {str(folder)!r}, kind={kind!r}, on_progr
         write_synth_shards(self.SMALL, tmp_path / "undisturbed", kind=kind)
         assert self.content(tmp_path / "out") == self.content(tmp_path / "undisturbed")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "undisturbed"]
+
+    def test_a_full_disk_keeps_what_is_finished(self, tmp_path, monkeypatch):
+        def full(descriptor):
+            if (tmp_path / ".out.partial" / "files" / "edges-00002.npy").exists():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fdatasync(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(StoreError, match="No space left"):
+                write_synth_shards(self.SMALL, tmp_path / "out")
+        kept = list((tmp_path / ".out.partial" / "files").glob("edges-*.npy"))
+        assert len(kept) == 3
+        write_synth_shards(self.SMALL, tmp_path / "out")
+        write_synth_shards(self.SMALL, tmp_path / "undisturbed")
+        assert self.content(tmp_path / "out") == self.content(tmp_path / "undisturbed")
 
     def test_another_config_starts_anew(self, tmp_path):
         self.killed_at(tmp_path / "out", "Drawing features", ROW_CHUNK)

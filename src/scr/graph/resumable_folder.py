@@ -34,7 +34,7 @@ _UNFINISHED = ".unfinished"
 def resumable_folder(target: Path, identity: Mapping[str, Any]) -> Iterator[Path]:
     """The folder to put files into, with those of an earlier attempt; renamed at the end.
 
-    A kill or an interruption keeps what is finished; an error inside leaves nothing.
+    A kill, an interruption or a full disk keeps what is finished; any other error leaves nothing.
 
     Args:
         target: The folder to make; it must not exist, or be empty.
@@ -65,6 +65,10 @@ def resumable_folder(target: Path, identity: Mapping[str, Any]) -> Iterator[Path
             for unfinished in files.glob(f"*{_UNFINISHED}"):
                 unfinished.unlink()
             files.rename(target)
+        except OSError:
+            if not any(files.iterdir()):
+                shutil.rmtree(partial, ignore_errors=True)
+            raise
         except Exception:
             shutil.rmtree(partial, ignore_errors=True)
             raise

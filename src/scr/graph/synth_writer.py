@@ -128,7 +128,8 @@ def write_synth_shards(
 ) -> Path:
     """Write a synthetic graph as raw shards, edges as drawn: once each, with repeats and loops.
 
-    After a kill, the same call goes on with what is finished, in a hidden folder beside `folder`.
+    After a kill or a full disk, the same call goes on with what is finished, in a hidden folder
+    beside `folder`.
 
     Args:
         config: What to make.
@@ -138,7 +139,8 @@ def write_synth_shards(
     """
     folder = Path(folder)
     identity = {**asdict(config), "kind": kind, "shard_edges": SHARD_EDGES}
-    with _disk_errors(folder), resumable_folder(folder, identity) as partial:
+    hint = "when that is mended, the same command goes on with what is finished"
+    with _disk_errors(folder, hint), resumable_folder(folder, identity) as partial:
         _write_edge_shards(config, partial, kind, on_progress)
         labels = draw_labels(config, np.empty(config.nodes, np.int64))
         splits = draw_splits(config, labels)
@@ -211,8 +213,9 @@ def _save_table(file: Path, edges: NDArray[np.int32]) -> None:
 
 
 @contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
+def _disk_errors(path: Path, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"`{path}` cannot be written: {error.strerror or error}") from error
+        message = f"`{path}` cannot be written: {error.strerror or error}"
+        raise StoreError(message, hint=hint) from error
