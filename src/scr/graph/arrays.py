@@ -121,11 +121,12 @@ def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
 
 
 def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:
-    """Make the user's own names of nodes int64 or text; they must be distinct."""
+    """Make the user's own names of nodes int64 or, if they do not fit, text; they are distinct."""
     if ids is None:
         return None
     array = as_numpy(ids)
-    array = array.astype(np.int64) if array.dtype.kind in "iu" else array.astype(np.str_)
+    is_number = array.dtype.kind in "iu" and not (array > np.iinfo(np.int64).max).any()
+    array = array.astype(np.int64) if is_number else array.astype(np.str_)
     if array.shape != (num_nodes,):
         raise GraphError(f"Ids have the shape {array.shape}; expected ({num_nodes},), one per node")
     ordered = np.sort(array)

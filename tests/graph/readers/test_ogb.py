@@ -20,6 +20,7 @@ from scr.errors import GraphError, SourceError
 from scr.graph.ogb_layout import write_ogb
 from scr.graph.readers import npz_members
 from scr.graph.readers.ogb import read_ogb
+from scr.graph.readers.ogb_parts import whole_labels
 from scr.graph.readers.ogb_typed import read_ogb_typed
 from scr.graph.sources import IngestOptions, load_graph
 
@@ -252,3 +253,8 @@ def test_files_are_plain_rows_without_a_header(tmp_path):
     assert first.decode() == ",".join(str(value) for value in arrays.features[0])
     write_csv(tmp_path / "y.csv.gz", [1, 2])
     assert gzip.decompress((tmp_path / "y.csv.gz").read_bytes()) == b"1\n2\n"
+
+
+def test_a_label_without_end_is_no_class():
+    with pytest.raises(SourceError, match="row 2: the label is inf"):
+        whole_labels(np.array([0, np.inf]), "labels", None)

@@ -21,6 +21,7 @@ def by_batches(monkeypatch):
 IDS = {
     "in order": [0, 1, 2, 3, 4, 5],
     "numbers in any order": [70, -3, 12, 5, 900, 6],
+    "hashes of 64 bits": [3, 2**64 - 1, 2**63, 2**63 + 1, 12, 2**62],
     "text": ["a", "b", "007", "7", "", "f"],
     "text of numbers": ["1", "2", "3", "4", "5", "6"],
 }
@@ -28,7 +29,7 @@ IDS = {
 
 def write(folder, kind, ids, ends):
     nodes = pd.DataFrame({"id": ids, "label": [0, 1] * 3})
-    edges = pd.DataFrame({"source": ends[0], "target": ends[1], "note": "x"})
+    edges = pd.DataFrame({"source": ends[0], "target": ends[1], "note": "x"}).infer_objects()
     if kind == "csv":
         nodes.to_csv(folder / "nodes.csv", index=False)
         edges.to_csv(folder / "edges.csv", index=False)
@@ -57,6 +58,8 @@ def test_every_kind_of_id_is_found_batch_by_batch(tmp_path_factory, kind, ids, s
     for size in (7, 100):
         found = np.concatenate([*raw.edges.chunks(size)], axis=1)
         np.testing.assert_array_equal(found, rows)
+    found_ids = [str(each) for each in load_graph(folder).ids]
+    assert found_ids == [str(each) for each in IDS[ids]]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -103,7 +103,7 @@ def whole_labels(
     for start in range(0, len(values), _LABEL_CHUNK):
         part = np.asarray(values[start : start + _LABEL_CHUNK])
         part = np.where(np.isnan(part), UNKNOWN, part)
-        is_wrong = (part != np.rint(part)) | (part < UNKNOWN)
+        is_wrong = (part != np.rint(part)) | (part < UNKNOWN) | ~np.isfinite(part)
         if most is not None:
             is_wrong |= part > most
         if is_wrong.any():

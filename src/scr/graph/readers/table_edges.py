@@ -96,7 +96,7 @@ def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
         path: The table of edges, for messages.
         nodes_path: The table of nodes, for messages.
     """
-    if not pa.types.is_integer(ids.type):
+    if not pa.types.is_integer(ids.type) or ids.type == pa.uint64():  # beyond int64, some of them
         look_up: Callable[[pa.Array], pa.Array] = _by_hash(ids)
     else:
         look_up = _by_order(ids)
