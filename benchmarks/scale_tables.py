@@ -78,8 +78,9 @@ def curve_lines() -> list[str]:
         "",
         f"{settings['degree']} undirected edges per node, {settings['columns']} columns, "
         f"{settings['hops']} hops; each step a process of its own with at most "
-        f"{settings['memory']}, ours in float16 and out of core. Memory is the peak of the whole "
-        f"process. Printed by `{found['command']}`.",
+        f"{settings['memory']}, ours in float16 and out of core, kept for labelled nodes (of "
+        "the last hop only their rows are computed, and it counts as that share of a hop). Memory "
+        f"is the peak of the whole process. Printed by `{found['command']}`.",
         "",
         "| nodes | step | seconds | ns per edge and hop | memory | disk at the peak |",
         "| --- | --- | --- | --- | --- | --- |",
