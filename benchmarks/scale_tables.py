@@ -139,7 +139,7 @@ def papers_lines() -> list[str]:
         "## A graph of the size of ogbn-papers100M",
         "",
         "A synthetic graph with as many nodes, edges, features, classes and labelled nodes, each "
-        f"step one command in a process of its own (`python benchmarks/papers.py`, step by step, "
+        "step one command in a process of its own (`python benchmarks/papers.py`, step by step, "
         f"on {found['processor']}). Other programs had a part of the two cores during `synth`, "
         "`ingest` and `train`.",
         "",
