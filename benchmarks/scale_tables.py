@@ -158,8 +158,8 @@ def papers_sentence() -> list[str]:
         "- A synthetic graph of the size of ogbn-papers100M (111 million nodes, 1.6 billion edges) "
         f"from raw files to predictions: {sum(row['seconds'] for row in rows) / 60:,.0f} minutes, "
         f"at most {max(row['memory_bytes'] for row in rows) / GIB:.1f} GiB of memory and "
-        f"{size(max(row['disk_peak_bytes'] for row in rows))} of disk (`python benchmarks/papers.py`, "
-        "step by step).",
+        f"{size(max(row['disk_peak_bytes'] for row in rows))} of disk "
+        "(`python benchmarks/papers.py`, step by step).",
         "",
         "| step | minutes | memory | disk at the peak |",
         "| --- | --- | --- | --- |",
