@@ -186,7 +186,7 @@ class NodeClassifier:
             Shape (nodes, classes).
         """
         known = self._fit_graph() if graph is None else graph
-        chosen = None if nodes is None else _node_numbers(nodes, known.num_nodes)
+        chosen = None if nodes is None else _node_numbers(nodes, known.num_targets)
         rows = self._rows_of(graph, chosen)
         index = np.array(rows.nodes()) if chosen is None else chosen
         needed = len(index) * rows.classes * 4
@@ -241,7 +241,7 @@ class NodeClassifier:
             "propagate_seconds": fitted.prepared.seconds,
             "peak_memory_bytes": peak_memory_bytes(),
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
-            "nodes": graph.num_nodes,
+            "nodes": graph.num_targets,
             **scored,
         }
 
@@ -323,7 +323,7 @@ class NodeClassifier:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
         known = self._fit_graph() if graph is None else with_classes(graph, self._class_names())
-        chosen = None if nodes is None else _node_numbers(nodes, known.num_nodes)
+        chosen = None if nodes is None else _node_numbers(nodes, known.num_targets)
         rows, encoder = self._rows_of(graph, chosen), self._encoder()
         if chosen is not None and rows.kept is not None:
             positions_of(chosen, rows.kept)  # at once, not after hours
@@ -332,7 +332,7 @@ class NodeClassifier:
             return predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
 
         index = rows.kept if chosen is None else chosen
-        done, total = 0, known.num_nodes if index is None else len(index)
+        done, total = 0, known.num_targets if index is None else len(index)
 
         def tell(count: int) -> None:
             nonlocal done

@@ -88,7 +88,7 @@ class Comparison:
         graph = self.graph
         return {
             "name": graph.name,
-            "nodes": graph.num_nodes,
+            "nodes": graph.num_targets,
             "edges": graph.num_edges,
             "features": graph.num_features,
             "classes": graph.num_classes,
@@ -257,7 +257,7 @@ class _Worker:
             smoothed = smooth_predictions(
                 graph,
                 # All of them: where hops were kept for some nodes only, one sentence says so.
-                classifier.predict_proba(np.arange(graph.num_nodes)),
+                classifier.predict_proba(np.arange(graph.num_targets)),
                 recipe.postprocess,
                 seed=task.seed,
             )

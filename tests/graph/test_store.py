@@ -122,10 +122,10 @@ def test_verify_finds_a_changed_byte(tmp_path, random_graph):
         verify_store(path)
 
 
-def test_a_store_of_other_types_is_refused(tmp_path, random_graph):
+def test_a_store_with_two_types_of_one_name_is_refused(tmp_path, random_graph):
     path = random_graph().save(tmp_path / "store")
     content = json.loads((path / "manifest.json").read_text())
     content["metadata"]["node_types"] *= 2
     (path / "manifest.json").write_text(json.dumps(content))
-    with pytest.raises(StoreError, match="one node type"):
+    with pytest.raises(StoreError, match="does not describe its node types"):
         open_store(path)

@@ -61,7 +61,7 @@ def smooth(
         graph = _graph_of(run, record)
         with console.status("Predicting"):
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
-            every = np.arange(graph.num_nodes)
+            every = np.arange(graph.num_targets)
             before = NodeClassifier.load(run, graph=graph, device=device).predict_proba(every)
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])

@@ -75,8 +75,8 @@ def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
         path: A `.npy` with one row per node.
         nodes: What the graph is called, for messages.
     """
-    features = read_features(Path(path), graph.num_nodes, nodes)
-    check_features(features, graph.num_nodes)
+    features = read_features(Path(path), graph.num_targets, nodes)
+    check_features(features, graph.num_targets)
     return dataclasses.replace(
         graph,
         features=features,

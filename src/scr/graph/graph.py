@@ -1,5 +1,8 @@
 """The graph that every later step reads: edges by row, features, labels, splits.
 
+Nodes may be of several types, and edges of several relations (`relations.py`). One type is the
+target: labels, splits, ids and predictions are of its nodes, which are numbered first.
+
 All arrays may be memory maps of a store, so nothing here copies or scans a whole array unless it
 must. `Graph.from_edges` and its sisters convert and check what they are given; the constructor
 itself trusts its arguments except for their lengths.
@@ -8,6 +11,7 @@ itself trusts its arguments except for their lengths.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +22,7 @@ from numpy.typing import NDArray
 
 from scr.errors import GraphError
 from scr.graph.arrays import as_split
+from scr.graph.relations import ONE_RELATION, Relation, find_relation
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,7 +36,7 @@ def _no_nodes() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Graph:
-    """A graph of one node type and one relation, with what is known of its nodes."""
+    """Nodes and edges of one or several types, with what is known of the nodes."""
 
     indptr: NDArray[np.int64]
     """Where each node's targets begin. Shape (nodes + 1,)."""
@@ -40,16 +45,16 @@ class Graph:
     weights: NDArray[np.float32] | None = None
     """One weight per stored edge; none means that all are 1."""
     features: NDArray[Any] | sp.csr_array | None = None
-    """Shape (nodes, features), float32 or float16, dense or sparse."""
+    """Of the target nodes. Shape (targets, features), float32 or float16, dense or sparse."""
     labels: NDArray[np.int64]
-    """Class of each node, -1 where unknown. Shape (nodes,)."""
+    """Class of each target node, -1 where unknown. Shape (targets,)."""
     train: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
     """Numbers of the training nodes, ascending; empty where there is no split."""
     valid: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
     test: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
     class_names: tuple[str, ...] = ()
     ids: NDArray[Any] | None = None
-    """The user's own names of the nodes, int64 or text; none means 0, 1, 2..."""
+    """The user's own names of the target nodes, int64 or text; none means 0, 1, 2..."""
     name: str = "graph"
     directed: bool = False
     """False where every edge is stored in both directions."""
@@ -59,9 +64,30 @@ class Graph:
     """The store behind the arrays, if there is one."""
     features_file: Path | None = None
     """The file that was given instead of the source's own features, if there was one."""
+    node_types: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Nodes of each type in the order of their numbers, the target type first."""
+    relations: tuple[Relation, ...] = ONE_RELATION
+    """Kinds of edges; each is stored along and against its direction."""
+    edge_types: NDArray[np.uint8] | NDArray[np.uint16] | None = None
+    """Code of each stored edge (`relations.py`); none where there is a single relation."""
+    other_features: Mapping[str, NDArray[Any] | sp.csr_array] = dataclasses.field(
+        default_factory=dict
+    )
+    """Features of types other than the target, of those that have any."""
 
     def __post_init__(self) -> None:
-        nodes = self.num_nodes
+        if not self.node_types:
+            object.__setattr__(self, "node_types", {"node": self.num_nodes})
+        if sum(self.node_types.values()) != self.num_nodes:
+            raise GraphError(
+                f"The types have {sum(self.node_types.values()):,} nodes together; "
+                f"expected {self.num_nodes:,}, as many as there are rows of edges"
+            )
+        if self.edge_types is None and len(self.relations) > 1:
+            raise GraphError(
+                f"There are {len(self.relations)} relations but no codes of edges; expected both"
+            )
+        nodes = self.num_targets
         for what in ("labels", "features", "ids"):
             array = getattr(self, what)
             if array is not None and array.shape[0] != nodes:
@@ -69,7 +95,7 @@ class Graph:
                     f"There are {array.shape[0]:,} rows of {what}; "
                     f"expected {nodes:,}, one for each node"
                 )
-        for what in ("indices", "weights"):
+        for what in ("indices", "weights", "edge_types"):
             array = getattr(self, what)
             if array is not None and array.shape != (self.num_edges,):
                 raise GraphError(
@@ -78,9 +104,55 @@ class Graph:
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}={len(getattr(self, name)):,}" for name in SPLITS)
+        types = ""
+        if self.is_typed:
+            types = f"types={dict(self.node_types)}, relations={len(self.relations)}, "
         return (
-            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
+            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, {types}"
             f"features={self.num_features:,}, classes={self.num_classes:,}, {splits})"
+        )
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether there are several types of nodes or several relations."""
+        return len(self.node_types) > 1 or len(self.relations) > 1
+
+    @property
+    def target(self) -> str:
+        """The type whose nodes are classified."""
+        return next(iter(self.node_types))
+
+    @property
+    def num_targets(self) -> int:
+        """Nodes of the target type, which have the first numbers; all, where there is one type."""
+        return next(iter(self.node_types.values()))
+
+    def nodes_of(self, kind: str) -> range:
+        """Numbers of the nodes of a type."""
+        start = 0
+        for name, count in self.node_types.items():
+            if name == kind:
+                return range(start, start + count)
+            start += count
+        known = ", ".join(self.node_types)
+        raise GraphError(f"There is no type of nodes `{kind}`; expected one of {known}")
+
+    def only(self, relations: Iterable[Any]) -> Graph:
+        """The same nodes with the edges of some relations, in both directions, all alike.
+
+        Args:
+            relations: Names, `SOURCE:NAME:TARGET`, or triples.
+        """
+        from scr.graph.edge_selection import select_edges
+
+        count = len(self.relations)
+        found = [find_relation(self.relations, each) for each in relations]
+        return select_edges(self, [*found, *(number + count for number in found)])
+
+    def renamed(self, relation: Relation) -> Graph:
+        """A graph of one relation with names of its own for its type and relation."""
+        return dataclasses.replace(
+            self, relations=(relation,), node_types={relation.source: self.num_nodes}
         )
 
     @property
@@ -104,7 +176,7 @@ class Graph:
 
     @property
     def num_features(self) -> int:
-        """Columns of the features, 0 where there are none."""
+        """Columns of the target nodes' features, 0 where there are none."""
         return 0 if self.features is None else int(self.features.shape[1])
 
     @property
@@ -125,7 +197,7 @@ class Graph:
         from scr.graph.validation import check_splits, warn_missing_classes
 
         given = {"train": train, "valid": valid, "test": test}
-        splits = {name: as_split(nodes, self.num_nodes, name) for name, nodes in given.items()}
+        splits = {name: as_split(nodes, self.num_targets, name) for name, nodes in given.items()}
         splits = check_splits(splits, self.labels)
         graph = dataclasses.replace(self, **splits)  # type: ignore[arg-type]
         warn_missing_classes(graph)
@@ -160,6 +232,29 @@ class Graph:
         from scr.graph.construct import from_edges
 
         return from_edges(edge_index, **settings)
+
+    @classmethod
+    def from_relations(
+        cls,
+        relations: Mapping[Any, Any],
+        features: Mapping[str, Any] | None = None,
+        labels: Any = None,
+        target: str | None = None,
+        **settings: Any,
+    ) -> Graph:
+        """Make a graph of several types; see `scr.graph.typed.from_relations`.
+
+        Args:
+            relations: Edges of each ``(source type, name, target type)``.
+            features: A matrix for each type that has features.
+            labels: Classes of the target nodes.
+            target: The type whose nodes are classified.
+            **settings: ``num_nodes``, ``weights``, ``train``, ``valid``, ``test``, ``ids``,
+                ``class_names``, ``name``.
+        """
+        from scr.graph.typed import from_relations
+
+        return from_relations(relations, features, labels, target, **settings)
 
     @classmethod
     def from_scipy(cls, adjacency: Any, **settings: Any) -> Graph:

@@ -2,13 +2,14 @@
 
 The store is an artifact (`artifact.py`) of the kind `graph` with the arrays
 
-    indptr  indices  [weights]                                    the edges, by row
+    indptr  indices  [weights]  [edge_types]                      the edges, by row
     features | features_data features_indices features_indptr     dense, or sparse by row
     labels  train  valid  test  [ids]
 
-and metadata that lists node types and relations, of which there is one each today: type `node`
-and relation `edge`. Anything that streams a graph to disk writes the same arrays through an
-`ArtifactWriter` and describes them by `store_metadata`.
+and metadata that lists node types, the target type first, and relations; by default there is one
+each, type `node` and relation `edge`. Features of the node type number i other than the target are
+arrays of the same names with `.i` appended. Anything that streams a graph to disk writes the same
+arrays through an `ArtifactWriter` and describes them by `store_metadata`.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ from scr.graph.manifest import (
     read_manifest,
     verify,
 )
+from scr.graph.relations import Relation
 from scr.graph.validation import warn_missing_classes
 
 KIND = "graph"
 SCHEMA = 1
 
-_ARRAYS = ("indptr", "indices", "weights", "labels", "train", "valid", "test", "ids")
-_OPTIONAL = ("weights", "ids")
+_ARRAYS = ("indptr", "indices", "weights", "edge_types", "labels", "train", "valid", "test", "ids")
+_OPTIONAL = ("weights", "edge_types", "ids")
 _FEATURES = ("features", "features_data")
 _PARTS = {
-    "edges": ("indptr", "indices", "weights"),
+    "edges": ("indptr", "indices", "weights", "edge_types"),
     "features": ("features", "features_data", "features_indices", "features_indptr"),
     "labels": ("labels",),
     "splits": ("train", "valid", "test"),
@@ -69,18 +71,20 @@ def write_store(
                 continue
             writer.write_array(name, array, stored_type(name, array))
         writer.metadata = store_metadata(
-            name=graph.name, nodes=graph.num_nodes, edges=graph.num_edges,
+            name=graph.name, nodes=graph.num_targets, edges=graph.num_edges,
             features=graph.num_features, class_names=graph.class_names,
             sparse_features=sp.issparse(graph.features), directed=graph.directed,
             steps=(*graph.steps, *storing_steps(graph.features)),
         )  # fmt: skip
+        writer.metadata |= _types_metadata(graph)
     return Path(path)
 
 
 def stored_type(name: str, array: NDArray[Any]) -> np.dtype[Any]:
     """The type in which a store holds an array: features are float16 or float32, never wider."""
     is_narrow = array.dtype in (np.float16, np.float32)
-    return array.dtype if is_narrow or name not in _FEATURES else np.dtype(np.float32)
+    is_feature = name.partition(".")[0] in _FEATURES
+    return array.dtype if is_narrow or not is_feature else np.dtype(np.float32)
 
 
 def storing_steps(features: NDArray[Any] | sp.csr_array | None) -> tuple[str, ...]:
@@ -125,6 +129,35 @@ def store_metadata(
     }  # fmt: skip
 
 
+def _types_metadata(graph: Graph) -> dict[str, Any]:
+    """Node types and relations as they are listed in the manifest."""
+    matrices: dict[str, Any] = {graph.target: graph.features, **graph.other_features}
+    types = [
+        {
+            "name": kind,
+            "nodes": count,
+            "features": 0 if matrices.get(kind) is None else int(matrices[kind].shape[1]),
+            "sparse_features": sp.issparse(matrices.get(kind)),
+        }
+        for kind, count in graph.node_types.items()
+    ]
+    counts = [graph.num_edges]
+    if graph.edge_types is not None:
+        found = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
+        counts = found.reshape(2, -1).sum(axis=0).tolist()
+    relations = [
+        {
+            "name": relation.name,
+            "source": relation.source,
+            "target": relation.target,
+            "edges": count,
+            "directed": graph.directed,
+        }
+        for relation, count in zip(graph.relations, counts, strict=True)
+    ]
+    return {"node_types": types, "relations": relations, "target_type": graph.target}
+
+
 def open_store(path: str | Path) -> Graph:
     """Open a store; its arrays are memory maps and are read when they are used.
 
@@ -133,31 +166,44 @@ def open_store(path: str | Path) -> Graph:
     """
     manifest = read_manifest(path, KIND, schema=SCHEMA)
     try:
-        (node_type,), (relation,) = manifest.metadata["node_types"], manifest.metadata["relations"]
-        shape = (int(node_type["nodes"]), int(node_type["features"]))
+        types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]
+        widths = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
+        sparse = [bool(kind["sparse_features"]) for kind in types]
+        if len({str(kind["name"]) for kind in types}) != len(types):
+            raise ValueError("two types of one name")
         described: dict[str, Any] = {
+            "node_types": {str(kind["name"]): int(kind["nodes"]) for kind in types},
+            "relations": tuple(
+                Relation(str(each["source"]), str(each["name"]), str(each["target"]))
+                for each in listed
+            ),
             "class_names": tuple(manifest.metadata["class_names"]),
             "name": manifest.metadata["name"],
-            "directed": bool(relation["directed"]),
+            "directed": bool(listed[0]["directed"]),
             "steps": tuple(manifest.metadata["steps"]),
         }
-    except (KeyError, ValueError, TypeError):
-        raise StoreError(f"`{path}` is not described as one node type with one relation") from None
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise StoreError(f"`{path}` does not describe its node types and relations") from None
     names = [name for name in _ARRAYS if name in manifest.arrays or name not in _OPTIONAL]
     arrays: dict[str, Any] = {name: open_array(manifest, name) for name in names}
-    arrays["features"] = _open_features(manifest, shape, bool(node_type["sparse_features"]))
+    arrays["features"] = _open_features(manifest, widths[0], sparse[0])
+    arrays["other_features"] = {
+        kind: _open_features(manifest, widths[number], sparse[number], f".{number}")
+        for number, kind in enumerate(described["node_types"])
+        if number and widths[number][1]
+    }
     graph = Graph(**arrays, **described, path=Path(path))
     warn_missing_classes(graph)
     return graph
 
 
 def _open_features(
-    manifest: Manifest, shape: tuple[int, int], is_sparse: bool
+    manifest: Manifest, shape: tuple[int, int], is_sparse: bool, suffix: str = ""
 ) -> NDArray[Any] | sp.csr_array | None:
     if is_sparse:
-        parts = [open_array(manifest, f"features_{part}") for part in ("data", "indices", "indptr")]
-        return sp.csr_array(tuple(parts), shape=shape)
-    return open_array(manifest, "features") if shape[1] else None
+        names = [f"features_{part}{suffix}" for part in ("data", "indices", "indptr")]
+        return sp.csr_array(tuple(open_array(manifest, name) for name in names), shape=shape)
+    return open_array(manifest, f"features{suffix}") if shape[1] else None
 
 
 def verify_store(path: str | Path) -> Manifest:
@@ -175,8 +221,14 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
     """
     stored = None if graph.path is None else read_manifest(graph.path, KIND, schema=SCHEMA)
     arrays = store_arrays(graph)
-    described = []
-    for name in (name for part in parts for name in _PARTS[part] if name in arrays):
+    described: list[Any] = []
+    chosen = set(parts)
+    names = [name for part in parts for name in _PARTS[part] if name in arrays]
+    if "features" in chosen:
+        names += sorted(name for name in arrays if name.startswith("features") and "." in name)
+    if graph.is_typed and "edges" in chosen:
+        described.append([dict(graph.node_types), [list(each) for each in graph.relations]])
+    for name in names:
         array = arrays[name]
         if stored is not None and _is_whole_file(array, array_file(stored, name)):
             digests = list(stored.arrays[name].checksums)
@@ -190,8 +242,9 @@ def store_arrays(graph: Graph) -> dict[str, NDArray[Any]]:
     """The arrays of a graph by the names that a store gives them."""
     arrays: Mapping[str, NDArray[Any] | None] = {
         "indptr": graph.indptr, "indices": graph.indices, "weights": graph.weights,
+        "edge_types": graph.edge_types,
         "labels": graph.labels, "train": graph.train, "valid": graph.valid, "test": graph.test,
-        "ids": graph.ids, **_feature_arrays(graph.features),
+        "ids": graph.ids, **_feature_arrays(graph.features), **_other_arrays(graph),
     }  # fmt: skip
     return {name: array for name, array in arrays.items() if array is not None}
 
@@ -205,6 +258,15 @@ def _feature_arrays(features: NDArray[Any] | sp.csr_array | None) -> dict[str, N
         "features_data": features.data,
         "features_indices": features.indices.astype(index, copy=False),
         "features_indptr": features.indptr.astype(index, copy=False),
+    }
+
+
+def _other_arrays(graph: Graph) -> dict[str, NDArray[Any] | None]:
+    return {
+        f"{name}.{number}": array
+        for number, kind in enumerate(graph.node_types)
+        if kind in graph.other_features
+        for name, array in _feature_arrays(graph.other_features[kind]).items()
     }
 
 

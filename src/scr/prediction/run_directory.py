@@ -71,7 +71,7 @@ def describe_run(
         "graph": {
             "name": graph.name,
             "source": source,
-            "nodes": graph.num_nodes,
+            "nodes": graph.num_targets,
             "edges": graph.num_edges,
             "features": graph.num_features,
             "classes": graph.num_classes,

@@ -73,7 +73,7 @@ def write_predictions(
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     writer: pq.ParquetWriter | None = None
     try:
-        for part in _parts(graph.num_nodes, nodes):
+        for part in _parts(graph.num_targets, nodes):
             batch = _part_table(graph, part, predict(part), splits[part], columns)
             writer = writer or pq.ParquetWriter(temporary, batch.schema)
             writer.write_table(batch)
@@ -93,7 +93,7 @@ def write_predictions(
 
 def split_codes(graph: Graph) -> NDArray[np.int8]:
     """0, 1, 2 for training, validation and test nodes, 3 for the rest."""
-    codes = np.full(graph.num_nodes, len(SPLIT_NAMES), dtype=np.int8)
+    codes = np.full(graph.num_targets, len(SPLIT_NAMES), dtype=np.int8)
     for code, name in enumerate(SPLIT_NAMES):
         codes[getattr(graph, name)] = code
     return codes

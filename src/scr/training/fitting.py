@@ -60,7 +60,7 @@ class Fitted:
 def graph_facts(graph: Graph) -> GraphFacts:
     """What the choice of a preset may look at."""
     return GraphFacts(
-        nodes=graph.num_nodes,
+        nodes=graph.num_targets,
         train=len(graph.train),
         classes=graph.num_classes,
         reduced=graph.features is not None
@@ -116,7 +116,7 @@ def fit(
         consistency,
         train,
         train_labels,
-        unlabelled=all_but(graph.train, graph.num_nodes, kept),
+        unlabelled=all_but(graph.train, graph.num_targets, kept),
         validation=_labelled(graph, graph.valid),
         seed=seed,
         watched=_labelled(graph, graph.test) if watch_test else None,
