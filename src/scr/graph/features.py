@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.config import check
 from scr.errors import GraphError
+from scr.graph.feature_config import FeatureConfig as FeatureConfig
 from scr.graph.file_region import region_of
 from scr.graph.manifest import checksums
 from scr.graph.reduction import random_directions, singular_directions
@@ -33,22 +33,6 @@ SVD_COLUMNS = 1_000_000
 
 Reduction = Literal["none", "svd", "random"]
 _REDUCTIONS = {"svd": "truncated SVD", "random": "sparse random projection"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeatureConfig:
-    """How features are scaled and reduced before they are propagated (recipe section `data`)."""
-
-    scale: Literal["auto", "none", "row", "unit", "standard", "tfidf"] = "auto"
-    """Rows to sum 1 (`row`) or length 1 (`unit`), columns to mean 0 and deviation 1 (`standard`),
-    rare columns up and then rows to length 1 (`tfidf`)."""
-    reduce: Literal["auto", "none", "svd", "random"] = "auto"
-    """Fewer columns by a truncated SVD or by a random projection."""
-    reduce_to: int = 512
-    """Columns that are left after a reduction."""
-
-    def __post_init__(self) -> None:
-        check(self.reduce_to >= 1, "data.reduce_to", self.reduce_to, "1 or more")
 
 
 @dataclass(frozen=True)
@@ -76,6 +60,11 @@ class FittedFeatures:
     """Multiplied with each column, before rows are scaled."""
     projection: Matrix | None = None
     """Multiplied with scaled rows. Shape (columns, reduced columns)."""
+
+    @property
+    def width(self) -> int:
+        """Columns of what `transform` gives."""
+        return self.columns if self.projection is None else int(self.projection.shape[1])
 
     def transform(self, features: Matrix | None) -> NDArray[np.float32]:
         """Scale, reduce and make dense: float32 rows, C-contiguous.
@@ -150,9 +139,7 @@ class LazyFeatures:
     @property
     def shape(self) -> tuple[int, int]:
         """As of the prepared matrix."""
-        projection = self.fitted.projection
-        columns = self.fitted.columns if projection is None else projection.shape[1]
-        return self.source.shape[0], int(columns)
+        return self.source.shape[0], self.fitted.width
 
     def __getitem__(self, part: slice) -> NDArray[np.float32]:
         return self.fitted.transform(self.source[part])

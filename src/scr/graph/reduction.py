@@ -1,8 +1,9 @@
-"""Fewer columns for wide features: the leading singular directions, or a random sketch.
+"""Other columns for features: the leading singular directions, or a random sketch.
 
-Both are matrices that rows are multiplied with, made from a seed. The SVD keeps most of what bags
+All are matrices that rows are multiplied with, made from a seed. The SVD keeps most of what bags
 of words tell in a few hundred columns; the random projection costs next to nothing and keeps
-distances only approximately.
+distances only approximately. More columns than there are come from a random rotation, which keeps
+all distances.
 """
 
 from __future__ import annotations
@@ -82,3 +83,21 @@ def random_directions(features: int, columns: int, seed: int = 0) -> sp.csr_arra
     shape = (features, columns)
     listed = sp.coo_array((signs.ravel().astype(np.float32), (rows, targets.ravel())), shape=shape)
     return sp.csr_array(listed)
+
+
+def orthonormal_directions(features: int, columns: int, seed: int = 0) -> NDArray[np.float32]:
+    """Random orthonormal rows; narrow features multiplied with them keep all distances.
+
+    Args:
+        features: Columns of the features, at most `columns`.
+        columns: How many columns they get.
+        seed: For the matrix.
+
+    Returns:
+        Shape (features, columns).
+    """
+    normal = np.random.default_rng(seed).standard_normal((columns, features))
+    basis, triangle = np.linalg.qr(normal)
+    # Signs as the triangle's diagonal has them would depend on the library that factorized.
+    signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
+    return np.ascontiguousarray((basis * signs).T, np.float32)

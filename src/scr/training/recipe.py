@@ -49,7 +49,7 @@ class Recipe:
         """As plain tables, the form in which recipes are read and recorded."""
         tables: dict[str, Any] = {
             "regularizer": self.regularizer,
-            "data": asdict(self.data),
+            "data": self.data.table(),
             "propagation": asdict(self.propagation),
             "encoder": {"name": self.encoder, **self.encoder_settings},
             "training": asdict(self.training),
