@@ -4,13 +4,14 @@ Every epoch is a seeded permutation of all edges, with corrupted ones drawn anew
 held out: after each epoch they are ranked among corrupted ones, and training ends when the mean
 rank gets no better. What counts are the embeddings of the best epoch.
 
-Generators are made anew for each epoch, and gradients are sparse sums in the order of the batch: the
-same seed gives the same numbers, with any number of threads and after any interruption.
+Generators are made anew for each epoch, and gradients are sparse sums in the order of the batch:
+the same seed gives the same numbers, with any number of threads and after any interruption.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ CANDIDATES = 50
 """Corrupted edges among which a held-out edge is ranked."""
 MOST_HELD_OUT = 10_000
 """Enough for a mean rank with two digits."""
+_RANKED_AT_ONCE = 1024
+"""Held-out edges in a step."""
 _HELD_OUT, _RANKED, _EPOCHS = 0, 1, 2
 """Second part of a generator's seed: one for each purpose, and one for each epoch."""
 
@@ -108,7 +111,10 @@ class EmbeddingTraining:
             true, corrupted = self._scores(batch, self.config.embedding_negatives, generator)
             self.optimizer.zero_grad()
             self.model.loss(true, corrupted).backward()
-            self.optimizer.step()
+            with warnings.catch_warnings():
+                # Of checks of sparse tensors that Adagrad makes, which nobody here can switch on.
+                warnings.filterwarnings("ignore", "Sparse invariant checks")
+                self.optimizer.step()
 
     def _judge(self) -> None:
         """Rank held-out edges; the rows of the best epoch are kept, or the last without any."""
@@ -123,9 +129,9 @@ class EmbeddingTraining:
         if len(self.ranked) == 0:
             return None
         generator = np.random.default_rng([self.config.embedding_seed, _RANKED])
-        total, step = 0.0, max(self.config.embedding_batch // CANDIDATES, 1)
-        for first in range(0, len(self.ranked), step):
-            batch = self.ranked.take(np.arange(first, min(first + step, len(self.ranked))))
+        total, places = 0.0, np.arange(len(self.ranked))
+        for first in range(0, len(places), _RANKED_AT_ONCE):
+            batch = self.ranked.take(places[first : first + _RANKED_AT_ONCE])
             true, corrupted = self._scores(batch, CANDIDATES, generator)
             above, equal = corrupted > true[:, None], corrupted == true[:, None]
             total += len(batch) + float(above.sum()) + float(equal.sum()) / 2
