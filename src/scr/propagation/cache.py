@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.propagation.config import PropagationConfig
-from scr.propagation.engine import hop_settings
 from scr.propagation.hops import SCHEMA, Hops
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
+from scr.propagation.ways import Subsets, hop_settings, matrices_of
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
@@ -28,20 +28,27 @@ if TYPE_CHECKING:
 FOLDER = "hops"
 
 
-def hops_key(graph: Graph, config: PropagationConfig, steps: Sequence[str] = ()) -> str:
+def hops_key(
+    graph: Graph,
+    config: PropagationConfig,
+    steps: Sequence[str] = (),
+    *,
+    subsets: Subsets = None,
+) -> str:
     """Hash all that decides the numbers of the hops.
 
     Args:
         graph: Its edges and features count, labels and splits do not.
         config: Its settings of labels do not count.
         steps: How features were prepared: `FittedFeatures.identity`.
+        subsets: Subsets of relations that are walked apart, if they are.
     """
     parts = {
         "schema": SCHEMA,
         "graph": graph.fingerprint("edges", "features"),
         "directed": graph.directed,
         "steps": list(steps),
-        **hop_settings(config),
+        **hop_settings(config, subsets),
     }
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
@@ -51,6 +58,8 @@ def cached_hops_path(
     config: PropagationConfig,
     steps: Sequence[str] = (),
     rows: NDArray[np.int64] | None = None,
+    *,
+    subsets: Subsets = None,
 ) -> Path | None:
     """Where the hops of a stored graph belong; none if the graph has no store.
 
@@ -60,7 +69,7 @@ def cached_hops_path(
     """
     if graph.path is None:
         return None
-    key = hops_key(graph, config, steps)
+    key = hops_key(graph, config, steps, subsets=subsets)
     return graph.path / FOLDER / (key if rows is None else f"{key}-rows{rows_hash(rows)}")
 
 
@@ -70,6 +79,7 @@ def load_cached_hops(
     steps: Sequence[str] = (),
     *,
     nodes: NDArray[Any] | None = None,
+    subsets: Subsets = None,
 ) -> Hops | None:
     """Hops that `scr propagate` left beside the store, or none.
 
@@ -81,14 +91,15 @@ def load_cached_hops(
         nodes: Numbers of the nodes that must be among the rows; by default those of the splits
             or, where there are none, with a known label.
     """
-    path = cached_hops_path(graph, config, steps)
+    path = cached_hops_path(graph, config, steps, subsets=subsets)
     if path is None or not path.parent.is_dir():
         return None
-    every = _open(path, config)
-    if every is not None and every.nodes == graph.num_nodes and every.nodes_kept is None:
+    count = matrices_of(config, subsets)
+    every = _open(path, count)
+    if every is not None and every.nodes == graph.num_targets and every.nodes_kept is None:
         return every
     wanted = labelled_nodes(graph) if nodes is None else np.asarray(nodes)
-    found = [_open(folder, config) for folder in path.parent.glob(f"{path.name}-rows*")]
+    found = [_open(folder, count) for folder in path.parent.glob(f"{path.name}-rows*")]
     fitting = [hops for hops in found if hops is not None and _holds(hops, wanted)]
     return min(fitting, key=len, default=None)
 
@@ -101,14 +112,14 @@ def has_hops_of_some_rows(graph: Graph) -> bool:
     return graph.path is not None and any((graph.path / FOLDER).glob("*-rows*"))
 
 
-def _open(path: Path, config: PropagationConfig) -> Hops | None:
+def _open(path: Path, count: int) -> Hops | None:
     if not path.is_dir():
         return None
     try:
         hops = Hops.open(path)
     except StoreError:
         return None
-    return hops if hops.count == config.matrices else None
+    return hops if hops.count == count else None
 
 
 def _holds(hops: Hops, nodes: NDArray[Any]) -> bool:

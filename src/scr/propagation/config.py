@@ -41,6 +41,11 @@ class PropagationConfig:
     row_scale: HopScale = "none"
     """`unit` gives every row that an encoder reads length 1: of each hop, or of the mixture where
     an encoder reads a fixed mixture of hops."""
+    subsets: int | str = 8
+    """Of a graph of several relations, for encoders that mix subsets of them: how many are drawn,
+    `single` (every relation alone), `all` (one subset with all), or a file with one per line."""
+    subset_seed: int = 0
+    """Decides which subsets are drawn."""
     label_hops: int = 0
     """Largest power of the adjacency that training labels are propagated by; 0 leaves them out."""
     label_keep: Literal["last", "all"] = "last"
@@ -53,6 +58,9 @@ class PropagationConfig:
     """As `direction`, for the labels."""
     label_guard: LabelGuard = "folds"
     """What keeps a training node's own label from coming back to it through cycles."""
+    label_paths: tuple[str, ...] = ()
+    """Metapaths that bring labels too, each one matrix more: relations from the target type
+    outward and back to it, `^` before those taken backward, such as `^writes writes`."""
 
     def __post_init__(self) -> None:
         check(self.hops >= 0, "propagation.hops", self.hops, "a whole number, 0 or more")
@@ -61,6 +69,23 @@ class PropagationConfig:
         check_choice("propagation.dtype", self.dtype, ("float32", "float16"))
         check_choice("propagation.hop_scale", self.hop_scale, ("none", "unit"))
         check_choice("propagation.row_scale", self.row_scale, ("none", "unit"))
+        has_subsets = (
+            self.subsets.strip() != ""
+            if isinstance(self.subsets, str)
+            else (isinstance(self.subsets, int) and self.subsets >= 1)
+        )
+        check(
+            has_subsets,
+            "propagation.subsets",
+            self.subsets,
+            "a whole number, 1 or more, `single`, `all` or a file",
+        )
+        check(
+            self.subset_seed >= 0,
+            "propagation.subset_seed",
+            self.subset_seed,
+            "a whole number >= 0",
+        )
         check(
             self.label_hops >= 0, "propagation.label_hops", self.label_hops, "a whole number >= 0"
         )
@@ -74,15 +99,38 @@ class PropagationConfig:
                 f"at most {EXACT_GUARD_HOPS} with label_guard = `exact`",
                 hint="`label_guard = \"folds\"` guards any number of hops",
             )  # fmt: skip
+        object.__setattr__(self, "label_paths", tuple(self.label_paths))
+        for path in self.label_paths:
+            self._check_path(path)
+
+    def _check_path(self, path: str) -> None:
+        steps = len(path.split())
+        check(steps > 0, "propagation.label_paths", path, "names of relations")
+        if self.label_guard == "far":
+            raise ConfigError(
+                "propagation.label_guard", "far", "`folds`, `exact` or `none` with label_paths",
+                hint="a path has no farthest hop in which the own label would be diluted",
+            )  # fmt: skip
+        if self.label_guard == "exact" and steps > EXACT_GUARD_HOPS:
+            raise ConfigError(
+                "propagation.label_paths", path,
+                f"at most {EXACT_GUARD_HOPS} steps with label_guard = `exact`",
+                hint="`label_guard = \"folds\"` guards paths of any length",
+            )  # fmt: skip
 
     @property
     def matrices(self) -> int:
-        """Matrices per row, hop 0 included."""
+        """Matrices per row, hop 0 included, without subsets of relations (`ways.matrices_of`)."""
         return (2 if self.direction == "separate" else 1) * self.hops + 1
 
     @property
     def label_matrices(self) -> int:
-        """Label matrices per row, as `label_hops` makes them."""
+        """Label matrices per row, as `label_hops` makes them: of hops, then one for each path."""
+        return self.label_hop_matrices + len(self.label_paths)
+
+    @property
+    def label_hop_matrices(self) -> int:
+        """Label matrices per row, those of paths left out."""
         if self.label_keep == "last" or self.label_guard == "far":
             return min(self.label_hops, 1)
         return self.label_hops

@@ -27,8 +27,10 @@ from scr.propagation.edge_chunks import CHUNK_EDGES
 from scr.propagation.feature_rows import chunk_bytes
 from scr.propagation.memory import CACHE_LINE, process_budget, readable_bytes, resident_bytes
 from scr.propagation.normalization import CHUNK_ROWS, turned_bytes
-from scr.propagation.plan import NARROWEST_BLOCK, PropagationPlan
+from scr.propagation.plan import NARROWEST_BLOCK, PropagationPlan, subset_sizes
+from scr.propagation.subset_edges import subset_bytes, working_bytes
 from scr.propagation.tiles import TILED_BYTES, buffer_bytes
+from scr.propagation.ways import Subsets, matrices_of, ways_of
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
@@ -84,6 +86,7 @@ def plan_on_disk(
     used_bytes: int = 0,
     block_columns: int | None = None,
     threads: int | None = None,
+    subsets: Subsets = None,
 ) -> DiskPlan:
     """Choose the widest block of columns that fits.
 
@@ -92,31 +95,37 @@ def plan_on_disk(
         config: What is propagated.
         source: X, as `check_features` returns it.
         target: Where the hops will be.
-        rows: How many rows are kept; all by default.
+        rows: How many rows are kept; all of the target type by default.
         memory: Most memory of the whole process.
         disk: Most disk for the work and the result; by default all that is free.
         used_bytes: Disk that earlier work on the same target takes, which will be used again.
         block_columns: Width of the blocks of earlier work; taken if it fits.
         threads: Cores, for the estimate of the time.
+        subsets: Subsets of relations that are walked apart, if they are.
 
     Raises:
         MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
         StoreError: The disk is too small for the result; names what it takes.
     """
     columns, item = int(source.shape[1]), np.dtype(config.dtype).itemsize
-    kept = graph.num_nodes if rows is None else rows
+    kept, matrices = graph.num_targets if rows is None else rows, matrices_of(config, subsets)
+    has_others = rows is not None or kept < graph.num_nodes
+    sizes = subset_sizes(graph, subsets)
     budget = process_budget(memory)
-    row_bytes = max(config.matrices * columns * item, 1)
+    row_bytes = max(matrices * columns * item, 1)
     per_column, narrowest = 2 * graph.num_nodes * item, min(columns, NARROWEST_BLOCK)
     # Two slabs take no more than half of the narrowest block, which is given back by then.
     slab_bytes = max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest * per_column // 4))
     slab_rows = max(slab_bytes // row_bytes, 1)
     slab_rows = slab_rows // SLAB_ROWS * SLAB_ROWS or slab_rows
     chunk_edges = max(min(CHUNK_EDGES, graph.num_edges), kernel.HUB_EDGES)
-    fixed = _fixed_bytes(graph, config, chunk_edges) + (0 if rows is None else 8 * rows)
+    fixed = _fixed_bytes(graph, config, chunk_edges) + (8 * kept if has_others else 0)
     fixed += resident_bytes() + LIBRARY_BYTES
     if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
         fixed += buffer_bytes(threads or numba.config.NUMBA_NUM_THREADS)
+    if subsets is not None:
+        # The edges of each subset are written and normalized while both matrices are held.
+        fixed += working_bytes(graph) + _preparing_bytes(graph)
     passing = _preparing_bytes(graph), 2 * min(slab_rows, kept) * row_bytes
 
     def needed(width: int) -> int:
@@ -125,7 +134,7 @@ def plan_on_disk(
     if needed(narrowest) > budget:
         smallest = needed(narrowest) + NAMED_SLACK
         raise MemoryBudgetError(
-            f"{config.matrices} hops of {graph.num_nodes:,} nodes x {columns:,} columns in "
+            f"{matrices} hops of {graph.num_nodes:,} nodes x {columns:,} columns in "
             f"{config.dtype} on disk need {readable_bytes(smallest)} with the interpreter; "
             f"the budget is {readable_bytes(budget)}",
             hint=f"the smallest that works is `{readable_bytes(smallest)}`"
@@ -136,9 +145,10 @@ def plan_on_disk(
     if block_columns is not None and block_columns <= width:
         width = block_columns
     blocks = -(-columns // width) if columns else 0
-    result = kept * config.matrices * columns * item
+    result = kept * matrices * columns * item
     base = result + min(slab_rows, kept) * row_bytes + kept * 8
-    state = 0 if rows is None else graph.num_nodes * width * item
+    base += subset_bytes(graph, max(sizes, default=0))
+    state = graph.num_nodes * width * item if has_others and subsets is None else 0
     free = _free_disk(target, disk) + used_bytes
     if base > free:
         raise StoreError(
@@ -148,15 +158,16 @@ def plan_on_disk(
             "fewer hops or float16",
         )
     slots = 0 if state == 0 or config.hops < 2 else min((free - base) // state, 2)
-    passes = blocks * (config.matrices - 1)
+    passes = blocks * (matrices - 1)
+    edges = sizes or [graph.num_edges] * len(ways_of(config, subsets))
     return DiskPlan(
         memory_bytes=needed(width), disk_bytes=result, block_columns=width, blocks=blocks,
         passes=passes, budget_bytes=budget, work_bytes=base + slots * state, free_bytes=free,
-        state_slots=None if rows is None else slots, slab_rows=slab_rows,
+        state_slots=slots if has_others else None, slab_rows=slab_rows,
         chunk_edges=chunk_edges, rows=kept,
         seconds=_seconds(
-            graph, config, source, width, blocks, kept, (state, slots), threads
-        ),
+            graph, config, source, width, blocks, kept, (state, slots), threads, edges
+        ) + 2 * result / WRITE_SPEED + 2 * result / READ_SPEED,
     )  # fmt: skip
 
 
@@ -199,22 +210,21 @@ def _free_disk(target: Path, disk: str | int) -> int:
 
 def _seconds(
     graph: Graph, config: PropagationConfig, source: Any, width: int, blocks: int, kept: int,
-    states: tuple[int, int], threads: int | None,
+    states: tuple[int, int], threads: int | None, edges: list[int],
 ) -> float:  # fmt: skip
-    """Time by the speeds above; the next edges are read while the cores work."""
+    """Time of walks over so many edges by the speeds above; edges are read while the cores work."""
     cores = min(threads or numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1)
     item = np.dtype(config.dtype).itemsize
-    gathered = graph.num_edges * -(-width * item // CACHE_LINE) / (LINES_PER_SECOND * cores)
     edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
-    read = graph.num_edges * edge_bytes / READ_SPEED
     state, slots = states[0] / WRITE_SPEED, states[1]
-    per_pass = max(gathered, read, state * (slots == 2))
-    per_pass += state * (slots == 1)  # only two states are written while the cores work
-    # Of the last hop of each way, only rows that are kept are computed.
-    last = max(gathered * kept / max(graph.num_nodes, 1), read)
-    ways = 0 if config.hops == 0 else 2 if config.direction == "separate" else 1
-    hops = ways * ((config.hops - 1) * per_pass + last)
+    total = 0.0
+    for count in edges:
+        gathered = count * -(-width * item // CACHE_LINE) / (LINES_PER_SECOND * cores)
+        read = count * edge_bytes / READ_SPEED
+        per_pass = max(gathered, read, state * (slots == 2))
+        per_pass += state * (slots == 1)  # only two states are written while the cores work
+        # Of the last hop of each way, only rows that are kept are computed.
+        last = max(gathered * kept / max(graph.num_nodes, 1), read)
+        total += (config.hops - 1) * per_pass + last
     features = graph.num_nodes * source.shape[1] * source.dtype.itemsize / READ_SPEED
-    result = kept * config.matrices * source.shape[1] * item
-    written = 2 * result / WRITE_SPEED + 2 * result / READ_SPEED
-    return float(blocks * (hops + features) + written)
+    return float(blocks * (total + features * max(len(edges), 1)))

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ from scr.graph.graph import Graph
 from scr.propagation.config import PropagationConfig
 from scr.propagation.disk_plan import DiskPlan, plan_on_disk
 from scr.propagation.hops import ARRAY, KIND, ROWS, SCHEMA, Hops
-from scr.propagation.kept_rows import rows_hash
+from scr.propagation.kept_rows import computed_rows, rows_hash
 from scr.propagation.out_of_core import OutOfCore, Progress
+from scr.propagation.ways import Subsets, hop_settings
 from scr.propagation.work_folder import (
     DamagedPieceError,
     WorkFolder,
@@ -44,10 +45,12 @@ class DiskRequest:
     source: Any
     """X, as `check_features` returns it."""
     rows: NDArray[np.int64] | None = None
-    """Sorted numbers of the nodes to keep; none: all."""
+    """Sorted numbers of the nodes to keep; none: all of the target type."""
     memory: str | int = "auto"
     disk: str | int = "auto"
     threads: int | None = None
+    subsets: Subsets = None
+    """Subsets of relations that are walked apart, if they are."""
 
     def plan(
         self, target: Path, *, used_bytes: int = 0, block_columns: int | None = None
@@ -57,6 +60,7 @@ class DiskRequest:
             self.graph, self.config, self.source, target, used_bytes=used_bytes,
             rows=None if self.rows is None else len(self.rows), memory=self.memory,
             disk=self.disk, block_columns=block_columns, threads=self.threads,
+            subsets=self.subsets,
         )  # fmt: skip
 
     def identity(self) -> str:
@@ -66,7 +70,7 @@ class DiskRequest:
             "edges": self.graph.fingerprint("edges"),
             "directed": self.graph.directed,
             "features": _features_identity(self.graph, self.source),
-            "config": asdict(self.config),
+            "config": hop_settings(self.config, self.subsets),
             "rows": None if self.rows is None else rows_hash(self.rows),
         }
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
@@ -87,7 +91,8 @@ def propagate_to_disk(
         MemoryBudgetError: The budget is too small.
     """
     graph = request.graph
-    for array in (graph.labels, graph.train, graph.valid, graph.test, graph.indices):
+    codes = graph.edge_types
+    for array in (graph.labels, graph.train, graph.valid, graph.test, graph.indices, codes):
         release(array)
     ArtifactWriter(target, kind=KIND, overwrite=overwrite).check_target()
     request.plan(target, used_bytes=work_bytes(target))  # refuses before anything is written
@@ -120,8 +125,9 @@ def _run(
         work.restart(identity, _layout(plan))
     folder = work.file(RESULT)
     run = OutOfCore(
-        request.graph, request.config, plan, request.source, request.rows, work, request.threads,
-        on_progress,
+        request.graph, request.config, plan, request.source,
+        computed_rows(request.graph, request.rows), work, request.threads, on_progress,
+        request.subsets,
     )  # fmt: skip
     try:
         run.run(folder / f"{ARRAY}.npy")

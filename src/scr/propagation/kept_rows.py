@@ -23,10 +23,10 @@ LABELS_PER_STEP = 1 << 22
 
 
 def kept_rows(graph: Graph, rows: Any = "all") -> NDArray[np.int64] | None:
-    """Sorted numbers of the nodes to keep; none: all.
+    """Sorted numbers of the nodes to keep; none: all of the target type.
 
     Args:
-        graph: The graph.
+        graph: The graph; hops of other types than the target are never kept.
         rows: `all`, `labelled`, or node numbers or a mask of nodes.
     """
     if rows is None or (isinstance(rows, str) and rows == "all"):
@@ -40,21 +40,22 @@ def kept_rows(graph: Graph, rows: Any = "all") -> NDArray[np.int64] | None:
                 "The graph has no node with a label or in a split; expected some to keep",
                 hint="keep all rows, or name the nodes",
             )
-        return None if len(labelled) == graph.num_nodes else labelled
+        return None if len(labelled) == graph.num_targets else labelled
     nodes = as_numpy(rows)
-    if nodes.dtype == bool and nodes.shape == (graph.num_nodes,):
+    if nodes.dtype == bool and nodes.shape == (graph.num_targets,):
         nodes = np.flatnonzero(nodes)
     if nodes.ndim != 1 or nodes.dtype.kind not in "iu" or nodes.size == 0:
         raise ConfigError(
             "rows", f"{nodes.dtype} of shape {nodes.shape}", "a list of node numbers, or a mask"
         )
     kept: NDArray[np.int64] = np.unique(nodes).astype(np.int64)
-    if kept[0] < 0 or kept[-1] >= graph.num_nodes:
+    if kept[0] < 0 or kept[-1] >= graph.num_targets:
         wrong = int(kept[0] if kept[0] < 0 else kept[-1])
         raise GraphError(
-            f"The rows to keep hold node {wrong}; expected numbers from 0 to {graph.num_nodes - 1}"
+            f"The rows to keep hold node {wrong}; "
+            f"expected numbers from 0 to {graph.num_targets - 1}"
         )
-    return None if len(kept) == graph.num_nodes else kept
+    return None if len(kept) == graph.num_targets else kept
 
 
 def labelled_nodes(graph: Graph) -> NDArray[np.int64]:
@@ -62,7 +63,7 @@ def labelled_nodes(graph: Graph) -> NDArray[np.int64]:
     splits = [in_memory(np.asarray(nodes)) for nodes in (graph.train, graph.valid, graph.test)]
     if any(len(nodes) for nodes in splits):
         return np.unique(np.concatenate(splits)).astype(np.int64)
-    count = graph.num_nodes
+    count = graph.num_targets
     parts = [(at, min(at + LABELS_PER_STEP, count)) for at in range(0, count, LABELS_PER_STEP)]
     found = [
         start + np.flatnonzero(labels >= 0)
@@ -71,6 +72,18 @@ def labelled_nodes(graph: Graph) -> NDArray[np.int64]:
         )
     ]
     return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def computed_rows(graph: Graph, kept: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    """Numbers of the rows of a result among all nodes; none: there are no others.
+
+    Args:
+        graph: The graph.
+        kept: As `kept_rows` returns it.
+    """
+    if kept is None and graph.num_targets < graph.num_nodes:
+        return np.arange(graph.num_targets)
+    return kept
 
 
 def rows_hash(rows: NDArray[np.int64]) -> str:

@@ -7,7 +7,8 @@ becomes a part on disk; `assembly.py` puts the parts together.
 A work that was killed goes on with the first hop that is missing. Where all rows are kept, the
 part of a hop is what the next one is computed from. Where only some are, the whole hop of the
 block is written too, as a state, if the disk has room: two states take turns, or one is replaced
-after each hop, or there is none and a block begins again.
+after each hop, or there is none and a block begins again. Of a walk over a subset of relations
+there is none: such walks are many and short, and a whole hop costs more to write than to compute.
 
 Reads a graph store, writes `Hops`; `disk_plan.py` picks the block width.
 """
@@ -34,12 +35,19 @@ from scr.propagation.edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.feature_rows import fill_block
 from scr.propagation.memory import aligned_empty
 from scr.propagation.normalization import NormalizedAdjacency, normalize
+from scr.propagation.plan import subset_sizes
 from scr.propagation.steps import advance
+from scr.propagation.subset_edges import write_subset
+from scr.propagation.subsets import Subset
+from scr.propagation.ways import Subsets, Way, matrices_of, ways_of
 from scr.propagation.work_folder import DamagedPieceError, PieceWriter, WorkFolder
 
 Progress = Callable[[str, int, int], None]
+Held = dict[tuple[str, Subset | None], NormalizedAdjacency]
 GATHER_BYTES = 16 * 2**20
 """Kept rows copied out at once."""
+EDGES = "edges"
+"""Files of a work folder with the edges of the subset of relations that is being walked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +64,24 @@ class OutOfCore:
     work: WorkFolder
     threads: int | None = None
     on_progress: Progress | None = None
+    subsets: Subsets = None
+
+    @property
+    def matrices(self) -> int:
+        """Matrices per row of the result."""
+        return matrices_of(self.config, self.subsets)
+
+    @property
+    def ways(self) -> list[Way]:
+        """All walks."""
+        return ways_of(self.config, self.subsets)
 
     @property
     def layout(self) -> Layout:
         """How the result is cut into parts."""
         columns, width = int(self.source.shape[1]), max(self.plan.block_columns, 1)
         blocks = [slice(at, min(at + width, columns)) for at in range(0, columns, width)]
-        shape = (self.plan.rows, self.config.matrices, columns)
+        shape = (self.plan.rows, self.matrices, columns)
         return Layout(shape, np.dtype(self.config.dtype), blocks)
 
     def run(self, file: Path) -> None:
@@ -93,31 +112,44 @@ class OutOfCore:
     def _make_missing(self) -> None:
         layout = self.layout
         missing = {
-            block: [
-                place for place in range(self.config.matrices) if not self._has_part(block, place)
-            ]
+            block: [place for place in range(self.matrices) if not self._has_part(block, place)]
             for block in range(len(layout.blocks))
         }
         if not any(missing.values()):
             return
-        adjacency = functools.cache(self._adjacency)
         size = self.graph.num_nodes * self.plan.block_columns
         buffers = tuple(aligned_empty((size,), self.config.dtype) for _ in range(2))
-        passes = sum(_last_of_ways(self.config, places) for places in missing.values())
-        progress = _EdgeProgress(passes * self.graph.num_edges, self.on_progress)
+        sizes = subset_sizes(self.graph, self.subsets) or [self.graph.num_edges] * len(self.ways)
+        edges = sum(
+            count * _passes(way, places)
+            for places in missing.values()
+            for way, count in zip(self.ways, sizes, strict=True)
+        )
+        progress = _EdgeProgress(edges, self.on_progress)
+        held: Held = {}
         for block, places in missing.items():
             if places:
-                _Block(self, block, places, adjacency, buffers, progress).make()
+                _Block(self, block, places, held, buffers, progress).make()
+        for file in self.work.path.glob(f"{EDGES}*"):
+            file.unlink()
 
     def _has_part(self, block: int, place: int) -> bool:
         name, assembled = self.layout.part(block, place), self.work.assembled
         least = None if assembled is None else assembled * self.layout.row_bytes(block)
         return self.work.has(name, least)
 
-    def _adjacency(self, way: str) -> NormalizedAdjacency:
-        return normalize(
-            self.graph, norm=self.config.norm, self_loops=self.config.self_loops, direction=way
-        )
+    def adjacency(self, way: Way, held: Held) -> NormalizedAdjacency:
+        """What a walk goes along; `held` is what earlier calls made, as far as it is kept."""
+        key = way.direction if self.graph.directed else "both", way.subset
+        if key not in held:
+            graph = self.graph
+            if way.subset is not None:
+                held.clear()  # each subset has edges of its own: one of them is held at a time
+                graph = write_subset(graph, way.subset, self.work.path, EDGES)
+            held[key] = normalize(
+                graph, norm=self.config.norm, self_loops=self.config.self_loops, direction=key[0]
+            )
+        return held[key]
 
 
 class _EdgeProgress:
@@ -139,7 +171,7 @@ class _Block:
     run: OutOfCore
     number: int
     missing: list[int]
-    adjacency: Callable[[str], NormalizedAdjacency]
+    held: Held
     buffers: tuple[NDArray[Any], ...]
     progress: _EdgeProgress
 
@@ -157,7 +189,8 @@ class _Block:
             self._fill()
             self._write_part(0)
             filled = True
-        for way, places in ways_of(self.run.config):
+        for way in self.run.ways:
+            places = way.places
             wanted = [place for place in places if place in self.missing]
             if not wanted:
                 continue
@@ -202,23 +235,29 @@ class _Block:
             return self.run.layout.part(self.number, place)
         return f"state-{self.number}-{place}"
 
-    def _advance(self, way: str, place: int) -> None:
+    def _advance(self, way: Way, place: int) -> None:
         """Replace the current hop by the next one, and write what is to be kept of it."""
-        adjacency = self.adjacency(way if self.run.graph.directed else "both")
-        chunks = edge_chunks(adjacency.indptr, self.run.plan.chunk_edges)
+        adjacency = self.run.adjacency(way, self.held)
+        indptr, rows = adjacency.indptr, None
+        if self.run.rows is not None and place == way.places[-1]:
+            # Nothing is computed from the last hop: rows that are not kept are left out.
+            rows = self.run.rows
+            indptr = indptr[: int(rows[-1]) + 2 if len(rows) else 1]
+            if len(rows) == len(indptr) - 1:  # all rows up to the last that is kept
+                rows = None
+        chunks = edge_chunks(indptr, self.run.plan.chunk_edges)
         scaled = adjacency.column_scale is not None
         target = self.current if scaled else self.spare
         with self._behind(place) as on_rows:
             multiply = functools.partial(
                 product_by_chunks, chunks=chunks, on_rows=lambda a, b: on_rows(target[a:b]),
-                on_edges=self.progress.add,
-                # Nothing is computed from the last hop.
-                rows=None if self._goes_on(place) else self.run.rows,
+                on_edges=self.progress.add, rows=rows,
             )  # fmt: skip
             spare = self.spare if scaled else None
             advance(
                 adjacency, self.current, target, spare, threads=self.run.threads, multiply=multiply
             )
+        self.progress.add(adjacency.num_edges - int(indptr[-1]))
         if not scaled:
             self.current, self.spare = self.spare, self.current
         if self.run.rows is not None:
@@ -232,7 +271,7 @@ class _Block:
 
     def _goes_on(self, place: int) -> bool:
         """Whether this hop is not the last of its way."""
-        return any(place in places[:-1] for _, places in ways_of(self.run.config))
+        return any(place in way.places[:-1] for way in self.run.ways)
 
     def _needs_state(self, place: int) -> bool:
         """Whether a later hop is computed from this one."""
@@ -299,19 +338,6 @@ class _WriteBehind:
             self._writer.close()
 
 
-def ways_of(config: PropagationConfig) -> list[tuple[str, range]]:
-    """Directions to walk, each with the places of its hops."""
-    count = config.hops
-    if count == 0:
-        return []
-    if config.direction == "separate":
-        return [("out", range(1, count + 1)), ("in", range(count + 1, 2 * count + 1))]
-    return [(config.direction, range(1, count + 1))]
-
-
-def _last_of_ways(config: PropagationConfig, missing: list[int]) -> int:
+def _passes(way: Way, missing: list[int]) -> int:
     """Most hops to be computed, where nothing but the features is there to begin with."""
-    return sum(
-        max((places.index(place) + 1 for place in missing if place in places), default=0)
-        for _, places in ways_of(config)
-    )
+    return max((way.places.index(place) + 1 for place in missing if place in way.places), default=0)

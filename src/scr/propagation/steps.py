@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError
-from scr.propagation.kernel import product, run_on_threads, scale_rows
+from scr.propagation.kernel import product, product_of_first_rows, run_on_threads, scale_rows
 from scr.propagation.normalization import NormalizedAdjacency
 
 ROWS_PER_STEP = 1 << 13
@@ -64,17 +65,25 @@ def walk(
     hops: int,
     *,
     threads: int | None = None,
+    last_rows: int | None = None,
 ) -> Iterator[NDArray[Any]]:
     """Yield hop 1, 2, ... from hop 0 in `current`, with these two matrices only.
 
     Each hop that is yielded must be read before the next one is asked for.
+
+    Args:
+        last_rows: How many of the first rows are needed of the last hop; the others of that one
+            hold anything. None: all.
     """
-    for _ in range(hops):
+    for hop in range(1, hops + 1):
+        multiply: Callable[..., bool] = product
+        if hop == hops and last_rows is not None:
+            multiply = functools.partial(product_of_first_rows, rows=last_rows)
         if adjacency.column_scale is None:
-            advance(adjacency, current, spare, None, threads=threads)
+            advance(adjacency, current, spare, None, threads=threads, multiply=multiply)
             current, spare = spare, current
         else:
-            advance(adjacency, current, current, spare, threads=threads)
+            advance(adjacency, current, current, spare, threads=threads, multiply=multiply)
         yield current
 
 
