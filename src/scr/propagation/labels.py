@@ -13,6 +13,9 @@ encoder then learns to read the answer off its input, on training nodes only. Th
 at the price of one more propagation per fold. Both hide labels from training rows only, so those
 rows carry slightly less label mass than others.
 
+Labels also come along metapaths (`label_paths.py`), each of which is one matrix more behind those
+of the hops; the same guards hold for them, with their own steps.
+
 Only labels of the given training nodes are ever read.
 """
 
@@ -21,20 +24,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import GraphError, MemoryBudgetError
-from scr.propagation.config import PropagationConfig
+from scr.propagation.config import EXACT_GUARD_HOPS, PropagationConfig
 from scr.propagation.disk_plan import LIBRARY_BYTES, NAMED_SLACK
 from scr.propagation.edge_chunks import CHUNK_EDGES, edge_chunks, product_by_chunks
+from scr.propagation.label_paths import path_adjacencies, path_bytes, path_codes
 from scr.propagation.memory import aligned_empty, process_budget, readable_bytes, resident_bytes
 from scr.propagation.nonzero_rows import nonzero_bits
 from scr.propagation.normalization import NormalizedAdjacency, normalize, turned_bytes
 from scr.propagation.plan import NARROWEST_BLOCK
 from scr.propagation.steps import advance
+from scr.propagation.subset_edges import edges_by_code
 
 if TYPE_CHECKING:
     from scr.graph.graph import Graph
@@ -66,8 +72,8 @@ def label_hops(
     Args:
         graph: The graph.
         config: Its fields that start with `label_` count.
-        labels: Class numbers of shape (nodes,), or soft labels of shape (nodes, classes); the
-            graph's own by default. Rows outside `train` are not read.
+        labels: Class numbers of shape (nodes,), or soft labels of shape (nodes, classes), of the
+            target type; the graph's own by default. Rows outside `train` are not read.
         train: Nodes whose labels may be read; the graph's training nodes by default. Later stages
             add the nodes that they trust.
         targets: Soft labels of the nodes in `train`, in their order, instead of `labels`; shape
@@ -82,7 +88,8 @@ def label_hops(
         on_progress: Told what is being done, how much of it is done, and how much there is.
 
     Returns:
-        Hops 1 to `label_hops` (or only the last), shape (nodes, `config.label_matrices`, classes).
+        Hops 1 to `label_hops` (or only the last), then one matrix for each of `label_paths`; shape
+        (nodes, `config.label_matrices`, classes), of the nodes of the target type.
 
     Raises:
         MemoryBudgetError: Not even a few classes fit the budget.
@@ -95,28 +102,82 @@ def label_hops(
             graph.num_classes if classes is None else classes,
         )
     wanted = None if rows is None else np.asarray(rows)
-    count = graph.num_nodes if wanted is None else len(wanted)
+    count = graph.num_targets if wanted is None else len(wanted)
     shape = (count, config.label_matrices, targets.shape[1])
     if shape[1] == 0:
         return np.zeros(shape, dtype=np.float32)
     width = _block_width(graph, config, shape, memory)
-    adjacency = normalize(
-        graph,
-        norm=config.label_norm,
-        self_loops=config.label_self_loops,
-        direction=config.label_direction,
-    )
     every = np.ones(len(nodes), dtype=bool)
     parts = _folds(len(nodes), folds, seed) if config.label_guard == "folds" else []
-    walks = _Walks(adjacency, config, width, threads, on_progress, 1 + len(parts))
-    result = walks.propagate(nodes, targets, wanted)
-    if config.label_guard == "exact":
-        _subtract_own(result, adjacency, nodes, targets, config, wanted)
-    for held_out in parts:
-        places, seen = _places(wanted, nodes[held_out])
-        visible = every & ~held_out
-        result[places] = walks.propagate(nodes[visible], targets[visible], nodes[held_out][seen])
+    result = np.empty(shape, dtype=np.float32)
+    progress = _Progress(on_progress, (1 + len(parts)) * -(-shape[2] // max(width, 1)))
+    routes = [route for route in _routes(graph, config) if route.kept]
+    progress.total = progress.walks * sum(route.edges for route in routes)
+    for route in routes:
+        walks = _Walks(route.steps(), width, threads, progress.add)
+        here = result[:, route.first : route.first + route.kept]
+        walks.propagate(nodes, targets, wanted, here)
+        if config.label_guard == "exact":
+            _subtract_own(here, walks.steps, nodes, targets, wanted)
+        for held_out in parts:
+            places, seen = _places(wanted, nodes[held_out])
+            visible = every & ~held_out
+            hidden = nodes[held_out][seen]
+            made = np.empty((len(hidden), *here.shape[1:]), dtype=np.float32)
+            walks.propagate(nodes[visible], targets[visible], hidden, made)
+            here[places] = made
     return result
+
+
+@dataclass(frozen=True)
+class _Route:
+    """A way that labels come along: its steps, and the matrices that are kept of it."""
+
+    steps: Callable[[], list[NormalizedAdjacency]]
+    """Makes the adjacencies, from the labels to the rows."""
+    edges: int
+    """Of all steps."""
+    first: int
+    """Place of its first matrix."""
+    kept: int
+    """How many of its last steps are kept."""
+
+
+def _routes(graph: Graph, config: PropagationConfig) -> list[_Route]:
+    def hops() -> list[NormalizedAdjacency]:
+        adjacency = normalize(
+            graph,
+            norm=config.label_norm,
+            self_loops=config.label_self_loops,
+            direction=config.label_direction,
+        )
+        return [adjacency] * config.label_hops
+
+    kept = config.label_hop_matrices
+    edges = config.label_hops * graph.num_edges
+    routes = [_Route(hops, edges, 0, kept)]
+    counts = edges_by_code(graph) if config.label_paths else np.zeros(0, np.int64)
+    for place, path in enumerate(config.label_paths, kept):
+        along = path_codes(graph, path)
+        edges = (
+            len(along) * graph.num_edges if graph.edge_types is None else int(counts[along].sum())
+        )
+        routes.append(_Route(functools.partial(path_adjacencies, graph, path), edges, place, 1))
+    return routes
+
+
+class _Progress:
+    """Counts edges gone through on all routes."""
+
+    def __init__(self, told: Callable[[str, int, int], None] | None, walks: int) -> None:
+        self.walks, self.total, self._done, self._told = walks, 0, 0, told
+
+    def add(self, edges: int) -> None:
+        self._done += edges
+        if self._told is not None:
+            # Turned edges are more than those that the graph stores.
+            self.total = max(self.total, self._done)
+            self._told("Propagating labels", self._done, self.total)
 
 
 def _places(
@@ -141,6 +202,7 @@ def _block_width(
     chunk = 2 * min(CHUNK_EDGES, edges) * edge_bytes
     fixed = resident_bytes() + LIBRARY_BYTES + math.prod(shape) * 4 + 17 * nodes
     fixed += turned + edges * edge_bytes if turned else 2 * chunk
+    fixed += path_bytes(graph, config.label_paths)
     if config.label_guard == "exact":
         fixed += EXACT_BYTES * edges
     budget, narrowest = process_budget(memory), min(classes, NARROWEST_BLOCK)
@@ -177,29 +239,25 @@ class _Walks:
 
     def __init__(
         self,
-        adjacency: NormalizedAdjacency,
-        config: PropagationConfig,
+        steps: list[NormalizedAdjacency],
         width: int,
         threads: int | None,
-        on_progress: Callable[[str, int, int], None] | None,
-        count: int,
+        on_edges: Callable[[int], None],
     ) -> None:
-        self._adjacency, self._config, self._threads = adjacency, config, threads
-        self._width, self._on_progress, self._count = width, on_progress, count
-        self._chunks = edge_chunks(adjacency.indptr)
-        self._done = 0
+        self.steps = steps
+        """What each step multiplies by."""
+        self._width, self._threads, self._on_edges = width, threads, on_edges
+        self._chunks = {id(step): edge_chunks(step.indptr) for step in steps}
 
     def propagate(
-        self, nodes: NDArray[Any], targets: NDArray[np.float32], rows: NDArray[Any] | None
-    ) -> NDArray[np.float32]:
-        """Label hops of some rows, from the labels of some nodes."""
-        count, classes, kept = (
-            self._adjacency.num_nodes,
-            targets.shape[1],
-            self._config.label_matrices,
-        )
-        asked = count if rows is None else len(rows)
-        result = np.empty((asked, kept, classes), dtype=np.float32)
+        self,
+        nodes: NDArray[Any],
+        targets: NDArray[np.float32],
+        rows: NDArray[Any] | None,
+        out: NDArray[np.float32],
+    ) -> None:
+        """Fill `out` with the last label matrices of some rows, from the labels of some nodes."""
+        count, classes = self.steps[0].num_nodes, targets.shape[1]
         buffers = [aligned_empty((count * self._width,), np.float32) for _ in range(2)]
         for start in range(0, classes, max(self._width, 1)):
             block = slice(start, min(start + self._width, classes))
@@ -207,21 +265,21 @@ class _Walks:
             current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
             current[...] = 0
             current[nodes] = targets[:, block]
-            for hop in range(self._config.label_hops):
-                current, spare = self._advance(current, spare, classes)
-                place = hop + kept - self._config.label_hops
+            for place, step in enumerate(self.steps, out.shape[1] - len(self.steps)):
+                current, spare = self._advance(step, current, spare)
                 if place >= 0:
-                    result[:, place, block] = current if rows is None else current[rows]
-        return result
+                    out[:, place, block] = current[: len(out)] if rows is None else current[rows]
 
     def _advance(
-        self, current: NDArray[np.float32], spare: NDArray[np.float32], classes: int
+        self,
+        adjacency: NormalizedAdjacency,
+        current: NDArray[np.float32],
+        spare: NDArray[np.float32],
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The next hop, and a matrix to be written over."""
-        adjacency = self._adjacency
+        """The next matrix, and one to be written over."""
         large = adjacency.num_edges >= SKIPPING_EDGES
         multiply = functools.partial(
-            product_by_chunks, chunks=self._chunks, on_edges=self._tell(classes),
+            product_by_chunks, chunks=self._chunks[id(adjacency)], on_edges=self._on_edges,
             nonzero=nonzero_bits(current) if large else None,
         )  # fmt: skip
         if adjacency.column_scale is None:
@@ -230,35 +288,24 @@ class _Walks:
         advance(adjacency, current, current, spare, threads=self._threads, multiply=multiply)
         return current, spare
 
-    def _tell(self, classes: int) -> Callable[[int], None] | None:
-        told = self._on_progress
-        if told is None:
-            return None
-        blocks = -(-classes // max(self._width, 1))
-        total = self._count * blocks * self._config.label_hops * self._adjacency.num_edges
-
-        def add(edges: int) -> None:
-            self._done += edges
-            told("Propagating labels", self._done, total)
-
-        return add
-
 
 def _subtract_own(
     result: NDArray[np.float32],
-    adjacency: NormalizedAdjacency,
+    steps: list[NormalizedAdjacency],
     nodes: NDArray[Any],
     targets: NDArray[np.float32],
-    config: PropagationConfig,
     rows: NDArray[Any] | None,
 ) -> None:
-    """Take (A)_ii y_i from hop 1 and (A^2)_ii y_i from hop 2, in place."""
-    matrix = adjacency.to_scipy()
-    # (A^2)_ii = sum_j A_ij A_ji: no product of sparse matrices is needed for its diagonal.
-    returns = [matrix.diagonal(), matrix.multiply(matrix.T.tocsr()).sum(axis=1)]
-    kept = config.label_matrices
+    """Take (A)_ii y_i from what one step brought and (B A)_ii y_i from two, in place."""
+    first, second = steps[0].to_scipy(), None
+    if len(steps) == EXACT_GUARD_HOPS:
+        second = first if steps[1] is steps[0] else steps[1].to_scipy()
+    # (B A)_ii = sum_j B_ij A_ji: no product of sparse matrices is needed for its diagonal.
+    returns = [first.diagonal()]
+    if second is not None:
+        returns.append(second.multiply(first.T.tocsr()).sum(axis=1))
     places, seen = _places(rows, nodes)
-    for place, diagonal in enumerate(returns[config.label_hops - kept : config.label_hops]):
+    for place, diagonal in enumerate(returns[len(steps) - result.shape[1] :]):
         result[places, place] -= diagonal[nodes[seen], None].astype(np.float32) * targets[seen]
 
 

@@ -132,6 +132,8 @@ def read_subsets(path: str | Path, graph: Graph) -> tuple[Subset, ...]:
         if subset in listed:
             repeated = f"Line {number} of `{path}` repeats a subset: it counts once"
             warnings.warn(repeated, stacklevel=2)
+        elif any(_touches(graph, each) for each in subset):
+            _warn_of_useless(graph, subset, f"Line {number} of `{path}`")
         listed[subset] = None
     if not listed:
         raise SourceError(
@@ -159,7 +161,13 @@ def as_subsets(graph: Graph, subsets: Iterable[Any]) -> tuple[Subset, ...]:
     if not made:
         raise ConfigError("subsets", [], "at least one subset of relations")
     for subset in made:
-        _check(graph, subset)
+        if not any(_touches(graph, each) for each in subset):
+            near = ", ".join(str(each) for each in graph.relations if _touches(graph, each))
+            raise GraphError(
+                f"The subset `{' '.join(map(str, subset))}` never reaches the target type "
+                f"`{graph.target}`; expected a relation that has it as source or target",
+                hint=f"add one of {near}",
+            )
     return made
 
 
@@ -172,20 +180,13 @@ def _names(line: str) -> list[str]:
     return [name for name in _SEPARATORS.split(line) if name]
 
 
-def _check(graph: Graph, subset: Subset) -> None:
-    shown = " ".join(map(str, subset))
-    if not any(_touches(graph, each) for each in subset):
-        raise GraphError(
-            f"The subset `{shown}` never reaches the target type `{graph.target}`; "
-            "expected a relation that has it as source or target",
-            hint=f"add one of {', '.join(str(r) for r in graph.relations if _touches(graph, r))}",
-        )
+def _warn_of_useless(graph: Graph, subset: Subset, where: str) -> None:
     reached = _chains(graph, subset)
     useless = [str(each) for each in subset if each.source not in reached]
     if useless:
         warnings.warn(
-            f"In the subset `{shown}`, no relation leads from `{graph.target}` to "
-            f"{', '.join(useless)}: nothing comes from there",
+            f"{where}: no relation of the subset leads from `{graph.target}` to "
+            f"{', '.join(useless)}, so nothing comes from there",
             stacklevel=3,
         )
 

@@ -192,7 +192,7 @@ def label_rows(
         handover: Reliable nodes of an earlier stage, whose labels are propagated too.
         kept: Nodes of the rows, as in `PreparedHops`; none: all nodes.
     """
-    if recipe.propagation.label_hops == 0:
+    if recipe.propagation.label_matrices == 0:
         return None
     some: dict[str, Any] = {} if kept is None else {"rows": kept}
     if handover is None or len(handover.nodes) == 0:

@@ -28,6 +28,13 @@ SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages
 
 Tables = Mapping[str, Any]
 
+LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
+    "propagation": (PropagationConfig, ("subsets", "subset_seed", "label_paths")),
+    "consistency": (ConsistencyConfig, ("refresh_sample",)),
+}
+"""Settings that are younger than recorded runs: at their defaults they leave no trace in tables, so
+that those runs keep their names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -56,14 +63,11 @@ class Recipe:
         }
         if self.consistency is not None:
             tables["consistency"] = asdict(self.consistency)
-            if self.consistency.refresh_sample is None:
-                # A setting that is off leaves no trace, so that older runs keep their names.
-                del tables["consistency"]["refresh_sample"]
         if self.stages.method != "none":
             tables["stages"] = asdict(self.stages)
         if self.postprocess.method != "none":
             tables["postprocess"] = asdict(self.postprocess)
-        return tables
+        return _without_traces(tables)
 
     @classmethod
     def from_tables(cls, tables: Tables, *, preset: str = "none", reason: str = "") -> Recipe:
@@ -170,6 +174,16 @@ def merge(*layers: Tables) -> dict[str, Any]:
             else:
                 merged[key] = value
     return merged
+
+
+def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
+    """Leave out later settings that have their defaults."""
+    for section, (config, names) in LATER_SETTINGS.items():
+        table = tables.get(section, {})
+        for entry in dataclasses.fields(config):
+            if entry.name in names and table.get(entry.name, entry.default) == entry.default:
+                table.pop(entry.name, None)
+    return tables
 
 
 def _check_sections(tables: Tables) -> None:

@@ -145,7 +145,7 @@ def stage_count(recipe: Recipe) -> int:
 
 def rebuilds_label_hops(recipe: Recipe) -> bool:
     """Whether the last stage reads label hops that an earlier one had a part in."""
-    return recipe.stages.active and recipe.propagation.label_hops > 0
+    return recipe.stages.active and recipe.propagation.label_matrices > 0
 
 
 def stage_epochs(recipe: Recipe) -> int:
