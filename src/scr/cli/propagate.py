@@ -11,6 +11,8 @@ import typer
 from scr.cli.console import console, facts
 
 if TYPE_CHECKING:
+    from scr.graph.features import FeatureConfig
+    from scr.graph.graph import Graph
     from scr.propagation.disk_plan import DiskPlan
 
 
@@ -18,8 +20,11 @@ def propagate(
     graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
     hops: Annotated[int, typer.Option(min=0, help="Largest power of the adjacency.")] = 5,
     norm: Annotated[
-        Literal["row", "sym", "col"], typer.Option(help="D^-1 A, D^-1/2 A D^-1/2 or A D^-1.")
-    ] = "sym",
+        Literal["row", "sym", "col"] | None,
+        typer.Option(
+            help="D^-1 A, D^-1/2 A D^-1/2 or A D^-1. [sym; row with --subsets]", show_default=False
+        ),
+    ] = None,
     self_loops: Annotated[
         bool, typer.Option("--self-loops/--no-self-loops", help="Add the identity first.")
     ] = False,
@@ -56,6 +61,14 @@ def propagate(
             "node numbers."
         ),
     ] = "all",
+    subsets: Annotated[
+        str | None,
+        typer.Option(
+            help="Propagate over subsets of relations, each apart: how many to draw, single (every "
+            "relation alone), all (one with all), or a file with one subset per line."
+        ),
+    ] = None,
+    subset_seed: Annotated[int, typer.Option(min=0, help="Decides which subsets are drawn.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the hops. [beside the store]")
     ] = None,
@@ -74,39 +87,39 @@ def propagate(
     """
     from scr.cli.progress import steps_progress
     from scr.errors import ConfigError
-    from scr.graph.features import FeatureConfig, fit_features, transform_lazily
+    from scr.graph.features import FeatureConfig
     from scr.graph.sources import load_graph
     from scr.propagation import PropagationConfig
     from scr.propagation import propagate as propagate_graph
     from scr.propagation.cache import cached_hops_path, load_cached_hops
     from scr.propagation.disk_run import DiskRequest
-    from scr.propagation.engine import check_features
     from scr.propagation.kept_rows import kept_rows
     from scr.propagation.memory import peak_bytes, readable_bytes
+    from scr.propagation.subsets import choose_subsets
     from scr.propagation.work_folder import discard_work
 
     config = PropagationConfig(
-        hops=hops, norm=norm, self_loops=self_loops, direction=direction, dtype=dtype,
-        hop_scale=hop_scale,
+        hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
+        direction=direction, dtype=dtype, hop_scale=hop_scale, subset_seed=subset_seed,
+        subsets=_asked(subsets),
     )  # fmt: skip
     feature_config = FeatureConfig(scale=scale, reduce=reduce, reduce_to=reduce_to)
     source = load_graph(graph, features=features_file)
     kept = kept_rows(source, _nodes(rows))
-    features = check_features(source)
-    fitted = fit_features(features, feature_config)
-    path = out or cached_hops_path(source, config, fitted.identity, kept)
+    chosen = None if subsets is None else choose_subsets(source, config)
+    matrix, identity, steps = _features(source, feature_config)
+    path = out or cached_hops_path(source, config, identity, kept, subsets=chosen)
     if path is None and not plan:
         raise ConfigError(
             "--out", "nothing", "a folder, since this graph has no store to put hops beside",
             hint=f"pass `--out DIR`, or first `scr ingest {graph} STORE`",
         )  # fmt: skip
-    matrix = transform_lazily(fitted, features)
     if plan or path is None:
-        request = DiskRequest(source, config, matrix, kept, memory, disk, threads)
-        _print_plan(request.plan(path or Path("hops")))
+        request = DiskRequest(source, config, matrix, kept, memory, disk, threads, chosen)
+        _print_plan(request.plan(path or Path("hops")), walks_subsets=chosen is not None)
         return
     if out is None and not overwrite:
-        there = load_cached_hops(source, config, fitted.identity, nodes=kept)
+        there = load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
         if there is not None and (kept is not None or there.nodes_kept is None):
             discard_work(path)
             console.print(f"The hops are there already: {there.path}", soft_wrap=True)
@@ -114,18 +127,48 @@ def propagate(
     started = time.perf_counter()
     with steps_progress() as tell:
         made = propagate_graph(
-            source, hops, norm, self_loops, direction, dtype, memory, matrix,
+            source, hops, config.norm, self_loops, direction, dtype, memory, matrix,
             hop_scale=hop_scale, out=path, overwrite=overwrite or out is None, threads=threads,
-            rows=kept, disk=disk, on_progress=tell,
+            rows=kept, disk=disk, on_progress=tell, subsets=chosen,
         )  # fmt: skip
     seconds = time.perf_counter() - started
-    for step in fitted.steps:
+    for step in steps:
         console.print(f"Features: {step}")
+    for number, subset in enumerate(chosen or (), 1):
+        console.print(f"Subset {number}: {' '.join(map(str, subset))}", soft_wrap=True)
     console.print(
         f"Wrote {made.count} hops of {made.nodes:,} nodes x {made.features:,} columns in "
         f"{seconds:.1f} s, with at most {readable_bytes(peak_bytes())} of memory: {path}",
         soft_wrap=True,
     )
+
+
+def _features(graph: Graph, config: FeatureConfig) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """X of all nodes, what tells it from others, and what was done, in words.
+
+    Features that lie on disk stay there.
+    """
+    from scr.graph.features import fit_features, transform_lazily
+    from scr.propagation.engine import check_features
+
+    if graph.is_typed:
+        # Nodes of other types need features of their own, of as many columns.
+        from scr.completion import complete_features  # type: ignore[import-not-found, unused-ignore]
+
+        completed = complete_features(graph, config)
+        return completed.matrix, tuple(completed.fitted.identity), tuple(completed.steps)
+    features = check_features(graph)
+    fitted = fit_features(features, config)
+    return transform_lazily(fitted, features), fitted.identity, fitted.steps
+
+
+def _asked(subsets: str | None) -> int | str:
+    """What `--subsets` names, as the setting `propagation.subsets` takes it."""
+    from scr.propagation import PropagationConfig
+
+    if subsets is None:
+        return PropagationConfig.subsets
+    return int(subsets) if subsets.strip().isdecimal() else subsets
 
 
 def _nodes(rows: str) -> Any:
@@ -135,7 +178,7 @@ def _nodes(rows: str) -> Any:
     return read_nodes(rows) if rows.endswith(".npy") else rows
 
 
-def _print_plan(plan: DiskPlan) -> None:
+def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
     from scr.propagation.memory import readable_bytes
 
     def size(count: int) -> str:
@@ -143,7 +186,9 @@ def _print_plan(plan: DiskPlan) -> None:
 
     resumed = {
         None: "each hop of a block is on disk when it is done",
-        0: "no room for states on disk: a block begins again",
+        0: "a subset of a block begins again"
+        if walks_subsets
+        else "no room for states on disk: a block begins again",
         1: "one state on disk, replaced after each hop",
         2: "two states on disk take turns",
     }
