@@ -21,6 +21,7 @@ from scr.encoders import Encoder
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph
 from scr.prediction import run_directory
+from scr.prediction.explanation import MOST_NODES, Explanation, explain
 from scr.prediction.other_graph import rows_of_other_graph, with_classes
 from scr.prediction.run_graph import load_run_graph
 from scr.prediction.table import ProbabilityColumns, write_predictions
@@ -29,7 +30,7 @@ from scr.report.metrics import MetricsInParts
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities, stream_logits
-from scr.training.prepare import PreparedHops, label_rows, prepare_hops
+from scr.training.prepare import PreparedHops, fixed_mixture, label_rows, prepare_hops
 from scr.training.rows import Rows, positions_of
 from scr.training.stages import Handover, rebuilds_label_hops
 
@@ -226,6 +227,38 @@ class NodeClassifier:
             done += len(part)
         return measured.measures()
 
+    def explain(
+        self, nodes: ArrayLike | None = None, *, at_most: int = MOST_NODES, seed: int = 0
+    ) -> Explanation:
+        """Which hops and relations carry the predictions; see `Explanation`.
+
+        Args:
+            nodes: The nodes to look at; none: labelled validation nodes, or training nodes where
+                there are none.
+            at_most: Of more nodes, so many are drawn.
+            seed: Decides which nodes are drawn and how parts of the input are shuffled.
+        """
+        graph, split = self._fit_graph(), None
+        if nodes is None:
+            split = "valid" if self._has_labels("valid") else "train"
+            chosen = np.array(getattr(graph, split), dtype=np.int64)
+            chosen = chosen[np.asarray(graph.labels[chosen]) >= 0]
+        else:
+            chosen = _node_numbers(nodes, graph.num_targets)
+        prepared = None if self._fitted is None else self._fitted.prepared
+        return explain(
+            self._encoder(),
+            self._rows_of(None, chosen),
+            chosen,
+            labels=graph.labels,
+            class_names=self._class_names(),
+            subsets=getattr(prepared, "subsets", None),
+            fixed=fixed_mixture(self.recipe_),
+            split=split,
+            at_most=at_most,
+            seed=seed,
+        )
+
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`."""
         fitted, graph = self._trained(), self._fit_graph()
@@ -295,6 +328,7 @@ class NodeClassifier:
             handover = fitted.handover or Handover.nothing(fitted.rows.classes)
             run_directory.write_handover(path / run_directory.HANDOVER, handover)
         summary = self.summary()
+        run_directory.write_json(path / run_directory.EXPLANATION, self.explain().tables())
         run_directory.write_json(path / run_directory.METRICS, summary)
         run_directory.remove_checkpoints(path)
         return summary

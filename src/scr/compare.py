@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from scr.prediction.run_directory import versions, write_json
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation.cache import has_hops_of_some_rows
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
-from scr.report.comparison import compare_runs
+from scr.report.comparison import ComparisonRow, compare_runs
 from scr.training import PreparedHops, Recipe, prepare_hops
 from scr.training.fitting import run_identity
 
@@ -49,6 +49,8 @@ class Task:
     preset: str = "auto"
     watch: bool = False
     """Put every epoch into the record, with the test accuracy of evaluated ones; for curves."""
+    explain: bool = False
+    """Put into the record which hops and relations carry the predictions."""
 
     def classifier(self) -> NodeClassifier:
         """What the task trains."""
@@ -119,20 +121,50 @@ def compare(
         command: Recorded in the result.
 
     Returns:
-        The content of `compare.json`: `graph`, `runs`, `rows`.
+        The content of `compare.json`: `graph`, `runs`, `rows`, `explanation`.
     """
+    tasks = list(tasks)
+    # Which pair is best is known at the end only, and then its encoder is gone.
+    first = min((task.seed for task in tasks), default=0)
+    tasks = [replace(task, explain=task.seed == first) for task in tasks]
     runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
     result = {
         "graph": comparison.facts(),
         "command": command,
         "versions": versions(),
-        "runs": runs,
+        "runs": [_without_explanation(run) for run in runs],
         # All runs are on one graph, so rows need not name it.
-        "rows": compare_runs([{**run, "graph": None} for run in runs]),
+        "rows": (rows := compare_runs([{**run, "graph": None} for run in runs])),
+        "explanation": best_explanation(runs, rows),
     }
     if out is not None:
         write_json(out / RESULT, result)
     return result
+
+
+def best_explanation(
+    runs: Iterable[Mapping[str, Any]], rows: Iterable[ComparisonRow]
+) -> dict[str, Any] | None:
+    """What carries the predictions of the pair that is best on validation nodes.
+
+    Returns:
+        The tables of an `Explanation`, with the regularizer and the seed of its run; none where the
+        pair has no explained run, such as one that an older version has kept.
+    """
+    measured = [row for row in rows if row["valid_mean"] is not None]
+    if not measured:
+        return None
+    best = max(measured, key=lambda row: row["valid_mean"] or 0.0)
+    for run in runs:
+        same = (run["encoder"], run["regularizer"]) == (best["encoder"], best["regularizer"])
+        if same and run.get("explanation"):
+            named = {name: run[name] for name in ("regularizer", "seed")}
+            return {**run["explanation"], **named}
+    return None
+
+
+def _without_explanation(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in run.items() if name != "explanation"}
 
 
 def run_tasks(
@@ -253,6 +285,8 @@ class _Worker:
             "notes": classifier.notes_,
             **({"curve": [_watched(epoch) for epoch in epochs]} if task.watch else {}),
         }
+        if task.explain:
+            record["explanation"] = classifier.explain().tables()
         if recipe.postprocess.method != "none":
             smoothed = smooth_predictions(
                 graph,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from scr.config import check
+from scr.encoders.explanation import AttentionKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,8 @@ class Encoder(nn.Module, ABC):
 
     name: ClassVar[str]
     config_class: ClassVar[type[EncoderConfig]]
+    attention_kind: ClassVar[AttentionKind] = "attention"
+    """What `hop_attention` means."""
 
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32] | None:
@@ -92,6 +95,16 @@ class Encoder(nn.Module, ABC):
 
         Returns:
             Shape (hops,), or none.
+        """
+        return None
+
+    def hop_attention(self, batch: HopBatch) -> Tensor | None:
+        """How much each hop counts for each row, without dropout; see `attention_kind`.
+
+        A path around the mixture, such as a residual from hop 0, is not in it.
+
+        Returns:
+            Shape (rows, hops), or none where an encoder has no such thing.
         """
         return None
 

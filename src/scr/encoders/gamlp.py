@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from scr.encoders.activation import activate
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
+from scr.encoders.explanation import evaluating, watched_weights
 from scr.encoders.feed_forward import GroupedFeedForward
 from scr.encoders.grouped_linear import GroupedLinear
-from scr.encoders.hop_mixture import mix_hops
+from scr.encoders.hop_mixture import Weigh, mix_hops
 from scr.encoders.initial_residual import InitialResidualMLP
 from scr.encoders.label_branch import LabelBranch, add_label_logits
 from scr.encoders.recursive_attention import AttentionActivation, recursive_weights
@@ -98,9 +99,14 @@ class GAMLP(Encoder):
             mixed = self._activate(mixed, self.residual.bias)
         return add_label_logits(self.output(mixed), self.label_branch, batch)
 
-    def mix(self, hops: Tensor) -> Tensor:
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """Weights of the hops, which add up to 1."""
+        with evaluating(self):
+            return watched_weights(lambda weigh: self.mix(batch.hops, weigh), self._weigh)
+
+    def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
         """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""
-        attention = (self.attention.unsqueeze(0), self.attention_bias, self._weigh)
+        attention = (self.attention.unsqueeze(0), self.attention_bias, weigh or self._weigh)
         if self.branches is None:
             return mix_hops(hops.unsqueeze(2), *attention).squeeze(1)
         return self.branches.attend(hops, *attention).squeeze(1)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from scr.encoders.base import ProblemShape
 from scr.encoders.dropout import dropout
 from scr.encoders.gamlp import GAMLP, GAMLPConfig
-from scr.encoders.hop_mixture import mix_hops
+from scr.encoders.hop_mixture import Weigh, mix_hops
 from scr.encoders.initial_residual import InitialResidualMLP
 from scr.encoders.recursive_attention import attention_activation
 
@@ -51,13 +51,13 @@ class GAMLPJK(GAMLP):
         # As in the paper's code, one slope serves the summary and the residual.
         self.slope = nn.Parameter(torch.tensor([0.25]))
 
-    def mix(self, hops: Tensor) -> Tensor:
+    def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
         """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""
         hidden = hops if self.branches is None else self.branches(hops)
         reference = self._activate(self.reference(hidden.flatten(1)))
         context = reference @ self.attention_reference + self.attention_bias
         return mix_hops(
-            hidden.unsqueeze(2), self.attention.unsqueeze(0), context, self._weigh
+            hidden.unsqueeze(2), self.attention.unsqueeze(0), context, weigh or self._weigh
         ).squeeze(1)
 
     def _weigh(self, dots: Tensor, reference: Tensor) -> Tensor:

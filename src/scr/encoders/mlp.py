@@ -12,6 +12,7 @@ from torch import Tensor
 from scr.encoders.activation import make_norm
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
+from scr.encoders.explanation import only_hop
 from scr.encoders.feed_forward import FeedForward
 from scr.encoders.label_branch import LabelBranch, add_label_logits
 
@@ -31,6 +32,7 @@ class MLP(Encoder):
 
     name = "mlp"
     config_class = MLPConfig
+    attention_kind = "fixed"
 
     def __init__(self, config: MLPConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -53,6 +55,10 @@ class MLP(Encoder):
         weights = np.zeros(hops, np.float32)
         weights[0] = 1
         return weights
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """All weight on the first hop."""
+        return only_hop(batch.hops, 0)
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""

@@ -18,8 +18,10 @@ from scr.config import check
 from scr.encoders.activation import activate, make_norm
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
+from scr.encoders.explanation import evaluating, watched_weights
 from scr.encoders.feed_forward import GroupedFeedForward
 from scr.encoders.grouped_linear import GroupedLinear
+from scr.encoders.hop_mixture import Weigh
 from scr.encoders.label_branch import LabelMixture, add_label_logits
 
 _NEGATIVE_SLOPE = 0.2  # of the leaky relu before the softmax
@@ -116,14 +118,8 @@ class SAGN(Encoder):
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""
-        hops = dropout(batch.hops, self.config.input_dropout, self.training)
-        if self.positions is not None:
-            hops = hops + self.positions
-        heads = self.config.heads
-        vectors: Tensor | None = self.attention
-        if vectors is None:
-            vectors = hops.new_zeros(heads, 0, self.config.hidden)
-        mixed = self.branches.attend(hops, vectors, hops.new_zeros(0), self._weigh).flatten(1)
+        hops = self._inputs(batch)
+        mixed = self._mix(hops, self._weigh).flatten(1)
         if self.residual is not None:
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
         mixed = activate(
@@ -133,8 +129,25 @@ class SAGN(Encoder):
             training=self.training,
             overwrite=True,
         )
-        logits = self.output(mixed.view(len(mixed), heads, -1)).mean(1)
+        logits = self.output(mixed.view(len(mixed), self.config.heads, -1)).mean(1)
         return add_label_logits(logits, self.label_branch, batch)
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """Weights of the hops, mean over the heads; they add up to 1 after a softmax only."""
+        with evaluating(self):
+            hops = self._inputs(batch)
+            return watched_weights(lambda weigh: self._mix(hops, weigh), self._weigh)
+
+    def _inputs(self, batch: HopBatch) -> Tensor:
+        hops = dropout(batch.hops, self.config.input_dropout, self.training)
+        return hops if self.positions is None else hops + self.positions
+
+    def _mix(self, hops: Tensor, weigh: Weigh) -> Tensor:
+        """Perceptrons of the hops and attention: to (rows, heads, columns)."""
+        vectors: Tensor | None = self.attention
+        if vectors is None:
+            vectors = hops.new_zeros(self.config.heads, 0, self.config.hidden)
+        return self.branches.attend(hops, vectors, hops.new_zeros(0), weigh)
 
     def _weigh(self, dots: Tensor, _: Tensor) -> Tensor:
         """Weights of shape (rows, hops, heads)."""

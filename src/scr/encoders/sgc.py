@@ -13,6 +13,7 @@ from torch import Tensor
 
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
+from scr.encoders.explanation import only_hop
 from scr.encoders.feed_forward import FeedForward
 from scr.encoders.label_branch import LabelBranch, add_label_logits
 
@@ -33,6 +34,7 @@ class SGC(Encoder):
 
     name = "sgc"
     config_class = SGCConfig
+    attention_kind = "fixed"
 
     def __init__(self, config: SGCConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -48,6 +50,10 @@ class SGC(Encoder):
         weights = np.zeros(hops, np.float32)
         weights[hops - 1] = 1
         return weights
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """All weight on the last hop."""
+        return only_hop(batch.hops, -1)
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""

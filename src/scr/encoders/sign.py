@@ -6,7 +6,7 @@ Paper: Frasca et al. 2020, "SIGN: Scalable Inception Graph Neural Networks", arX
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from scr.encoders.activation import activate
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.dropout import dropout
+from scr.encoders.explanation import contribution_shares, evaluating
 from scr.encoders.feed_forward import FeedForward, GroupedFeedForward
+from scr.encoders.grouped_linear import GroupedLinear
 from scr.encoders.label_branch import LabelBranch, add_label_logits
 
 
@@ -41,6 +43,7 @@ class SIGN(Encoder):
 
     name = "sign"
     config_class = SIGNConfig
+    attention_kind = "share"
 
     def __init__(self, config: SIGNConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -71,6 +74,18 @@ class SIGN(Encoder):
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""
+        joined = self._joined(batch)
+        return add_label_logits(self.classifier(joined), self.label_branch, batch)
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """Shares of the hops in the first layer over all of them; see `contribution_shares`."""
+        first = cast(GroupedLinear, self.classifier.layers[0])
+        with evaluating(self):
+            joined = self._joined(batch).unflatten(1, (batch.hops.shape[1], -1))
+            return contribution_shares(joined, first.weight[0])
+
+    def _joined(self, batch: HopBatch) -> Tensor:
+        """What each hop's perceptron says, side by side: (rows, hops * columns)."""
         joined = dropout(batch.hops, self.input_dropout, self.training).flatten(1)
         if self.branches is not None:
             raw = self.branches(joined.view(batch.hops.shape)).flatten(1)
@@ -82,4 +97,4 @@ class SIGN(Encoder):
                 training=self.training,
                 overwrite=True,
             )
-        return add_label_logits(self.classifier(joined), self.label_branch, batch)
+        return joined

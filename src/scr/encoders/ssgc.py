@@ -43,6 +43,7 @@ class SSGC(Encoder):
 
     name = "ssgc"
     config_class = SSGCConfig
+    attention_kind = "fixed"
 
     def __init__(self, config: SSGCConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -67,6 +68,10 @@ class SSGC(Encoder):
         """The averages' weights; they add up to 1."""
         settings = cast(SSGCConfig, config)
         return mixture_weights(settings.mixture, settings.alpha, hops)
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """The averages' weights, the same for every row."""
+        return self.weights.expand(len(batch), -1)
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""

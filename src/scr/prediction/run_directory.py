@@ -3,6 +3,7 @@
 run.json            recipe, preset and why, seed, versions, data fingerprint, notes
 history.jsonl       one line per evaluated epoch
 model.safetensors   weights, and the fitted preparation of the features
+explanation.json    which hops and relations carry the predictions
 metrics.json        accuracies, times, memory; written last: a run with it is finished
 predictions.parquet one row per node
 split.npz           numbers of the training, validation and test nodes
@@ -46,6 +47,7 @@ MODEL, PREDICTIONS, CHECKPOINT = (
     "checkpoint.safetensors",
 )
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
+EXPLANATION = "explanation.json"
 
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 

@@ -67,9 +67,7 @@ def prepare_hops(
         )
     started = time.perf_counter()
     fitted = fitted or fit_features(graph.features, recipe.data)
-    encoder = encoder_class(recipe.encoder)
-    settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    mixture = encoder.fixed_mixture(settings, recipe.propagation.matrices)
+    mixture = fixed_mixture(recipe)
     kept = None
     if mixture is None:
         hops = _separate_hops(graph, recipe, fitted, nodes)
@@ -78,6 +76,13 @@ def prepare_hops(
     else:
         array = _mixed_hops(graph, recipe.propagation, fitted, mixture)
     return PreparedHops(array, fitted, time.perf_counter() - started, fitted.steps, kept)
+
+
+def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
+    """Weights of the hops that are mixed before training, or none if they stay apart."""
+    encoder = encoder_class(recipe.encoder)
+    settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
+    return encoder.fixed_mixture(settings, recipe.propagation.matrices)
 
 
 def _separate_hops(

@@ -1,0 +1,90 @@
+"""What a learned mixture of relation subsets takes from which subset, and from which relation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+Table = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """What a mixture of relation subsets takes from which subset; hop 0 is common to all."""
+
+    subsets: tuple[tuple[str, ...], ...]
+    """Relations of each subset."""
+    by_hop: Table
+    """Share of each subset in each hop from 1 on, (hops, subsets); see `subset_shares`."""
+    relations: tuple[str, ...]
+    """Empty where the relations of a subset are not known."""
+    relation_by_hop: Table
+    """The same by relation, the share of a subset divided equally among its relations."""
+    relation: tuple[float, ...]
+    """Mean over hops, each counting as much as its attention, or all alike without."""
+
+
+def subset_shares(weight: Tensor, hops: Tensor) -> Tensor:
+    r"""Share of each subset in the mixture of each hop.
+
+        share_ks = || w_ks * sigma_ks || / sum_s' || w_ks' * sigma_ks' ||
+
+    with sigma_ks the standard deviation of every feature of hop k of subset s over the nodes: a
+    weight on a feature that never varies carries nothing.
+
+    Args:
+        weight: w, shape (hops, subsets, features), from hop 1 on.
+        hops: Shape (rows, 1 + subsets * hops, features): hop 0, then subset by subset.
+
+    Returns:
+        Shape (hops, subsets).
+    """
+    count, subsets, features = weight.shape
+    deviation = hops[:, 1:].std(0, correction=0).view(subsets, count, features).transpose(0, 1)
+    sizes = (weight.detach() * deviation).norm(dim=-1).double()
+    total = sizes.sum(1, keepdim=True)
+    return torch.where(total > 0, sizes / total, 1 / subsets)
+
+
+def mixing_of(
+    weight: Tensor,
+    hops: Tensor,
+    subsets: Sequence[Sequence[str]] | None,
+    attention: Sequence[float] | None = None,
+) -> Mixing:
+    """The shares of subsets and relations in each hop.
+
+    Args:
+        weight: See `subset_shares`.
+        hops: See `subset_shares`.
+        subsets: Names of the relations of each subset; none: not known.
+        attention: How much each hop counts, hop 0 included; none: all alike.
+    """
+    shares = subset_shares(weight, hops).cpu().numpy()
+    count, number = shares.shape
+    named = tuple(tuple(names) for names in subsets or ())
+    if len(named) != number:  # not known: an ordinal will do
+        named = tuple((f"subset {place + 1}",) for place in range(number))
+        relations: tuple[str, ...] = ()
+    else:
+        relations = tuple(dict.fromkeys(name for names in named for name in names))
+    belongs = np.zeros((number, len(relations)))
+    for place, names in enumerate(named if relations else ()):
+        for name in names:
+            belongs[place, relations.index(name)] += 1 / len(names)
+    by_hop = shares @ belongs
+    counts = np.ones(count)
+    if attention is not None and min(attention) >= 0 and sum(attention[1:]) > 0:
+        counts = np.array(attention[1:])
+    overall = (counts / counts.sum()) @ by_hop
+    return Mixing(named, table(shares), relations, table(by_hop), tuple(overall.tolist()))
+
+
+def table(rows: ArrayLike) -> Table:
+    """Rows of plain numbers, ready for JSON."""
+    return tuple(tuple(row) for row in np.asarray(rows, dtype=np.float64).tolist())
