@@ -38,6 +38,7 @@ def compare(
     from scr.errors import ConfigError
     from scr.graph import load_graph
     from scr.report import comparison_page, comparison_table, conclusions, write_page
+    from scr.report.explanation import explained_model, explanation_sentences
     from scr.training import REGULARIZERS
 
     encoder_names = some_names("--encoders", encoders)
@@ -70,6 +71,12 @@ def compare(
     console.print(comparison_table(result["rows"]))
     for sentence in conclusions(result["rows"]):
         console.print(sentence)
+    explained = result["explanation"]
+    if explained is not None:
+        best = explained_model(explained)
+        console.print(f"What carries {best}, the best on validation nodes:", soft_wrap=True)
+        for sentence in explanation_sentences(explained):
+            console.print(f"  {sentence}", markup=False)  # names of relations are the user's
     page = out / "report.html"
     title = f"Comparison on {result['graph']['name']}"
     write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))

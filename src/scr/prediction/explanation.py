@@ -136,8 +136,8 @@ def explain(
     if mixture is not None:
         counts = None if attention is None else attention.mean
         mixing = mixing_of(_weight(mixture), batch.hops, subsets, counts)
-    count = 0 if mixing is None else len(mixing.subsets)
-    parts = _parts(batch, hops, count, mixed=fixed is not None)
+    named = [] if mixing is None else [" + ".join(names) for names in mixing.subsets]
+    parts = _parts(batch, hops, named, mixed=fixed is not None)
     accuracy, drops = _measured(encoder, batch, index, labels, parts, seed)
     return Explanation(
         encoder=encoder.name,
@@ -174,7 +174,7 @@ def _attention(
     )
 
 
-def _parts(batch: HopBatch, hops: int, subsets: int, *, mixed: bool) -> list[Part]:
+def _parts(batch: HopBatch, hops: int, subsets: Sequence[str], *, mixed: bool) -> list[Part]:
     """What can be shuffled: hops, subsets, propagated labels; a mixture only as a whole."""
     if mixed:
         parts = [Part("mixture", "all hops", (0,))]
@@ -182,15 +182,15 @@ def _parts(batch: HopBatch, hops: int, subsets: int, *, mixed: bool) -> list[Par
         each = hops - 1
         parts = [Part("hop", "hop 0", (0,))]
         for hop in range(1, hops):
-            places = tuple(subset * each + hop for subset in range(subsets))
+            places = tuple(subset * each + hop for subset in range(len(subsets)))
             parts.append(Part("hop", f"hop {hop}", places))
-        for subset in range(subsets):
+        for subset, name in enumerate(subsets):
             places = tuple(range(1 + subset * each, 1 + (subset + 1) * each))
-            parts.append(Part("subset", str(subset), places))
+            parts.append(Part("subset", name, places))
     else:
         parts = [Part("hop", f"hop {hop}", (hop,)) for hop in range(hops)]
     if batch.labels is not None:
-        parts.append(Part("labels", "labels"))
+        parts.append(Part("labels", "propagated labels"))
     return parts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class RunRecord:
     predictions: PredictionSummary | None
     smooth: Mapping[str, Any]
     """What `scr smooth` did; empty if it was not run."""
+    explanation: Mapping[str, Any] = field(default_factory=dict)
+    """Which hops and relations carry the predictions; empty for runs of older versions."""
 
 
 def read_run(run_dir: str | Path) -> RunRecord:
@@ -42,6 +44,7 @@ def read_run(run_dir: str | Path) -> RunRecord:
     metrics = path / "metrics.json"
     predictions = path / "predictions.parquet"
     smooth = path / "smooth" / "smooth.json"
+    explanation = path / "explanation.json"
     return RunRecord(
         path=path,
         run=read_object(path / "run.json"),
@@ -49,6 +52,7 @@ def read_run(run_dir: str | Path) -> RunRecord:
         history=read_history(path / "history.jsonl"),
         predictions=summarize_predictions(predictions) if predictions.is_file() else None,
         smooth=read_object(smooth) if smooth.is_file() else {},
+        explanation=read_object(explanation) if explanation.is_file() else {},
     )
 
 

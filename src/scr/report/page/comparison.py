@@ -9,8 +9,10 @@ from scr.report import plots
 from scr.report.comparison import ComparisonRow, compare_runs
 from scr.report.conclusion import cautions, differences, headline
 from scr.report.examples import Example, ExampleGroup
+from scr.report.explanation import explained_model
 from scr.report.formatting import interval, number_or_none, percent, points, seconds
 from scr.report.intervals import BETTER, WORSE
+from scr.report.page.explanation import explanation_section
 from scr.report.page.html import (
     Markup,
     bullets,
@@ -45,7 +47,8 @@ def comparison_page(
     """A comparison as one HTML page.
 
     Args:
-        compare: Content of `compare.json`: `runs`, and optionally `rows` and `command`.
+        compare: Content of `compare.json`: `runs`, and optionally `rows`, `explanation` and
+            `command`.
         title: Of the page.
         graph_facts: Names and values to show about the graph.
         histories: Per model, the training history of each seed, for curves.
@@ -64,6 +67,7 @@ def comparison_page(
         ),
         section("The numbers", _table(rows), paragraph(caption(rows), "note")),
         _plots(runs, rows),
+        _explanation(compare.get("explanation")),
         section(
             "How training went",
             training_plots(histories) if histories else Markup(""),
@@ -79,6 +83,14 @@ def comparison_page(
         section("The graph", facts(graph_facts)),
         footer=command_block(compare.get("command")),
     )
+
+
+def _explanation(explanation: Mapping[str, Any] | None) -> Markup:
+    """What carries the predictions of the pair that is best on validation nodes."""
+    if not explanation:
+        return Markup("")
+    of = f"{explained_model(explanation)}, the best on validation nodes"
+    return explanation_section(explanation, of=f"{of} (seed {explanation.get('seed')})")
 
 
 def _sentences(rows: Sequence[ComparisonRow]) -> list[Markup]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scr.report import plots
 from scr.report.formatting import MISSING, memory, number_or_none, percent, plain, seconds
 from scr.report.metrics import ReliabilityCurve, per_class_table
+from scr.report.page.explanation import explanation_section
 from scr.report.page.html import (
     Markup,
     bullets,
@@ -65,6 +66,7 @@ def run_page(run_dir: str | Path) -> str:
         ),
         smoothing_section(record.smooth),
         *_quality(record.predictions, graph.get("class_names")),
+        explanation_section(record.explanation),
         section("The graph", facts(_graph_facts(graph))),
         section("What was run", _preset(record.run), settings(recipe)),
         footer=_footer(record.run),

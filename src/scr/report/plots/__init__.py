@@ -9,6 +9,12 @@ from __future__ import annotations
 from scr.report.plots.comparison import accuracy_dots, difference_dots
 from scr.report.plots.curves import training_curves
 from scr.report.plots.efficiency import efficiency_curves
+from scr.report.plots.explanation import (
+    attention_bars,
+    class_attention,
+    drop_bars,
+    shares_by_hop,
+)
 from scr.report.plots.images import image_grid, image_tile
 from scr.report.plots.quality import class_recalls, confusion_heatmap, reliability_diagram
 from scr.report.plots.sensitivity import sensitivity_curves, sensitivity_overview
@@ -16,9 +22,12 @@ from scr.report.plots.style import inline_svg
 
 __all__ = [
     "accuracy_dots",
+    "attention_bars",
+    "class_attention",
     "class_recalls",
     "confusion_heatmap",
     "difference_dots",
+    "drop_bars",
     "efficiency_curves",
     "image_grid",
     "image_tile",
@@ -26,5 +35,6 @@ __all__ = [
     "reliability_diagram",
     "sensitivity_curves",
     "sensitivity_overview",
+    "shares_by_hop",
     "training_curves",
 ]
