@@ -19,6 +19,7 @@ from torch import Tensor
 
 from scr.encoders import Encoder, HopBatch
 from scr.encoders.explanation import AttentionKind, evaluating
+from scr.errors import GraphError
 from scr.prediction.mixing import Mixing, Table, mixing_of, table
 from scr.prediction.permutation import Drop, Part, permutation_drops
 from scr.training.rows import Rows
@@ -117,6 +118,8 @@ def explain(
         at_most: Nodes to draw.
         seed: Decides which nodes are drawn and how parts are shuffled.
     """
+    if np.size(nodes) == 0:
+        raise GraphError("There are no nodes to look at; expected at least one")
     index = _drawn(np.asarray(nodes, dtype=np.int64), rows, at_most, seed)
     batch = rows.batch(torch.from_numpy(index))
     with evaluating(encoder):

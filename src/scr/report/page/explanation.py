@@ -5,7 +5,7 @@ Reads the content of `explanation.json`, or what a comparison has of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scr.report import plots
@@ -35,10 +35,12 @@ def explanation_section(explanation: Mapping[str, Any], *, of: str = "") -> Mark
     # In this order, pictures of about one height are beside each other.
     drawn = [
         *_hop_plots(explanation),
-        *_drop_plots(explanation, "Accuracy lost if shuffled", "hop", "mixture", "labels"),
+        *_drop_plots(
+            "Accuracy lost if shuffled", drops_of(explanation, "hop", "mixture", "labels")
+        ),
         *_mixing_plots(explanation),
         *_class_plots(explanation),
-        *_drop_plots(explanation, "Accuracy lost if a subset is shuffled", "subset"),
+        *_drop_plots("Accuracy lost if a subset is shuffled", _subset_drops(explanation)),
     ]
     if not drawn:
         return Markup("")
@@ -111,14 +113,21 @@ def _mixing_plots(explanation: Mapping[str, Any]) -> list[Markup]:
     return drawn
 
 
-def _drop_plots(explanation: Mapping[str, Any], title: str, *kinds: str) -> list[Markup]:
-    drops = drops_of(explanation, *kinds)
+def _drop_plots(title: str, drops: Sequence[Mapping[str, Any]]) -> list[Markup]:
     if not drops:
         return []
     description = f"{title} among the nodes"
-    return [
-        plot(plots.drop_bars(drops, title=title), name=f"{kinds[0]}-drops", description=description)
-    ]
+    name = f"{drops[0]['what']}-drops"
+    return [plot(plots.drop_bars(drops, title=title), name=name, description=description)]
+
+
+def _subset_drops(explanation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """With the names that the other pictures use."""
+    drops = drops_of(explanation, "subset")
+    names = subset_names(mapping(explanation.get("mixing")))
+    if len(names) != len(drops):
+        return drops
+    return [{**drop, "name": name} for drop, name in zip(drops, names, strict=True)]
 
 
 def _subset_list(explanation: Mapping[str, Any]) -> Markup:
@@ -126,12 +135,14 @@ def _subset_list(explanation: Mapping[str, Any]) -> Markup:
     mixing = mapping(explanation.get("mixing"))
     if not mixing.get("relations"):
         return Markup("")
-    names = [", ".join(map(str, names)) for names in mixing["subsets"]]
+    names = subset_names(mixing)
     summary = element("summary", escape(f"The relations of all {len(names)} subsets"))
-    items = [paragraph(f"{place}: {name}", "note") for place, name in enumerate(names, start=1)]
-    return element("details", summary, *items)
+    return element("details", summary, *(paragraph(name, "note") for name in names))
 
 
 def subset_names(mixing: Mapping[str, Any]) -> list[str]:
-    """Each subset by its relations."""
-    return [" + ".join(map(str, names)) for names in mixing.get("subsets") or ()]
+    """Each subset by its number and its relations: cut, long names of several may be the same."""
+    joined = [" + ".join(map(str, names)) for names in mixing.get("subsets") or ()]
+    if not mixing.get("relations"):
+        return joined
+    return [f"{place}: {name}" for place, name in enumerate(joined, start=1)]
