@@ -5,7 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from scr.compare import RUNS, Comparison, Task, _Worker, plan, run_tasks
+from scr.compare import (
+    RESULT,
+    RUNS,
+    Comparison,
+    Task,
+    _Worker,
+    best_explanation,
+    compare,
+    plan,
+    run_tasks,
+)
 from scr.graph import load_graph
 from scr.propagation import cached_hops_path, propagate
 from scr.propagation.kept_rows import kept_rows
@@ -53,6 +63,37 @@ def test_only_runs_that_are_not_done_yet_are_announced(tmp_path, random_graph):
         run_tasks(comparison, tasks, out=tmp_path, on_plan=announced.append, on_run=finished.append)
     assert announced == [1, 2, 0]
     assert [run["seed"] for run in finished] == [0, 1, 2]
+
+
+def test_a_comparison_explains_the_first_seed_of_the_best_pair(tmp_path, random_graph):
+    tasks = plan(["sign"], ["none"], [2, 5], layers=[{"training": {"epochs": 1}}])
+    result = compare(Comparison(random_graph()), tasks, out=tmp_path)
+    told = result["explanation"]
+    assert (told["encoder"], told["regularizer"], told["seed"]) == ("sign", "none", 2)
+    assert told["attention"]["kind"] == "share"
+    assert json.loads(json.dumps(result)) == json.loads((tmp_path / RESULT).read_text())
+    assert all("explanation" not in run for run in result["runs"])
+    kept = [json.loads(line) for line in (tmp_path / RUNS).read_text().splitlines()]
+    assert ["explanation" in run for run in kept] == [True, False]
+
+
+def test_the_best_pair_is_that_of_the_best_validation_accuracy():
+    runs = [
+        {"encoder": name, "regularizer": "none", "seed": 0, "explanation": {"encoder": name}}
+        for name in ("low", "high", "unmeasured")
+    ]
+    means = {"low": 0.4, "high": 0.6, "unmeasured": None}
+    rows = [{**run, "valid_mean": means[run["encoder"]]} for run in runs]
+    told = {"encoder": "high", "regularizer": "none", "seed": 0}
+    assert best_explanation(runs, rows) == told
+    # Runs that an older version has kept were not explained.
+    assert best_explanation([{**run, "explanation": None} for run in runs], rows) is None
+    assert best_explanation([], []) is None
+
+
+def test_being_explained_does_not_rename_a_run(random_graph):
+    task, graph = Task("sign", "none", 0, ()), random_graph()
+    assert task.key(graph) == replace(task, explain=True).key(graph)
 
 
 def test_a_torn_line_of_a_killed_process_costs_no_other_run(tmp_path, random_graph):

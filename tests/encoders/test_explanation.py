@@ -49,9 +49,7 @@ def test_attention_of_a_gamlp_of_two_hops_is_the_formula_by_hand():
     first = leaky_relu(dot(a, own) + dot(b, own) + c)
     second = leaky_relu(dot(a, own) + dot(b, neighbors) + c)  # before hop 1 there is only hop 0
     assert (first, second) == (5.5, 2.0)
-    weights = encoder.hop_attention(
-        HopBatch(torch.tensor([[own, neighbors]], dtype=torch.float64))
-    )
+    weights = encoder.hop_attention(HopBatch(torch.tensor([[own, neighbors]], dtype=torch.float64)))
     assert weights[0].tolist() == pytest.approx(softmax([first, second]))
     assert weights[0, 0].item() == pytest.approx(1 / (1 + math.exp(-3.5)))
 

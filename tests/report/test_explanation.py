@@ -1,0 +1,150 @@
+"""Sentences, pictures and the section of the page, from the tables of an explanation."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from scr.report import comparison_page, plots, run_page
+from scr.report.explanation import drops_of, explained_model, explanation_sentences
+
+HOSTILE = "<script>alert('x')</script>"
+RELATIONS = ["package:build depends on:package", "maintainer:maintains:package", HOSTILE]
+
+
+@pytest.fixture
+def explanation():
+    return {
+        "encoder": "nars-gamlp",
+        "nodes": 1234,
+        "split": "valid",
+        "hops": ["hop 0", "hop 1", "hop 2"],
+        "attention": {
+            "kind": "attention", "mean": [0.2, 0.5, 0.3], "spread": [0.1, 0.05, 0.02],
+            "classes": ["cat", "dog"], "class_nodes": [30, 70],
+            "by_class": [[0.1, 0.6, 0.3], [0.3, 0.4, 0.3]],
+        },
+        "mixing": {
+            "subsets": [RELATIONS[:2], RELATIONS, *[RELATIONS[1:]] * 6],
+            "by_hop": [[0.3, *[0.1] * 7], [0.65, *[0.05] * 7]],
+            "relations": RELATIONS,
+            "relation_by_hop": [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]],
+            "relation": [0.25, 0.15, 0.6],
+        },
+        "accuracy": 0.8,
+        "drops": [
+            {"what": "hop", "name": "hop 0", "mean": 0.001, "spread": 0.001},
+            {"what": "hop", "name": "hop 1", "mean": 0.123, "spread": 0.01},
+            {"what": "hop", "name": "hop 2", "mean": -0.01, "spread": 0.002},
+            {"what": "labels", "name": "propagated labels", "mean": 0.02, "spread": 0.002},
+            *[{"what": "subset", "name": "s", "mean": 0.004, "spread": 0.0}] * 8,
+        ],
+    }  # fmt: skip
+
+
+def hops_only(explanation):
+    """As of a graph of one relation."""
+    hop_drops = [drop for drop in explanation["drops"] if drop["what"] == "hop"]
+    return {**explanation, "mixing": None, "drops": hop_drops}
+
+
+def texts(svg: bytes) -> str:
+    return " ".join(ElementTree.fromstring(svg).itertext())
+
+
+def test_sentences_say_what_counts_and_what_is_needed(explanation):
+    explanation["mixing"]["relations"] = ["cites", "writes", "tags"]
+    assert explanation_sentences(explanation) == [
+        "Hop 1 counts most: 50% of the attention.",
+        "Of the relations, tags has the largest share (60%) and writes the smallest (15%).",
+        "Shuffling hop 1 costs most: 12.3 points of accuracy on validation nodes.",
+        "No subset of relations is needed alone: shuffling any one of them costs less than half a "
+        "point.",
+        "Shuffling the propagated labels costs 2.0 points of accuracy on validation nodes.",
+    ]
+
+
+def test_sentences_of_equal_hops_name_none():
+    explanation = {"hops": ["hop 0", "hop 1"], "attention": {"kind": "fixed", "mean": [0.5, 0.5]}}
+    assert explanation_sentences(explanation) == ["All 2 hops count the same."]
+    assert explanation_sentences({}) == []
+
+
+def test_drops_that_are_not_numbers_are_left_out():
+    broken = [None, {"what": "hop", "name": "x", "mean": float("nan"), "spread": 0.0}]
+    assert drops_of({"drops": broken}, "hop") == []
+    assert drops_of({"drops": None}, "hop") == []
+
+
+def test_a_model_is_named_by_encoder_and_regularizer():
+    assert explained_model({"encoder": "sign", "regularizer": "scr-m"}) == "sign with scr-m"
+    assert explained_model({"encoder": "sign", "regularizer": "none"}) == (
+        "sign without a regularizer"
+    )
+
+
+def test_pictures_hold_the_numbers(explanation):
+    attention, mixing = explanation["attention"], explanation["mixing"]
+    bars = texts(plots.attention_bars(explanation["hops"], attention["mean"], attention["spread"]))
+    assert "20%" in bars
+    assert "50%" in bars
+    shares = texts(
+        plots.shares_by_hop(["hop 1", "hop 2"], RELATIONS, mixing["relation_by_hop"], title="T")
+    )
+    for expected in ("10", "20", "70", "30", "40", "hop 2", "maintainer:maintains:"):
+        assert expected in shares
+    lost = texts(plots.drop_bars(explanation["drops"]))
+    assert "−12.30" in lost
+    assert "+1.00" in lost
+
+
+def test_of_many_classes_the_most_frequent_are_shown(explanation):
+    names = [f"class-{number}" for number in range(20)]
+    picture = texts(
+        plots.class_attention(explanation["hops"], names, range(20), [[0.2, 0.3, 0.5]] * 20)
+    )
+    assert "15 of 20 classes" in picture
+    assert "class-19" in picture
+    assert "class-4" not in picture
+
+
+def test_pictures_of_weights_below_zero_are_drawn():
+    """SAGN's tanh weights may be negative."""
+    assert "-30%" in texts(plots.attention_bars(["hop 0", "hop 1"], [-0.3, 0.8], [0.1, 0.1]))
+
+
+def test_equal_explanations_give_equal_bytes(explanation):
+    assert plots.drop_bars(explanation["drops"]) == plots.drop_bars(explanation["drops"])
+
+
+def test_the_page_of_a_run_shows_what_carries_the_prediction(run_dir, explanation):
+    assert "What carries the prediction" not in run_page(run_dir)
+    (run_dir / "explanation.json").write_text(json.dumps(explanation))
+    page = run_page(run_dir)
+    assert HOSTILE not in page
+    for expected in ("What carries the prediction", "Measured on 1,234 validation nodes",
+                     "Share of each relation", "Share of each subset", "Attention per hop",
+                     "The relations of all 8 subsets"):  # fmt: skip
+        assert expected in page
+
+
+def test_the_page_of_a_graph_of_one_relation_shows_hops_only(run_dir, explanation):
+    (run_dir / "explanation.json").write_text(json.dumps(hops_only(explanation)))
+    page = run_page(run_dir)
+    assert "Attention per hop" in page
+    assert "elation" not in page
+    assert "ubset" not in page
+
+
+def test_the_page_of_a_comparison_says_whose_explanation_it_is(explanation):
+    run = {"encoder": "nars-gamlp", "regularizer": "scr", "seed": 3, "valid_accuracy": 0.8,
+           "test_accuracy": 0.8, "train_seconds": 1.0}  # fmt: skip
+    explained = {**explanation, "regularizer": "scr", "seed": 3}
+    page = comparison_page(
+        {"runs": [run], "explanation": explained}, title="t", graph_facts={"nodes": 3}
+    )
+    assert "Shown for nars-gamlp with scr, the best on validation nodes (seed 3)" in page
+    without = comparison_page(
+        {"runs": [run], "explanation": None}, title="t", graph_facts={"nodes": 3}
+    )
+    assert "What carries the prediction" not in without
