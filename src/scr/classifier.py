@@ -245,7 +245,7 @@ class NodeClassifier:
             chosen = chosen[np.asarray(graph.labels[chosen]) >= 0]
         else:
             chosen = _node_numbers(nodes, graph.num_targets)
-        prepared = None if self._fitted is None else self._fitted.prepared
+        prepared = self._loaded() if self._fitted is None else self._fitted.prepared
         return explain(
             self._encoder(),
             self._rows_of(None, chosen),
