@@ -129,3 +129,95 @@ def test_a_store_with_two_types_of_one_name_is_refused(tmp_path, random_graph):
     (path / "manifest.json").write_text(json.dumps(content))
     with pytest.raises(StoreError, match="does not describe its node types"):
         open_store(path)
+
+
+AUTHOR_WRITES_PAPER = ("author", "writes", "paper")
+
+
+def typed_graph(**changes):
+    given = {
+        "relations": {
+            AUTHOR_WRITES_PAPER: [[0, 1, 1], [0, 0, 2]],
+            ("paper", "cites", "paper"): [[0, 1, 2], [1, 2, 0]],
+        },
+        "features": {"paper": sp.csr_array(np.eye(3)), "author": np.arange(4.0).reshape(2, 2)},
+        "num_nodes": {"author": 2, "paper": 3},
+        "labels": ["x", "y", "x"], "train": [0], "valid": [1], "ids": ["p", "q", "r"],
+        "target": "paper",
+    }  # fmt: skip
+    return Graph.from_relations(**(given | changes))
+
+
+@pytest.mark.filterwarnings("ignore:.*no training label")
+def test_a_typed_graph_comes_back_as_memory_maps_with_its_fingerprint(tmp_path, monkeypatch):
+    graph = typed_graph(weights={AUTHOR_WRITES_PAPER: [1, 2, 3]})
+    expected = graph.fingerprint()
+    found = open_store(graph.save(tmp_path / "store"))
+    assert_same(found, graph)
+    assert isinstance(found.edge_types, np.memmap)
+    np.testing.assert_array_equal(found.edge_types, graph.edge_types)
+    assert found.relations == graph.relations
+    assert list(found.node_types.items()) == [("paper", 3), ("author", 2)]
+    assert isinstance(found.features, sp.csr_array)
+    assert isinstance(found.other_features["author"], np.memmap)
+    np.testing.assert_array_equal(found.other_features["author"], [[0, 1], [2, 3]])
+    monkeypatch.setattr("scr.graph.store.checksums", lambda _: pytest.fail("read an array"))
+    assert found.fingerprint() == expected
+    verify_store(tmp_path / "store")
+
+
+@pytest.mark.filterwarnings("ignore:.*no training label")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {  # another name
+            "relations": {
+                ("author", "edits", "paper"): [[0, 1, 1], [0, 0, 2]],
+                ("paper", "cites", "paper"): [[0, 1, 2], [1, 2, 0]],
+            }
+        },
+        {  # another order
+            "relations": {
+                ("paper", "cites", "paper"): [[0, 1, 2], [1, 2, 0]],
+                AUTHOR_WRITES_PAPER: [[0, 1, 1], [0, 0, 2]],
+            }
+        },
+        {  # an edge of another relation
+            "relations": {
+                AUTHOR_WRITES_PAPER: [[0, 1, 1], [0, 0, 2]],
+                ("paper", "cites", "paper"): [[0, 1], [1, 2]],
+                ("paper", "extends", "paper"): [[2], [0]],
+            }
+        },
+        {"num_nodes": {"author": 3, "paper": 3}, "features": {}},
+        {"features": {"paper": sp.csr_array(np.eye(3))}},
+    ],
+)
+def test_fingerprints_of_typed_graphs_tell_them_apart(changes):
+    plain = {"features": {}} if changes.get("features") == {} else {}
+    assert typed_graph(**changes).fingerprint() != typed_graph(**plain).fingerprint()
+
+
+@pytest.mark.filterwarnings("ignore:.*no training label")
+def test_the_code_of_an_edge_is_part_of_the_fingerprint():
+    graph = typed_graph()
+    codes = graph.edge_types.copy()
+    codes[0] = 1 - codes[0]
+    other = typed_graph()
+    object.__setattr__(other, "edge_types", codes)
+    assert other.fingerprint("edges") != graph.fingerprint("edges")
+    assert other.fingerprint("features") == graph.fingerprint("features")
+
+
+@pytest.mark.filterwarnings("ignore:.*no training label")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("target_type", "author"), ("target_type", "book"), ("relations", [])],
+)
+def test_a_store_whose_types_do_not_fit_is_refused(tmp_path, key, value):
+    path = typed_graph().save(tmp_path / "store")
+    content = json.loads((path / "manifest.json").read_text())
+    content["metadata"][key] = value
+    (path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(StoreError, match="does not describe its node types"):
+        open_store(path)

@@ -69,7 +69,7 @@ def from_edges(
     if num_nodes is None:
         num_nodes = _infer_num_nodes(sources, targets, features, labels, ids)
     if weights is not None:
-        weights = _as_weights(weights, len(sources))
+        weights = as_weights(weights, len(sources))
     edges = compress_edges(
         sources, targets, num_nodes, weights=weights, undirected=undirected,
         self_loops=self_loops, duplicates=duplicates,
@@ -98,7 +98,8 @@ def _infer_num_nodes(sources: Any, targets: Any, *per_node: Any) -> int:
     return int(max(sources.max(), targets.max())) + 1
 
 
-def _as_weights(weights: Any, num_edges: int) -> Any:
+def as_weights(weights: Any, num_edges: int) -> Any:
+    """Make weights float32, one per edge, finite and not negative."""
     array = as_numpy(weights).astype(np.float32)
     if array.shape != (num_edges,):
         raise GraphError(
@@ -182,22 +183,47 @@ def from_networkx(
     )
 
 
-def from_pyg(data: Any, *, split: int = 0, **settings: Any) -> Graph:
-    """Make a graph from a PyG ``Data`` object, or anything with the same attributes.
+def from_pyg(data: Any, *, split: int = 0, target: str | None = None, **settings: Any) -> Graph:
+    """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with the same attributes.
 
     Args:
-        data: Has ``edge_index`` and perhaps ``x``, ``y``, ``edge_weight`` and masks.
+        data: Has ``edge_index`` and perhaps ``x``, ``y``, ``edge_weight`` and masks; of several
+            types, see `scr.graph.hetero_data.from_hetero_data`.
         split: Which column to take where the masks are two-dimensional.
-        **settings: As in `from_edges`; they win over what ``data`` says.
+        target: The type whose nodes are classified, where there are several types.
+        **settings: As in `from_edges` or `from_relations`; they win over what ``data`` says.
     """
+    if hasattr(data, "node_types") and hasattr(data, "edge_types"):
+        from scr.graph.hetero_data import from_hetero_data
+
+        return from_hetero_data(data, split=split, target=target, **settings)
+    if target is not None:
+        raise GraphError(
+            f"The target type `{target}` was named, but the {type(data).__name__} has one type of "
+            "nodes; expected a PyG HeteroData"
+        )
     found: dict[str, Any] = {
         "features": getattr(data, "x", None),
         "labels": getattr(data, "y", None),
         "weights": getattr(data, "edge_weight", None),
         "num_nodes": getattr(data, "num_nodes", None),
     }
+    found |= split_masks(data, split)
+    if getattr(data, "edge_index", None) is None:
+        raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
+    return from_edges(as_numpy(data.edge_index), **(found | settings))
+
+
+def split_masks(store: Any, split: int) -> dict[str, Any]:
+    """The masks of PyG's names as ``train``, ``valid`` and ``test``; none where there is none.
+
+    Args:
+        store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
+        split: Which column to take where the masks are two-dimensional.
+    """
+    found: dict[str, Any] = {}
     for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():
-        mask = getattr(data, f"{attribute}_mask", None)
+        mask = getattr(store, f"{attribute}_mask", None)
         if mask is not None and mask.ndim == 2:
             if not 0 <= split < mask.shape[1]:
                 raise GraphError(
@@ -206,9 +232,7 @@ def from_pyg(data: Any, *, split: int = 0, **settings: Any) -> Graph:
                 )
             mask = mask[:, split]
         found[name] = mask
-    if getattr(data, "edge_index", None) is None:
-        raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
-    return from_edges(as_numpy(data.edge_index), **(found | settings))
+    return found
 
 
 def from_features(

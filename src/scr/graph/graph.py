@@ -141,10 +141,12 @@ class Graph:
         """The same nodes with the edges of some relations, in both directions, all alike.
 
         Args:
-            relations: Names, `SOURCE:NAME:TARGET`, or triples.
+            relations: Names, `SOURCE:NAME:TARGET`, or triples; one of them, or several.
         """
         from scr.graph.edge_selection import select_edges
 
+        if isinstance(relations, str | Relation):
+            relations = [relations]
         count = len(self.relations)
         found = [find_relation(self.relations, each) for each in relations]
         return select_edges(self, [*found, *(number + count for number in found)])
@@ -250,7 +252,7 @@ class Graph:
             labels: Classes of the target nodes.
             target: The type whose nodes are classified.
             **settings: ``num_nodes``, ``weights``, ``train``, ``valid``, ``test``, ``ids``,
-                ``class_names``, ``name``.
+                ``class_names``, ``name``, ``self_loops``, ``duplicates``.
         """
         from scr.graph.typed import from_relations
 
@@ -271,11 +273,21 @@ class Graph:
         return from_networkx(network, **settings)
 
     @classmethod
-    def from_pyg(cls, data: Any, *, split: int = 0, **settings: Any) -> Graph:
-        """Make a graph from a PyG ``Data``; ``split`` picks a column of two-dimensional masks."""
+    def from_pyg(
+        cls, data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+    ) -> Graph:
+        """Make a graph from a PyG ``Data`` or ``HeteroData``.
+
+        Args:
+            data: Or anything with the same attributes.
+            split: Which column to take where the masks are two-dimensional.
+            target: Of a ``HeteroData``: the type whose nodes are classified; none: the only one
+                with ``y``.
+            **settings: Win over what ``data`` says.
+        """
         from scr.graph.construct import from_pyg
 
-        return from_pyg(data, split=split, **settings)
+        return from_pyg(data, split=split, target=target, **settings)
 
     @classmethod
     def from_features(cls, features: Any, k: int = 10, **settings: Any) -> Graph:

@@ -169,8 +169,11 @@ def open_store(path: str | Path) -> Graph:
         types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]
         widths = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
         sparse = [bool(kind["sparse_features"]) for kind in types]
-        if len({str(kind["name"]) for kind in types}) != len(types):
-            raise ValueError("two types of one name")
+        names = [str(kind["name"]) for kind in types]
+        if len(set(names)) != len(names) or names[0] != manifest.metadata["target_type"]:
+            raise ValueError("two types of one name, or another one than the target first")
+        if len({bool(each["directed"]) for each in listed}) != 1:
+            raise ValueError("relations with and without directions")
         described: dict[str, Any] = {
             "node_types": {str(kind["name"]): int(kind["nodes"]) for kind in types},
             "relations": tuple(
@@ -184,8 +187,8 @@ def open_store(path: str | Path) -> Graph:
         }
     except (KeyError, ValueError, TypeError, IndexError):
         raise StoreError(f"`{path}` does not describe its node types and relations") from None
-    names = [name for name in _ARRAYS if name in manifest.arrays or name not in _OPTIONAL]
-    arrays: dict[str, Any] = {name: open_array(manifest, name) for name in names}
+    present = [name for name in _ARRAYS if name in manifest.arrays or name not in _OPTIONAL]
+    arrays: dict[str, Any] = {name: open_array(manifest, name) for name in present}
     arrays["features"] = _open_features(manifest, widths[0], sparse[0])
     arrays["other_features"] = {
         kind: _open_features(manifest, widths[number], sparse[number], f".{number}")
