@@ -180,10 +180,10 @@ def notes(
             f"The published numbers are for {recipe.dataset}; this graph is `{graph.name}`, "
             "so the difference says nothing about the recipe"
         )
-    elif graph.num_nodes != OGB_DATASETS[recipe.dataset].nodes:
+    elif graph.num_targets != OGB_DATASETS[recipe.dataset].nodes:
         said.append(
             f"The published numbers are for {OGB_DATASETS[recipe.dataset].nodes:,} nodes; this "
-            f"`{graph.name}` has {graph.num_nodes:,}, so the difference says nothing about the "
+            f"`{graph.name}` has {graph.num_targets:,}, so the difference says nothing about the "
             "recipe"
         )
     if recipe.features is not None and not took_features(graph):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,7 +39,7 @@ def ingest(
         str | None, typer.Option(help="Tables: column with train, valid, test. [split]")
     ] = None,
     features: Annotated[
-        Path | None, typer.Option(help="A .npy with one row of features per node.")
+        Path | None, typer.Option(help="A .npy with one row of features per (target) node.")
     ] = None,
     splits: Annotated[str | None, typer.Option(help="An .npz file of splits.")] = None,
     split: Annotated[
@@ -82,7 +82,10 @@ def ingest(
         seed=seed,
     )
     if plan:
-        console.print(describe_plan(plan_of(source, store, options, memory=memory, link=link)))
+        planned = plan_of(source, store, options, memory=memory, link=link)
+        console.print(describe_plan(planned))
+        if planned.note is not None:
+            console.print(planned.note, soft_wrap=True)
         return
     refuse_existing(store, overwrite=overwrite)
     with steps_progress() as on_progress:
@@ -148,15 +151,47 @@ def describe(graph: Graph) -> Table:
     import numpy as np
 
     known = int(np.count_nonzero(graph.labels >= 0))
-    kind = "dense" if isinstance(graph.features, np.ndarray) else "sparse"
     parts = {name: len(getattr(graph, name)) for name in ("train", "valid", "test")}
     split = ", ".join(f"{count:,} {name}" for name, count in parts.items())
     rows = [
         ("nodes", f"{graph.num_nodes:,}"),
+        *(_type_rows(graph) if graph.is_typed else []),
         ("edges", f"{graph.num_edges:,} stored, {'' if graph.directed else 'un'}directed"),
-        ("features", f"{graph.num_features:,} {kind}" if graph.num_features else "none"),
+        *(_relation_rows(graph) if graph.is_typed else []),
+        *([] if graph.is_typed else [("features", _width(graph.features))]),
         ("labels", f"{known:,} known, {graph.num_classes:,} classes"),
         ("split", split if any(parts.values()) else "none yet: train with --splits"),
     ]
     rows += [("" if number else "done", step) for number, step in enumerate(graph.steps)]
     return facts(rows)
+
+
+def _width(features: Any) -> str:
+    import numpy as np
+
+    if features is None:
+        return "none"
+    return f"{features.shape[1]:,} {'dense' if isinstance(features, np.ndarray) else 'sparse'}"
+
+
+def _type_rows(graph: Graph) -> list[tuple[str, str]]:
+    """One line for each type: how many nodes, and their features."""
+    rows = []
+    for number, (kind, count) in enumerate(graph.node_types.items()):
+        features = graph.features if kind == graph.target else graph.other_features.get(kind)
+        text = f"{kind}: {count:,}, features: {_width(features)}"
+        rows.append(("" if number else "types", text + ("" if number else " (target)")))
+    return rows
+
+
+def _relation_rows(graph: Graph) -> list[tuple[str, str]]:
+    """One line for each relation: how many edges, counted in one direction."""
+    import numpy as np
+
+    if graph.edge_types is None:
+        return []
+    counts = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
+    return [
+        ("" if number else "relations", f"{relation}: {counts[number]:,}")
+        for number, relation in enumerate(graph.relations)
+    ]

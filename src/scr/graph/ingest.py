@@ -2,20 +2,26 @@
 
 `ingest_plan.py` decides whether all goes through memory, which takes about 110 bytes for each edge
 (180 GB for ogbn-papers100M), or part by part (`stream_ingest.py`). The store is the same, bit for
-bit.
+bit. Graphs of several types always go through memory.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from scr.errors import SourceError
-from scr.graph.feature_stream import linkable
+from scr.graph.feature_file import open_features
+from scr.graph.feature_stream import linkable, stored_features_type
 from scr.graph.graph import Graph
-from scr.graph.ingest_plan import IngestPlan, plan_ingest
+from scr.graph.ingest_plan import IngestPlan, IngestSize, plan_ingest
 from scr.graph.ingest_work import remove_work, work_folder
-from scr.graph.memory import memory_budget, resident_bytes
+from scr.graph.memory import memory_budget, readable_bytes, resident_bytes
+from scr.graph.readers.raw import RawTypedGraph
 from scr.graph.sorted_rows import OnProgress
 from scr.graph.sources import (
     IngestOptions,
@@ -63,6 +69,9 @@ def ingest(
     if is_finished(source):
         return _save(read_source(source, options), store, overwrite=overwrite, link=link)
     raw = read_raw(source, options)
+    if isinstance(raw, RawTypedGraph):
+        _plan_typed(raw, options, source, store, memory, link=link)
+        return _save(make_graph(raw, options, source), store, overwrite=overwrite, link=link)
     parts = take_apart(raw, options, source)
     plan = _plan(parts, options, store, memory, link=link)
     if plan.way == "memory":
@@ -88,8 +97,10 @@ def plan_of(
     """How `ingest` would go; nothing is written."""
     if is_finished(source):
         raise SourceError(f"`{source}` is a finished graph, for which there is nothing to plan")
-    parts = take_apart(read_raw(source, options), options, source)
-    return _plan(parts, options, Path(store), memory, link=link)
+    raw = read_raw(source, options)
+    if isinstance(raw, RawTypedGraph):
+        return _plan_typed(raw, options, source, Path(store), memory, link=link)
+    return _plan(take_apart(raw, options, source), options, Path(store), memory, link=link)
 
 
 def _plan(
@@ -103,6 +114,51 @@ def _plan(
         resident=resident_bytes(),
         free_disk=_free_disk(store),
     )
+
+
+def _plan_typed(
+    raw: RawTypedGraph,
+    options: IngestOptions,
+    source: str | Path,
+    store: Path,
+    memory: str | int,
+    *,
+    link: bool,
+) -> IngestPlan:
+    """How a graph of several types will go, which is through memory or not at all."""
+    given, nodes = options.features, raw.num_nodes[raw.target]
+    features: dict[str, Any] = dict(raw.features)
+    if given is not None:
+        features[raw.target] = open_features(Path(given), nodes, f"`{source}`")
+    if link:
+        linkable(features.get(raw.target))
+        del features[raw.target]
+    edges = sum(each.shape[1] for each in raw.relations.values())
+    splits = [each for each in (raw.train, raw.valid, raw.test) if each is not None]
+    per_node = [raw.labels, raw.ids, *splits]
+    size = IngestSize(
+        nodes=sum(raw.num_nodes.values()),
+        edges=edges,
+        # Beside the arrays of nodes: the code of each stored edge, and the weights if there are.
+        node_bytes=sum(each.nbytes for each in per_node if each is not None)
+        + edges * (10 if raw.weights or not options.drop_duplicates else 2),
+        feature_store_bytes=sum(_stored_bytes(matrix) for matrix in features.values()),
+        memory_only=f"{edges:,} edges of several relations, which works in memory only,",
+    )
+    plan = plan_ingest(
+        size, budget=memory_budget(memory), resident=resident_bytes(), free_disk=_free_disk(store)
+    )
+    note = (
+        "A graph of several types of nodes or edges is read in memory, for which "
+        f"{plan.memory_bytes:,} bytes ({readable_bytes(plan.memory_bytes)}) are needed."
+    )
+    return dataclasses.replace(plan, note=note)
+
+
+def _stored_bytes(matrix: Any) -> int:
+    if isinstance(matrix, np.ndarray):
+        return int(matrix.size) * stored_features_type(matrix).itemsize
+    return int(8 * matrix.nnz + 8 * matrix.shape[0])
 
 
 def _free_disk(store: Path) -> int:

@@ -109,6 +109,8 @@ class IngestPlan:
     """Of one edge as the source is read."""
     seconds: float = 0.0
     """How long it may take."""
+    note: str | None = None
+    """What else there is to say, as a sentence."""
 
     def room(self, resident: int = 0, chunk_edges: int | None = None) -> int:
         """Bytes for directions.

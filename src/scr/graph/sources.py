@@ -15,6 +15,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scr.errors import SourceError
 from scr.graph.feature_file import replace_features
@@ -22,12 +23,15 @@ from scr.graph.graph import Graph
 from scr.graph.ogb_datasets import OGB_DATASETS, find_dataset
 from scr.graph.readers.bundle import is_bundle, read_bundle
 from scr.graph.readers.gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
+from scr.graph.readers.graph_toml import is_typed_tables
 from scr.graph.readers.npz import NpzFile
 from scr.graph.readers.ogb import is_ogb, read_ogb
 from scr.graph.readers.planetoid import planetoid_prefix, read_planetoid
-from scr.graph.readers.raw import RawGraph
+from scr.graph.readers.raw import RawGraph, RawTypedGraph
 from scr.graph.readers.shards import is_shards, read_shards
 from scr.graph.readers.tables import TableColumns, is_tables, read_tables
+from scr.graph.readers.typed_bundle import is_typed_bundle, read_typed_bundle
+from scr.graph.readers.typed_tables import read_typed_tables
 from scr.graph.split_rules import apply_split
 
 DATASETS = ("digits",)
@@ -35,10 +39,11 @@ DATASETS = ("digits",)
 
 RECOGNIZED = """\
 a store (folder with manifest.json)
-a bundle (.npz with edge_index)
+a bundle (.npz with edge_index, or with node_types and rel:SOURCE:NAME:TARGET)
 a gnn-benchmark file (.npz with adj_data or adj_matrix)
 Planetoid files (a folder with ind.NAME.*, or the prefix ind.NAME)
 tables (a folder with edges.csv and nodes.csv, or .parquet)
+tables of several types (a folder with graph.toml)
 shards (a folder with edges-*.npy or edges-*.parquet)
 an OGB node-property data set (a folder with raw/ and split/)
 a data set by name (digits, ogbn-products, ogbn-arxiv, ogbn-mag, ogbn-papers100M)"""
@@ -55,13 +60,13 @@ class IngestOptions:
     drop_self_loops: bool = True
     """Drop edges from a node to itself."""
     id_column: str | None = None
-    """Tables: the column of node ids; none: `id`, else the first."""
+    """Tables: the column of node ids, of the target type; none: `id`, else the first."""
     label_column: str | None = None
     """Tables: the column of classes; none: `label`; the word `none`: there are no labels."""
     split_column: str | None = None
     """Tables: the column that says train, valid or test; none: `split`, if there is one."""
     features: str | Path | None = None
-    """A `.npy` with one row of features per node, instead of the source's own features."""
+    """A `.npy` with one row of features per target node, instead of the source's own features."""
     splits: str | Path | None = None
     """`per-class:TRAIN,VALID`, `random:TRAIN,VALID` or a file of splits; none: the source's own."""
     split: int | None = None
@@ -132,15 +137,16 @@ def is_finished(source: str | Path) -> bool:
     return is_embedded or (path / "manifest.json").is_file()
 
 
-def read_raw(source: str | Path, options: IngestOptions) -> RawGraph:
+def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedGraph:
     """Read the files of a source that is not a finished graph."""
     path = find_source(source)
-    if options.names_columns and not (path.is_dir() and is_tables(path)):
+    has_tables = path.is_dir() and (is_tables(path) or is_typed_tables(path))
+    if options.names_columns and not has_tables:
         raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
     return _reader(path)(path, options)
 
 
-def make_graph(raw: RawGraph, options: IngestOptions, source: str | Path) -> Graph:
+def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path) -> Graph:
     """Clean, check and split what was read.
 
     Args:
@@ -148,34 +154,41 @@ def make_graph(raw: RawGraph, options: IngestOptions, source: str | Path) -> Gra
         options: What to do with it.
         source: What the user calls it, for messages.
     """
-    drawn = options.splits is not None
-    graph = Graph.from_edges(
-        raw.edges,
-        features=None if options.features is not None else raw.features,
-        labels=raw.labels,
-        train=None if drawn else raw.train,
-        valid=None if drawn else raw.valid,
-        test=None if drawn else raw.test,
-        undirected=options.symmetrize,
-        weights=raw.weights,
-        num_nodes=raw.num_nodes,
-        ids=raw.ids,
-        class_names=raw.class_names,
-        name=raw.name,
-        self_loops="drop" if options.drop_self_loops else "keep",
-        duplicates="merge" if options.drop_duplicates else "count",
-        steps=(reading_step(raw), *raw.notes),
-    )
+    drawn, given = options.splits is not None, options.features is not None
+    common: dict[str, Any] = {
+        "labels": raw.labels,
+        "train": None if drawn else raw.train,
+        "valid": None if drawn else raw.valid,
+        "test": None if drawn else raw.test,
+        "undirected": options.symmetrize,
+        "weights": raw.weights,
+        "num_nodes": raw.num_nodes,
+        "ids": raw.ids,
+        "class_names": raw.class_names,
+        "name": raw.name,
+        "self_loops": "drop" if options.drop_self_loops else "keep",
+        "duplicates": "merge" if options.drop_duplicates else "count",
+        "steps": (reading_step(raw), *raw.notes),
+    }
+    if isinstance(raw, RawTypedGraph):
+        kept = {k: matrix for k, matrix in raw.features.items() if not given or k != raw.target}
+        graph = Graph.from_relations(raw.relations, kept, target=raw.target, **common)
+    else:
+        graph = Graph.from_edges(raw.edges, features=None if given else raw.features, **common)
     return _finish(graph, options, source)
 
 
-def reading_step(raw: RawGraph, edges: int | None = None) -> str:
+def reading_step(raw: RawGraph | RawTypedGraph, edges: int | None = None) -> str:
     """How much was read, in words: the first step of a graph.
 
     Args:
         raw: What a reader gave.
         edges: How many edges there are, if they are not with it.
     """
+    if isinstance(raw, RawTypedGraph):
+        count = sum(each.shape[1] for each in raw.relations.values())
+        types = ", ".join(f"{nodes:,} {kind}" for kind, nodes in raw.num_nodes.items())
+        return f"read {count:,} edges of {len(raw.relations)} relations between {types}"
     count = raw.edges.shape[1] if edges is None else edges
     return f"read {count:,} edges of {raw.num_nodes:,} nodes"
 
@@ -188,7 +201,7 @@ def find_source(source: str | Path) -> Path:
     return path
 
 
-Reader = Callable[[Path, IngestOptions], RawGraph]
+Reader = Callable[[Path, IngestOptions], RawGraph | RawTypedGraph]
 
 
 def _reader(path: Path) -> Reader:
@@ -196,6 +209,8 @@ def _reader(path: Path) -> Reader:
     if path.is_dir():
         if is_shards(path):
             return _without_numbered_splits(lambda folder, _: read_shards(folder))
+        if is_typed_tables(path):
+            return _without_numbered_splits(_read_typed_tables)
         if is_tables(path):
             return _without_numbered_splits(_read_tables)
         if is_ogb(path):
@@ -204,6 +219,10 @@ def _reader(path: Path) -> Reader:
             )
     if path.is_file() and path.suffix == ".npz":
         keys = set(NpzFile(path))
+        if is_typed_bundle(keys):
+            return lambda file, options: read_typed_bundle(
+                file, split=_own_split(options), with_features=options.features is None
+            )
         if is_bundle(keys):
             return lambda file, options: read_bundle(file, split=_own_split(options))
         if is_gnn_benchmark(keys):
@@ -218,7 +237,7 @@ def _reader(path: Path) -> Reader:
 def _without_numbered_splits(reader: Reader) -> Reader:
     """A reader of a format that cannot hold several splits, so that none can be asked for."""
 
-    def read(path: Path, options: IngestOptions) -> RawGraph:
+    def read(path: Path, options: IngestOptions) -> RawGraph | RawTypedGraph:
         if _own_split(options) is not None:
             raise SourceError(
                 f"`{path}` has no numbered splits, so there is no split {options.split} in it",
@@ -247,11 +266,20 @@ def _unrecognized(path: Path) -> SourceError:
 
 
 def _read_tables(folder: Path, options: IngestOptions) -> RawGraph:
-    columns = TableColumns(
+    features = None if options.features is None else Path(options.features)
+    return read_tables(folder, columns=_columns(options), features=features)
+
+
+def _read_typed_tables(folder: Path, options: IngestOptions) -> RawTypedGraph:
+    return read_typed_tables(
+        folder, columns=_columns(options), with_features=options.features is None
+    )
+
+
+def _columns(options: IngestOptions) -> TableColumns:
+    return TableColumns(
         ids=options.id_column, label=options.label_column, split=options.split_column
     )
-    features = None if options.features is None else Path(options.features)
-    return read_tables(folder, columns=columns, features=features)
 
 
 def _changeable(options: IngestOptions) -> IngestOptions:

@@ -1,9 +1,11 @@
-"""Read the `.npz` bundle: one file of plain arrays for a whole graph, no pickles.
+"""Read the `.npz` bundle of one type of nodes: plain arrays for a whole graph, no pickles.
 
 ``edge_index`` (2, edges); features as dense ``x`` or CSR parts ``x_data``, ``x_indices``,
 ``x_indptr``, ``x_shape``; ``y`` with -1 where unknown; optional ``train_idx``, ``val_idx``,
 ``test_idx``, ``label_names``, ``node_names``. Several public splits may lie side by side as packed
 masks, one row per split (``all_train_masks_packbits`` and so on).
+
+`typed_bundle.py` reads bundles of several types.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from scr.graph.readers.raw import Features, RawGraph
 
 
 def is_bundle(keys: set[str]) -> bool:
-    """Whether an .npz with these arrays is a bundle, of one or of several node types."""
-    return "edge_index" in keys or "node_types" in keys
+    """Whether an .npz with these arrays is a bundle of one node type."""
+    return "edge_index" in keys
 
 
 def read_bundle(path: Path, *, split: int | None = None) -> RawGraph:
@@ -32,14 +34,8 @@ def read_bundle(path: Path, *, split: int | None = None) -> RawGraph:
         split: Which of several public splits; none: the file's own, which is the first.
     """
     arrays = NpzFile(path)
-    if "node_types" in arrays:
-        names = ", ".join(str(name) for name in arrays["node_types"])
-        raise SourceError(
-            f"`{path}` has several types of nodes ({names}); a graph with one type was expected",
-            hint="write the relations between nodes of one type as an edge table and ingest that",
-        )
-    edges = _edge_index(arrays)
-    labels = _labels(arrays)
+    edges = bundle_edges(arrays, "edge_index")
+    labels = bundle_labels(arrays)
     features = _features(arrays)
     num_nodes = _num_nodes(edges, labels, features)
     return RawGraph(
@@ -48,26 +44,28 @@ def read_bundle(path: Path, *, split: int | None = None) -> RawGraph:
         num_nodes=num_nodes,
         features=features,
         labels=labels,
-        class_names=_names(arrays, "label_names"),
+        class_names=bundle_names(arrays, "label_names"),
         ids=np.asarray(arrays["node_names"]) if "node_names" in arrays else None,
         notes=_notes(arrays),
-        train=_split(arrays, "train", num_nodes, split),
-        valid=_split(arrays, "val", num_nodes, split),
-        test=_split(arrays, "test", num_nodes, split),
+        train=bundle_split(arrays, "train", num_nodes, split),
+        valid=bundle_split(arrays, "val", num_nodes, split),
+        test=bundle_split(arrays, "test", num_nodes, split),
     )
 
 
-def _edge_index(arrays: NpzFile) -> NDArray[Any]:
-    edges = np.asarray(arrays.opened("edge_index"))
+def bundle_edges(arrays: NpzFile, key: str) -> NDArray[Any]:
+    """The edges of an array, in the type that the file has them in."""
+    edges = np.asarray(arrays.opened(key))
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         raise SourceError(
-            f"`edge_index` in `{arrays.path}` is {edges.dtype} of shape {edges.shape}; "
+            f"`{key}` in `{arrays.path}` is {edges.dtype} of shape {edges.shape}; "
             "expected whole numbers of shape (2, edges)"
         )
     return edges
 
 
-def _labels(arrays: NpzFile) -> NDArray[np.int64] | None:
+def bundle_labels(arrays: NpzFile) -> NDArray[np.int64] | None:
+    """The classes ``y``, if there are any."""
     if "y" not in arrays:
         return None
     labels = np.asarray(arrays["y"])
@@ -95,7 +93,8 @@ def _num_nodes(
     return int(edges.max()) + 1 if edges.size else 0
 
 
-def _names(arrays: NpzFile, key: str) -> tuple[str, ...] | None:
+def bundle_names(arrays: NpzFile, key: str) -> tuple[str, ...] | None:
+    """Names such as ``label_names``, if there are any."""
     return tuple(str(name) for name in arrays[key]) if key in arrays else None
 
 
@@ -110,10 +109,17 @@ def _notes(arrays: NpzFile) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _split(
+def bundle_split(
     arrays: NpzFile, part: str, num_nodes: int, split: int | None
 ) -> NDArray[np.int64] | None:
-    """The nodes of one part of the split, or none if the file does not say."""
+    """The nodes of one part of the split, or none if the file does not say.
+
+    Args:
+        arrays: The bundle.
+        part: ``train``, ``val`` or ``test``.
+        num_nodes: How many nodes can be in it.
+        split: Which of several public splits; none: the file's own.
+    """
     if split is not None and f"all_{part}_masks_packbits" in arrays:
         return _packed_mask(arrays, part, num_nodes, split)
     if split is not None:

@@ -31,8 +31,8 @@ from scr.graph.readers.ogb_parts import (
     split_folder,
     whole_labels,
 )
-from scr.graph.readers.ogb_typed import is_ogb_typed, read_ogb_papers
-from scr.graph.readers.raw import RawGraph
+from scr.graph.readers.ogb_typed import is_ogb_typed, read_ogb_typed
+from scr.graph.readers.raw import RawGraph, RawTypedGraph
 
 
 def is_ogb(folder: Path) -> bool:
@@ -40,18 +40,17 @@ def is_ogb(folder: Path) -> bool:
     return (folder / "raw").is_dir() and (folder / "split").is_dir()
 
 
-def read_ogb(folder: Path, *, with_features: bool = True) -> RawGraph:
-    """Read a folder of OGB's as a graph of one node type, with the official split.
+def read_ogb(folder: Path, *, with_features: bool = True) -> RawGraph | RawTypedGraph:
+    """Read a folder of OGB's, with the official split.
 
-    Tables are read into memory. Arrays of an `.npz` become memory maps. Of a folder with several
-    types of nodes, only those with labels and the edges among them are read.
+    Tables are read into memory. Arrays of an `.npz` become memory maps.
 
     Args:
         folder: Has `raw` and `split` in it.
         with_features: Whether to read the features, by far the largest part.
     """
     if is_ogb_typed(folder):
-        return read_ogb_papers(folder, with_features=with_features)
+        return read_ogb_typed(folder, with_features=with_features)
     if (folder / "raw" / "data.npz").exists():
         return _read_binary(folder, with_features=with_features)
     return _read_tables(folder, with_features=with_features)

@@ -14,7 +14,6 @@ its nodes: in ogbn-mag, papers that cite papers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from scr.graph.readers.ogb_parts import (
     read_split,
     split_folder,
 )
-from scr.graph.readers.raw import RawGraph
+from scr.graph.readers.raw import RawGraph, RawTypedGraph
 
 Relation = tuple[str, str, str]
 """Source type, name and target type of a kind of edges."""
@@ -41,38 +40,19 @@ Relation = tuple[str, str, str]
 _COUNTS = "num-node-dict.csv.gz"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RawTypedGraph:
-    """A graph of several types of nodes and edges, as its files have it."""
-
-    name: str
-    num_nodes: dict[str, int]
-    """How many nodes each type has."""
-    relations: dict[Relation, NDArray[np.int32]]
-    """Shape (2, edges): sources above targets, numbered within their types."""
-    features: dict[str, NDArray[np.float32]]
-    """Of the types that have any. Shape (nodes of the type, features)."""
-    target: str
-    """The type of the nodes that have labels."""
-    labels: NDArray[np.int64]
-    """Class of each target node, -1 where unknown."""
-    class_names: tuple[str, ...] | None = None
-    train: NDArray[np.int64] | None = None
-    """Numbers of target nodes; none where the split has no such part."""
-    valid: NDArray[np.int64] | None = None
-    test: NDArray[np.int64] | None = None
-    notes: tuple[str, ...] = ()
-    """What the reader had to decide or leave out."""
-
-
 def is_ogb_typed(folder: Path) -> bool:
     """Whether a folder of OGB's has several types of nodes."""
     return (folder / "raw" / "triplet-type-list.csv.gz").exists()
 
 
-def read_ogb_typed(folder: Path) -> RawTypedGraph:
-    """Read all types and relations of a folder such as `ogbn_mag`."""
-    return _read(folder, only_target=False)
+def read_ogb_typed(folder: Path, *, with_features: bool = True) -> RawTypedGraph:
+    """Read all types and relations of a folder such as `ogbn_mag`.
+
+    Args:
+        folder: Has `raw` and `split` in it.
+        with_features: Whether to read the features of the labelled type.
+    """
+    return _read(folder, only_target=False, with_features=with_features)
 
 
 def read_ogb_papers(folder: Path, *, with_features: bool = True) -> RawGraph:
@@ -122,7 +102,8 @@ def _read(folder: Path, *, only_target: bool, with_features: bool = True) -> Raw
         features={
             name: read_features_table(file, counts[name], _COUNTS)
             for name in types
-            if with_features and (file := raw / "node-feat" / name / "node-feat.csv.gz").exists()
+            if (with_features or name != target)
+            and (file := raw / "node-feat" / name / "node-feat.csv.gz").exists()
         },
         target=target,
         labels=read_label_table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,35 @@ class RawGraph:
     test: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
     """What the reader had to decide or leave out, for the record of the ingest."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawTypedGraph:
+    """A graph of several types of nodes and edges, as its files have it."""
+
+    name: str
+    num_nodes: dict[str, int]
+    """How many nodes each type has."""
+    relations: Mapping[tuple[str, str, str], NDArray[np.integer[Any]]]
+    """Of each source type, name and target type. Shape (2, edges): sources above targets, numbered
+    within their types."""
+    features: Mapping[str, Features]
+    """Of the types that have any. Shape (nodes of the type, features)."""
+    target: str
+    """The type of the nodes that have labels."""
+    labels: NDArray[np.int64] | None = None
+    """Class of each target node, -1 where unknown."""
+    class_names: tuple[str, ...] | None = None
+    ids: NDArray[Any] | None = None
+    """The user's own ids of the target nodes; none: row numbers."""
+    weights: Mapping[tuple[str, str, str], NDArray[np.float32]] = field(default_factory=dict)
+    """Of the edges of some relations."""
+    train: NDArray[np.int64] | None = None
+    """Numbers of target nodes; none where the split has no such part."""
+    valid: NDArray[np.int64] | None = None
+    test: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
+    """What the reader had to decide or leave out."""
 
 
 def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_array:

@@ -37,6 +37,7 @@ from scr.graph.readers.table_edges import LARGE_BYTES, TableEdges, unknown_id
 
 _SUFFIXES = (".parquet", ".csv")
 FEATURES_FILE = "features.npy"
+_FEATURE_HINT = "remove the column, or put the features into `features.npy` beside the table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,8 @@ class TableColumns:
     label: str | None = None
     """Column of classes; else ``label``. The word ``none`` says that there are no labels."""
     split: str | None = None
-    """Column that says train, valid or test; else ``split`` where there is one."""
+    """Column that says train, valid or test; else ``split`` where there is one. The word ``none``
+    says that there is no split."""
 
 
 def table_file(folder: Path, name: str) -> Path | None:
@@ -80,7 +82,7 @@ def read_tables(
     """
     columns = columns or TableColumns()
     edges_path, nodes_path = _both_tables(folder)
-    nodes, roles = _node_table(nodes_path, columns)
+    nodes, roles = node_table(nodes_path, columns)
     ids = id_column(nodes[roles["id"]], nodes_path)
     edges, weights = _edges(edges_path, ids, nodes_path)
     labels, class_names = (
@@ -93,7 +95,7 @@ def read_tables(
         matrix: NDArray[Any] | None = read_features(features, nodes.num_rows, f"`{nodes_path}`")
         notes = (f"node columns left out: {', '.join(rest)}",) if rest else ()
     else:
-        matrix, notes = _feature_columns(nodes, rest, nodes_path), ()
+        matrix, notes = feature_columns(nodes, rest, nodes_path), ()
     return RawGraph(
         name=folder.resolve().name,
         edges=edges,
@@ -123,24 +125,30 @@ def _both_tables(folder: Path) -> tuple[Path, Path]:
     return edges, nodes
 
 
-def _node_table(path: Path, columns: TableColumns) -> tuple[pa.Table, dict[str, str]]:
-    """The table, and which column has which role."""
+def node_table(path: Path, columns: TableColumns) -> tuple[pa.Table, dict[str, str]]:
+    """A table of nodes, and which of its columns has which role.
+
+    Args:
+        path: The table.
+        columns: Their names.
+    """
     names = column_names(path)
     roles = {"id": columns.ids or ("id" if "id" in names else names[0])}
     if columns.label != "none":
         roles["label"] = columns.label or "label"
-    if columns.split is not None or "split" in names:
+    if columns.split != "none" and (columns.split is not None or "split" in names):
         roles["split"] = columns.split or "split"
     for role, name in roles.items():
         if name not in names:
             hint = f"name it with `--{role}-column`"
             if role == "label":
                 hint += "; `--label-column none` says that there are no labels"
-            raise _missing_column(path, name, names, hint)
+            raise missing_column(path, name, names, hint)
     return read_table(path, texts=roles.values()), roles
 
 
-def _missing_column(path: Path, name: str, names: list[str], hint: str) -> SourceError:
+def missing_column(path: Path, name: str, names: list[str], hint: str) -> SourceError:
+    """The error for a table without a column that it should have."""
     found = ", ".join(f"`{column}`" for column in names)
     return SourceError(f"`{path}` has no column `{name}`; its columns are {found}", hint=hint)
 
@@ -149,24 +157,42 @@ def _edges(
     path: Path, ids: pa.Array, nodes_path: Path
 ) -> tuple[NDArray[np.int64] | EdgeSource, NDArray[np.float32] | None]:
     """Edges by row number of the node table, and their weights."""
-    names = column_names(path)
-    ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
-    if len(ends) < 2:
-        raise _missing_column(path, "target", names, "edges have a `source` and a `target`")
-    is_weighted = "weight" in names and "weight" not in ends
-    if path.stat().st_size >= LARGE_BYTES and not is_weighted:
+    ends, weight = edge_columns(path, column_names(path))
+    if path.stat().st_size >= LARGE_BYTES and weight is None:
         return TableEdges(path, ends, ids, nodes_path), None
     table = read_table(path, texts=ends)
-    rows = [_rows_of(table[name], ids, path, name, nodes_path) for name in ends]
-    if not is_weighted:
+    rows = [rows_of(table[name], ids, path, name, nodes_path) for name in ends]
+    if weight is None:
         return np.stack(rows), None
     hint = "rename the column if it is not the weight of the edge"
-    return np.stack(rows), number_column(table["weight"], "weight", path, hint=hint)
+    return np.stack(rows), number_column(table[weight], weight, path, hint=hint)
 
 
-def _rows_of(
+def edge_columns(path: Path, names: list[str]) -> tuple[list[str], str | None]:
+    """The columns of sources and targets, and that of the weights if there is one.
+
+    Args:
+        path: A table of edges.
+        names: Of its columns.
+    """
+    ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
+    if len(ends) < 2:
+        raise missing_column(path, "target", names, "edges have a `source` and a `target`")
+    return ends, "weight" if "weight" in names and "weight" not in ends else None
+
+
+def rows_of(
     column: pa.ChunkedArray, ids: pa.Array, path: Path, name: str, nodes_path: Path
 ) -> NDArray[np.int64]:
+    """Row numbers of nodes that a column of edges names by their ids.
+
+    Args:
+        column: One end of each edge.
+        ids: Of the nodes, in the order of their rows.
+        path: The table of edges, for messages.
+        name: The column's, for messages.
+        nodes_path: The table of nodes, for messages.
+    """
     column = plain_integers(column)
     if column.type != ids.type:
         # Numbers on one side and text on the other meet as text.
@@ -178,10 +204,19 @@ def _rows_of(
     return np.asarray(rows.to_numpy(), dtype=np.int64)
 
 
-def _feature_columns(table: pa.Table, names: list[str], path: Path) -> NDArray[np.float32] | None:
+def feature_columns(
+    table: pa.Table, names: list[str], path: Path, *, hint: str = _FEATURE_HINT
+) -> NDArray[np.float32] | None:
+    """Columns as a matrix of float32, or none if there are none.
+
+    Args:
+        table: Of nodes.
+        names: Of the columns.
+        path: The table, for messages.
+        hint: What to do if a column does not hold numbers.
+    """
     if not names:
         return None
-    hint = "remove the column, or put the features into `features.npy` beside the table"
     matrix = np.empty((table.num_rows, len(names)), dtype=np.float32)
     for place, name in enumerate(names):
         matrix[:, place] = number_column(table[name], name, path, hint=hint)
