@@ -93,7 +93,7 @@ def test_a_number_without_numbered_splits_is_refused(tmp_path):
         ({"val_idx": np.array([0])}, GraphError, "overlap"),
         ({"val_idx": np.array([9])}, GraphError, "outside the graph"),
         ({"train_idx": np.array([], dtype=int)}, GraphError, "train split is empty"),
-        ({"node_types": np.array(["a", "b"])}, SourceError, "several types of nodes"),
+        ({"node_types": np.array(["a", "b"])}, SourceError, "has no `num_nodes`"),
     ],
 )
 def test_bad_bundles_are_refused(tmp_path, change, error, message):

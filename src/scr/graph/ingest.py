@@ -134,8 +134,8 @@ def _plan_typed(
         linkable(features.get(raw.target))
         del features[raw.target]
     edges = sum(each.shape[1] for each in raw.relations.values())
-    splits = [each for each in (raw.train, raw.valid, raw.test) if each is not None]
-    per_node = [raw.labels, raw.ids, *splits]
+    splits = [raw.train, raw.valid, raw.test] if options.splits is None else [raw.labels]
+    per_node = [raw.labels, raw.ids, *splits]  # a drawn split has at most all nodes
     size = IngestSize(
         nodes=sum(raw.num_nodes.values()),
         edges=edges,

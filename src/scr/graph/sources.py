@@ -207,10 +207,11 @@ Reader = Callable[[Path, IngestOptions], RawGraph | RawTypedGraph]
 def _reader(path: Path) -> Reader:
     """The reader for what is at a path."""
     if path.is_dir():
-        if is_shards(path):
-            return _without_numbered_splits(lambda folder, _: read_shards(folder))
+        # First: its edges-NAME.parquet would pass for shards.
         if is_typed_tables(path):
             return _without_numbered_splits(_read_typed_tables)
+        if is_shards(path):
+            return _without_numbered_splits(lambda folder, _: read_shards(folder))
         if is_tables(path):
             return _without_numbered_splits(_read_tables)
         if is_ogb(path):

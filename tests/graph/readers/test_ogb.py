@@ -21,8 +21,8 @@ from scr.graph.ogb_layout import write_ogb
 from scr.graph.readers import npz_members
 from scr.graph.readers.ogb import read_ogb
 from scr.graph.readers.ogb_parts import whole_labels
-from scr.graph.readers.ogb_typed import read_ogb_typed
-from scr.graph.sources import IngestOptions, load_graph
+from scr.graph.readers.ogb_typed import read_ogb_papers, read_ogb_typed
+from scr.graph.sources import IngestOptions, load_graph, make_graph
 
 PARTS = ("train", "valid", "test")
 
@@ -131,9 +131,40 @@ def test_typed_files_are_read_whole(tmp_path):
         np.testing.assert_array_equal(getattr(typed, part), getattr(arrays, part))
 
 
-def test_a_typed_folder_is_loaded_as_papers_that_cite_papers_and_says_so(tmp_path):
+@pytest.mark.parametrize("by", ["folder", "name"])
+def test_a_typed_folder_is_loaded_with_all_its_types(tmp_path, monkeypatch, by):
     folder, arrays = write_mag(tmp_path / "ogbn_mag")
-    graph = load_graph(folder)
+    monkeypatch.setenv("SCR_DATA", str(tmp_path))
+    graph = load_graph(folder if by == "folder" else "ogbn-mag")
+    assert graph.target == "paper"
+    assert dict(graph.node_types) == MAG_COUNTS
+    assert {tuple(each) for each in graph.relations} == set(arrays.relations)
+    np.testing.assert_array_equal(graph.features, arrays.features)
+    np.testing.assert_array_equal(graph.test, arrays.test)
+    writes = np.zeros((12, 7))
+    authors, papers = arrays.relations["author", "writes", "paper"]
+    writes[papers, authors] = 1
+    author = graph.nodes_of("author")
+    found = graph.only("writes").adjacency().toarray()[:12, author.start : author.stop]
+    np.testing.assert_array_equal(found, writes)
+    assert graph.steps[0].startswith("read 42 edges of 4 relations between 7 author")
+    assert any("official split `time`" in step for step in graph.steps)
+
+
+def test_features_of_papers_may_come_from_a_file(tmp_path):
+    folder, _ = write_mag(tmp_path / "ogbn_mag")
+    (folder / "raw" / "node-feat" / "paper" / "node-feat.csv.gz").write_bytes(b"never read")
+    np.save(tmp_path / "x.npy", np.ones((12, 2), np.float32))
+    graph = load_graph(folder, features=tmp_path / "x.npy")
+    np.testing.assert_array_equal(graph.features, np.ones((12, 2)))
+    np.save(tmp_path / "x.npy", np.ones((26, 2), np.float32))
+    with pytest.raises(SourceError, match="expected 12 rows"):
+        load_graph(folder, features=tmp_path / "x.npy")
+
+
+def test_papers_alone_are_a_graph_of_one_type_and_say_so(tmp_path):
+    folder, arrays = write_mag(tmp_path / "ogbn_mag")
+    graph = make_graph(read_ogb_papers(folder), IngestOptions(), folder)
     cites = arrays.relations["paper", "cites", "paper"]
     np.testing.assert_array_equal(graph.adjacency().toarray(), symmetric(cites, 12))
     np.testing.assert_array_equal(graph.features, arrays.features)
@@ -217,13 +248,21 @@ def test_counts_of_an_archive_that_do_not_fit_are_refused(tmp_path):
         ("nodetype-has-label.csv.gz", "author,paper\nFalse,False\n", r"types \[\] have labels"),
         ("triplet-type-list.csv.gz", "paper,cites\n", "row 1: found"),
         ("triplet-type-list.csv.gz", "author,writes,book\n", "row 1: found"),
-        ("triplet-type-list.csv.gz", "author,writes,paper\n", "no relation from `paper`"),
     ],
 )
 def test_typed_files_that_do_not_fit_are_refused(tmp_path, file, content, message):
     folder, _ = write_mag(tmp_path / "ogbn_mag")
     write_text(folder / "raw" / file, content)
     with pytest.raises(SourceError, match=message):
+        load_graph(folder)
+
+
+def test_papers_without_citations_are_no_graph_of_their_own(tmp_path):
+    folder, _ = write_mag(tmp_path / "ogbn_mag")
+    write_text(folder / "raw" / "triplet-type-list.csv.gz", "author,writes,paper\n")
+    with pytest.raises(SourceError, match="no relation from `paper`"):
+        read_ogb_papers(folder)
+    with pytest.raises(GraphError, match="`field_of_study` has neither features nor edges"):
         load_graph(folder)
 
 

@@ -116,7 +116,7 @@ def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
 
 def unknown_id(path: Path, row: int, name: str, found: Any, nodes_path: Path) -> SourceError:
     """The error for an edge with an end that no node has as its id."""
-    value = "empty" if found is None else f"`{found}`"
+    value = "empty" if found is None or found == "" else f"`{found}`"
     return SourceError(
         f"`{path}`, row {row + 1}: the {name} is {value}, which is no id in `{nodes_path}`",
         hint="add the node to the table of nodes, or remove the edge",

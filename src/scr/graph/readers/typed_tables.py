@@ -182,8 +182,8 @@ def _nodes_of_edges(kind: str, listed: list[_Listed]) -> _Nodes:
     columns = []
     for each in listed:
         for name, column in each.of_type(kind):
-            if column.null_count:
-                row = pc.index(pc.is_null(column), True).as_py()
+            row = _first_empty(column)
+            if row is not None:
                 raise SourceError(
                     f"`{each.table.path}`, row {row + 1}: the {name} is empty; "
                     f"expected the id of a node `{kind}`"
@@ -198,6 +198,16 @@ def _nodes_of_edges(kind: str, listed: list[_Listed]) -> _Nodes:
         columns = [column.cast(pa.string()) for column in columns]
     chunks = [chunk for column in columns for chunk in column.chunks]
     return _Nodes(ids=pc.unique(pa.chunked_array(chunks, type=columns[0].type)))
+
+
+def _first_empty(column: pa.ChunkedArray) -> int | None:
+    """The first row without an id: nothing, or in a CSV, where all ids are text, no letter."""
+    is_empty = pc.is_null(column)
+    if not pa.types.is_integer(column.type):
+        text = pc.fill_null(column.cast(pa.string()), "")
+        is_empty = pc.equal(text, "")
+    row: int = pc.index(is_empty, True).as_py()
+    return None if row < 0 else row
 
 
 def _numbers(listed: _Listed, nodes: Mapping[str, _Nodes]) -> NDArray[np.int64]:
