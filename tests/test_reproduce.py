@@ -1,5 +1,6 @@
 """A published recipe run again: what is compared, what is said, and that it goes on."""
 
+import dataclasses
 import json
 from types import SimpleNamespace
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 
 from scr.errors import ConfigError, RunError, SourceError
+from scr.graph import Graph
 from scr.graph.feature_file import replace_features
+from scr.graph.ogb_datasets import OGB_DATASETS
 from scr.graph.ogb_layout import write_ogb
 from scr.graph.sources import load_graph
 from scr.recipes import read_recipe
@@ -162,6 +165,19 @@ def test_a_data_set_is_found_by_its_name_and_takes_the_features_of_a_file(tmp_pa
     graph = load_recipe_graph(recipe, features=tmp_path / "giant.npy")
     np.testing.assert_array_equal(graph.features, giant)
     assert graph.name == recipe.dataset
+
+
+def test_the_size_of_a_typed_graph_is_that_of_its_target_type(monkeypatch):
+    recipe = read_recipe("hu-2020-base-mlp-mag")
+    graph = Graph.from_relations(
+        {("author", "writes", "paper"): [[0, 1], [0, 1]]}, labels=[0, 1, 0], target="paper",
+        name="ogbn-mag",
+    )  # fmt: skip
+    (said,) = notes(recipe, graph, runs=recipe.published.runs)
+    assert "736,389 nodes; this `ogbn-mag` has 3," in said
+    sized = dataclasses.replace(OGB_DATASETS["ogbn-mag"], nodes=3)
+    monkeypatch.setitem(OGB_DATASETS, "ogbn-mag", sized)
+    assert notes(recipe, graph, runs=recipe.published.runs) == []
 
 
 def test_directions_are_kept_where_a_recipe_uses_them(monkeypatch):

@@ -243,6 +243,41 @@ def test_debug_shows_the_error_itself(tmp_path):
     assert type(result.exception).__name__ == "SourceError"
 
 
+def test_a_typed_bundle_becomes_a_store_with_its_types_and_relations(tmp_path):
+    np.savez(
+        tmp_path / "toy.npz",
+        **{
+            "node_types": np.array(["author", "paper"]), "num_nodes": np.array([2, 4]),
+            "target_type": np.array("paper"), "rel:author:writes:paper": [[0, 1, 1], [0, 0, 2]],
+            "rel:paper:cites:paper": [[0, 3], [1, 3]], "x:author": np.ones((2, 5)),
+            "y": np.array([0, 1, 0, 1]),
+        },
+    )  # fmt: skip
+    result = scr("ingest", tmp_path / "toy.npz", tmp_path / "store", "--per-class", "1,0")
+    assert result.exit_code == 0, result.output
+    for text in (
+        "paper: 4, features: none (target)",
+        "author: 2, features: 5 dense",
+        "author:writes:paper: 3",
+        "paper:cites:paper: 1",
+        "paper:cites:paper: dropped 1 self-loops",
+        "8 stored, undirected",
+    ):
+        assert text in result.stdout
+    verified = scr("verify", tmp_path / "store")
+    assert "is intact" in verified.stdout.replace("\n", " ")
+    with (tmp_path / "store" / "edge_types.npy").open("r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        stream.write(b"\x07")
+    altered = scr("verify", tmp_path / "store")
+    assert altered.exit_code == 2
+    assert "edge_types" in altered.stderr
+    planned = scr("ingest", tmp_path / "toy.npz", tmp_path / "other", "--plan")
+    assert "read in memory" in planned.stdout
+    refused = scr("ingest", tmp_path / "toy.npz", tmp_path / "other", "--directed")
+    assert_refused(refused, tmp_path / "other", "Directed edges were asked for, of 2 relations")
+
+
 def test_synth_writes_a_store_that_verify_accepts_until_it_is_altered(tmp_path):
     size = ("--nodes", "300", "--edges", "900", "--features", "4", "--classes", "3")
     made = scr("synth", tmp_path / "store", *size)

@@ -6,7 +6,7 @@ from tests.graph.readers.ogb_files import random_arrays, write_papers, write_pro
 
 from scr.errors import GraphError, MemoryBudgetError, SourceError
 from scr.graph import ingest_plan
-from scr.graph.ingest import ingest
+from scr.graph.ingest import ingest, plan_of
 from scr.graph.sources import IngestOptions, load_graph
 from scr.graph.store import open_store, verify_store
 
@@ -70,3 +70,52 @@ def test_bad_edges_and_finished_graphs_leave_nothing(tmp_path, through_disk):
     with pytest.raises(SourceError, match="only the splits"):
         ingest("digits", tmp_path / "store", IngestOptions(symmetrize=False))
     assert [path.name for path in tmp_path.iterdir()] == ["ogbn_toy"]
+
+
+@pytest.fixture
+def typed_tables(tmp_path):
+    """A folder of two types, with the features of papers in a file of their own."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    np.save(folder / "x.npy", np.arange(8, dtype=np.float32).reshape(4, 2))
+    (folder / "graph.toml").write_text(
+        'target = "paper"\n[nodes.paper]\nfeatures = "x.npy"\n[nodes.author]\n'
+        '[[edges]]\nsource = "author"\nname = "writes"\ntarget = "paper"\n'
+    )
+    (folder / "nodes-paper.csv").write_text("id,label\na,x\nb,y\nc,x\nd,y\n")
+    (folder / "edges-writes.csv").write_text("author,paper\n1,a\n1,b\n2,c\n2,d\n")
+    return folder
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_typed_tables_become_a_store_with_features_copied_or_linked(tmp_path, typed_tables, link):
+    options = IngestOptions(splits="per-class:1,0")
+    made = ingest(typed_tables, tmp_path / "store", options, link=link)
+    expected = load_graph(typed_tables, options=options)
+    assert made.fingerprint() == open_store(tmp_path / "store").fingerprint()
+    assert made.fingerprint() == expected.fingerprint()
+    assert (tmp_path / "store" / "features.npy").exists() != link
+    assert made.steps == expected.steps
+    verify_store(tmp_path / "store")
+
+
+def test_the_plan_of_a_typed_source_says_that_it_goes_through_memory(tmp_path, typed_tables):
+    plan = plan_of(typed_tables, tmp_path / "store", IngestOptions())
+    assert plan.way == "memory"
+    assert plan.note.startswith("A graph of several types")
+    assert f"{plan.memory_bytes:,} bytes" in plan.note
+    with pytest.raises(
+        MemoryBudgetError, match="4 edges of several relations, which works in memory"
+    ):
+        ingest(typed_tables, tmp_path / "store", IngestOptions(), memory="32MiB")
+    assert not (tmp_path / "store").exists()
+
+
+def test_features_of_a_typed_source_that_are_columns_cannot_be_linked(tmp_path, typed_tables):
+    toml = (typed_tables / "graph.toml").read_text().replace('features = "x.npy"\n', "")
+    (typed_tables / "graph.toml").write_text(toml)
+    with pytest.raises(SourceError, match="cannot be linked: they are missing"):
+        ingest(typed_tables, tmp_path / "store", IngestOptions(), link=True)
+    given = IngestOptions(features=typed_tables / "x.npy")
+    made = ingest(typed_tables, tmp_path / "store", given, link=True)
+    np.testing.assert_array_equal(made.features, np.load(typed_tables / "x.npy"))

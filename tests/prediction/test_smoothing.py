@@ -264,3 +264,51 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     with pytest.raises(MemoryBudgetError, match=r"240 nodes and 4 classes(.|\n)*without a search"):
         smooth_predictions(graph, probabilities, SEARCH)
     smooth_predictions(graph, probabilities, FIXED)
+
+
+def typed(seed: int = 0) -> tuple:
+    """Papers with labels and authors without, whose edges are parallel here and there."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(40) % CLASSES
+    graph = Graph.from_relations(
+        {
+            ("paper", "cites", "paper"): rng.integers(0, 40, (2, 80)),
+            ("paper", "extends", "paper"): rng.integers(0, 40, (2, 40)),
+            ("author", "writes", "paper"): np.stack([rng.integers(0, 15, 90), np.arange(90) % 40]),
+        },
+        labels=labels, target="paper", num_nodes={"author": 15, "paper": 40},
+        train=np.arange(12), valid=np.arange(12, 22), test=np.arange(22, 40),
+    )  # fmt: skip
+    return graph, rng.dirichlet(np.ones(CLASSES), 40).astype(np.float32)
+
+
+def test_labels_smooth_over_all_types_and_the_targets_come_back():
+    graph, probabilities = typed()
+    config = dataclasses.replace(FIXED, steps="smooth", smooth_norm="row", smooth_alpha=0.7)
+    found = smooth_predictions(graph, probabilities, config)
+    counts = np.zeros((55, 55))
+    rows = np.repeat(np.arange(55), np.diff(graph.indptr))
+    np.add.at(counts, (rows, graph.indices), 1)  # parallel edges count as often as they are there
+    averaging = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    start = np.zeros((55, CLASSES))
+    start[:40] = probabilities
+    start[graph.train] = np.eye(CLASSES)[graph.labels[graph.train]]
+    state = start
+    for _ in range(config.smooth_hops):
+        state = np.clip(0.3 * start + 0.7 * averaging @ state, 0, 1)
+    expected = state[:40] / state[:40].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_search_on_a_typed_graph_judges_target_nodes():
+    graph, probabilities = typed()
+    found = smooth_predictions(graph, probabilities, SEARCH)
+    assert found.probabilities.shape == (40, CLASSES)
+    assert found.valid_accuracy >= found.valid_accuracy_before
+    assert found.valid_accuracy == max(trial["valid_accuracy"] for trial in found.trials)
+
+
+def test_predictions_for_all_types_are_refused():
+    graph, _ = typed()
+    with pytest.raises(GraphError, match=r"expected \(40, 4\)"):
+        smooth_predictions(graph, np.ones((55, CLASSES), np.float32) / CLASSES, FIXED)

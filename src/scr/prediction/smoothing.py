@@ -11,6 +11,9 @@ Which labels are read (`PostprocessConfig.labels`):
                   one reported. Then all labels are spread, for the final result.
 
 Test labels are read once, after everything, to say how accurate the result is.
+
+In a graph of several types, predictions are of the target nodes. They spread over all nodes and
+edges alike; nodes of other types begin with zeros, and their rows are left out in the end.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ class Smoothed:
     """Predictions after Correct & Smooth, and how its settings were found."""
 
     probabilities: Matrix
-    """Shape (nodes, classes)."""
+    """Shape (target nodes, classes)."""
     config: PostprocessConfig
     """The settings used, with `search` off; `method` is `none` if nothing did better."""
     trials: list[dict[str, Any]]
@@ -60,7 +63,7 @@ def smooth_predictions(
 
     Args:
         graph: With labels and splits; it needs no features.
-        probabilities: One distribution per node. Shape (nodes, classes).
+        probabilities: One distribution per target node. Shape (target nodes, classes).
         config: Whether to search, whose labels to spread, and settings that are not searched.
         seed: Decides which half of the validation nodes judges, with labels `train+valid`.
 
@@ -70,15 +73,16 @@ def smooth_predictions(
     probabilities = _checked(graph, probabilities)
     _check_memory(graph, config)
     roles = _share_roles(graph, config, seed)
-    steps = Steps(graph, probabilities)
+    count = graph.num_targets
+    steps = Steps(graph, _of_all_nodes(graph, probabilities, config))
     trials: list[dict[str, Any]] = []
     if config.method != "none" and config.search:
         config, trials = search_settings(steps, config, spread=roles.spread, judges=roles.judges)
-    final = steps.take(config, roles.spread)
+    final = steps.take(config, roles.spread)[:count]
     valid_accuracy = _accuracy(graph, final, roles.judges)
     if config.method != "none" and len(roles.spread_at_last) > len(roles.spread):
         del final  # what was judged goes before what is spread at last comes
-        final = steps.take(config, roles.spread_at_last)
+        final = steps.take(config, roles.spread_at_last)[:count]
     test = _labelled(graph, "test")
     return Smoothed(
         probabilities=final if config.method == "none" else as_probabilities(final),
@@ -99,7 +103,9 @@ def needed_bytes(graph: Graph, config: PostprocessConfig) -> int:
     classes = graph.num_classes
     # While columns spread: two copies of a block, beside one result or, in a search, two.
     spreading = (2 if config.search else 1) * classes + 2 * min(classes, BLOCK_CLASSES)
-    arrays = 4 * graph.num_nodes * max(spreading, 2 * classes)
+    # Other types than the target need a copy of the predictions with rows for their nodes.
+    copied = classes if graph.num_nodes > graph.num_targets else 0
+    arrays = 4 * graph.num_nodes * (max(spreading, 2 * classes) + copied)
     turned = turned_bytes(graph, "both")
     return max(turned, turned // 2 + arrays)  # half of it is gone when the arrays come
 
@@ -151,15 +157,24 @@ def _share_roles(graph: Graph, config: PostprocessConfig, seed: int) -> _Roles:
 
 def _checked(graph: Graph, probabilities: Matrix) -> Matrix:
     probabilities = np.asarray(probabilities, dtype=np.float32)
-    expected = (graph.num_nodes, graph.num_classes)
+    expected = (graph.num_targets, graph.num_classes)
     if probabilities.shape != expected:
         raise GraphError(
             f"The probabilities have the shape {probabilities.shape}; expected {expected}, one "
-            "row for each node and one column for each class"
+            "row for each node to be classified and one column for each class"
         )
     if not np.isfinite(probabilities.sum(dtype=np.float64)):
         raise GraphError("A probability is not finite; expected one distribution for each node")
     return probabilities
+
+
+def _of_all_nodes(graph: Graph, probabilities: Matrix, config: PostprocessConfig) -> Matrix:
+    """Predictions with a row for every node; zeros for those of other types than the target."""
+    if config.method == "none" or graph.num_nodes == graph.num_targets:
+        return probabilities
+    rows = np.zeros((graph.num_nodes, probabilities.shape[1]), np.float32)
+    rows[: graph.num_targets] = probabilities
+    return rows
 
 
 def _labelled(graph: Graph, split: str) -> NDArray[np.int64]:

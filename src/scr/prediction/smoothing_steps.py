@@ -20,7 +20,11 @@ from scr.training.postprocess import Norm, PostprocessConfig
 
 
 class Steps:
-    """Both steps on one graph and one prediction, with each norm's adjacency made once."""
+    """Both steps on one graph and one prediction, with each norm's adjacency made once.
+
+    Predictions have a row for every node, of all types; labels are those of the target nodes, which
+    are numbered first.
+    """
 
     def __init__(self, graph: Graph, probabilities: Matrix) -> None:
         self.labels = np.asarray(graph.labels)
