@@ -46,3 +46,33 @@ def test_every_anchor_that_the_code_points_at_exists():
     named = {name for text in sources for name in re.findall(r"equations\.md#([\w-]+)", text)}
     assert named
     assert named <= ANCHORS
+
+
+GUIDE = (REPOSITORY / "docs" / "guides" / "heterogeneous-graphs.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.M | re.S)
+
+
+@pytest.mark.filterwarnings("ignore:.*no training label")
+def test_what_the_guide_to_typed_graphs_shows_can_be_run(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch_geometric")
+    from typer.testing import CliRunner
+
+    from scr.cli import app
+    from scr.graph import open_store
+
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for language, file, text in BLOCK.findall(GUIDE):
+        if file:
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            (tmp_path / file).write_text(text, encoding="utf-8")
+        elif language == "python":
+            exec(compile(text, "guide", "exec"), names)
+    assert "left out paper:rev_writes:author" in capsys.readouterr().out
+    assert names["graph"].node_types == {"paper": 4, "author": 3}
+    (ingest,) = re.findall(r"^scr (ingest .*)$", GUIDE, re.M)
+    result = CliRunner().invoke(app, ingest.split())
+    assert result.exit_code == 0, result.output
+    graph = open_store("library-store")
+    assert graph.class_names == ("biology", "physics")
+    assert [str(each) for each in graph.relations] == ["author:writes:paper", "paper:cites:paper"]
