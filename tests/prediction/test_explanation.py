@@ -185,6 +185,15 @@ def test_subsets_without_names_are_counted():
     assert made.relations == ()
 
 
+def test_of_one_subset_only_hops_are_told():
+    rows, labels = make_rows(2, 3)
+    encoder = Subsets(Mixture(1, 2, CLASSES), Reader([0.2, 0.2, 0.6]))
+    made = explain(encoder, rows, np.arange(NODES), labels=labels, subsets=[["cites"]])
+    assert made.hops == ("hop 0", "hop 1", "hop 2")
+    assert made.mixing is None
+    assert {drop.what for drop in made.drops} == {"hop"}
+
+
 def test_few_nodes_are_drawn_of_many_and_unlabelled_ones_are_not_scored():
     rows, labels = make_rows(1, 2)
     labels[::2] = -1

@@ -136,7 +136,7 @@ def explain(
         attention = _attention(encoder, batch, predicted, names)
         hops = batch.hops.shape[1] if mixture is None else len(_weight(mixture)) + 1
     mixing = None
-    if mixture is not None:
+    if mixture is not None and _weight(mixture).shape[1] > 1:  # one subset has all shares
         counts = None if attention is None else attention.mean
         mixing = mixing_of(_weight(mixture), batch.hops, subsets, counts)
     named = [] if mixing is None else [" + ".join(names) for names in mixing.subsets]
