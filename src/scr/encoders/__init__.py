@@ -11,14 +11,17 @@ from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.gamlp import GAMLP
 from scr.encoders.gamlp_jk import GAMLPJK
 from scr.encoders.mlp import MLP
+from scr.encoders.nars import NARS
 from scr.encoders.sagn import SAGN
 from scr.encoders.sgc import SGC
 from scr.encoders.sign import SIGN
 from scr.encoders.ssgc import SSGC
 from scr.errors import ConfigError
 
+_HOPS_APART = (SIGN, SAGN, GAMLP, GAMLPJK)
 ENCODERS: dict[str, type[Encoder]] = {
-    encoder.name: encoder for encoder in (MLP, SGC, SSGC, SIGN, SAGN, GAMLP, GAMLPJK)
+    encoder.name: encoder
+    for encoder in (MLP, SGC, SSGC, *_HOPS_APART, *(NARS.over(inner) for inner in _HOPS_APART))
 }
 
 __all__ = [

@@ -29,6 +29,8 @@ class ProblemShape:
     classes: int
     label_hops: int = 0
     """Label matrices per row; 0 leaves the label branch out."""
+    subsets: int = 1
+    """Subsets of relations, each with `hops` matrices of which hop 0 is shared."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class HopBatch:
     """Some rows of the graph, ready for an encoder."""
 
     hops: Tensor
-    """Shape (rows, hops, features); all hops of a row lie together."""
+    """Shape (rows, hops, features); all hops of a row lie together. With several subsets of
+    relations: hop 0, then subset after subset its other hops."""
     labels: Tensor | None = None
     """Propagated training labels, shape (rows, label_hops, classes)."""
 
@@ -81,6 +84,8 @@ class Encoder(nn.Module, ABC):
     config_class: ClassVar[type[EncoderConfig]]
     attention_kind: ClassVar[AttentionKind] = "attention"
     """What `hop_attention` means."""
+    mixes_subsets: ClassVar[bool] = False
+    """Whether it reads hops of several subsets of the relations of a graph."""
 
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32] | None:
