@@ -18,10 +18,11 @@ from scr.encoders.sign import SIGN
 from scr.encoders.ssgc import SSGC
 from scr.errors import ConfigError
 
-_HOPS_APART = (SIGN, SAGN, GAMLP, GAMLPJK)
+_HOPS_APART: tuple[type[Encoder], ...] = (SIGN, SAGN, GAMLP, GAMLPJK)
+_FIXED_MIXTURES: tuple[type[Encoder], ...] = (MLP, SGC, SSGC)
+_OVER_SUBSETS = tuple(NARS.over(inner) for inner in _HOPS_APART)
 ENCODERS: dict[str, type[Encoder]] = {
-    encoder.name: encoder
-    for encoder in (MLP, SGC, SSGC, *_HOPS_APART, *(NARS.over(inner) for inner in _HOPS_APART))
+    encoder.name: encoder for encoder in (*_FIXED_MIXTURES, *_HOPS_APART, *_OVER_SUBSETS)
 }
 
 __all__ = [

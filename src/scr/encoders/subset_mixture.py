@@ -1,6 +1,6 @@
 """Mix hop k over all subsets of relations, feature by feature, with learned weights.
 
-    mixed_0 = first * x                                the features themselves, in every subset alike
+    mixed_0 = first * x                                the features, in every subset alike
     mixed_k = sum_s weight_ks * hop_k^s,   k = 1..K    `*` is per feature
 
 Each subset of relations is a graph of its own, and its hops say what comes to a node along those
@@ -112,7 +112,8 @@ def _mix_by_torch(hops: Tensor, first: Tensor, weight: Tensor) -> Tensor:
 
 def _by_subset(hops: Tensor, subsets: int) -> Tensor:
     """Hops 1 to K as a view of shape (rows, subsets, hops, features)."""
-    return hops[:, 1:].unflatten(1, (subsets, (hops.shape[1] - 1) // subsets))
+    rows, matrices, features = hops.shape
+    return hops[:, 1:].view(rows, subsets, (matrices - 1) // subsets, features)
 
 
 class _Mixture(torch.autograd.Function):
