@@ -319,6 +319,8 @@ class NodeClassifier:
         run_directory.write_history(path / run_directory.HISTORY, self.history_)
         kept = "all" if fitted.rows.kept is None else len(fitted.rows)
         told = {**run, "rows_kept": kept, "notes": fitted.notes}
+        if fitted.prepared.subsets is not None:
+            told["subsets"] = fitted.prepared.subsets
         run_directory.write_json(path / run_directory.RUN, told)
         run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
         self.write_predictions(
@@ -406,12 +408,15 @@ class NodeClassifier:
             handover = None
             if rebuilds_label_hops(model.recipe):
                 handover = run_directory.read_handover(model.path / run_directory.HANDOVER)
-            made = prepare_hops(known, model.recipe, fitted=model.features, nodes=nodes)
+            made = prepare_hops(
+                known, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
+            )
             labels = label_rows(
                 known, model.recipe, seed=self.seed, handover=handover, kept=made.kept
             )
             device = torch.device(self.device)
-            rows = Rows(made.array, len(self._class_names()), labels, device, made.kept)
+            classes, count = len(self._class_names()), made.subset_count
+            rows = Rows(made.array, classes, labels, device, made.kept, count)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
             self._rows = rows
@@ -428,6 +433,7 @@ class NodeClassifier:
             seed=self.seed,
             device=self.device,
             nodes=nodes,
+            subsets=prepared.subsets,
         )
 
     def _encoder(self) -> Encoder:

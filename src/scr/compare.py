@@ -1,8 +1,8 @@
 """Encoders times regularizers times seeds on one graph, with every finished run kept.
 
-Runs are independent, so they may go to several processes; hops are made once per process and
-encoder. Each finished run is appended to `runs.jsonl` at once: a comparison that was stopped goes
-on where it was, and a repeated one with more seeds runs only what is new.
+Runs are independent, so they may go to several processes; hops are made once per process for runs
+in a row that read the same. Each finished run is appended to `runs.jsonl` at once: a comparison
+that was stopped goes on where it was, and a repeated one with more seeds runs only what is new.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from scr.propagation.cache import has_hops_of_some_rows
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
 from scr.report.comparison import ComparisonRow, compare_runs
 from scr.training import PreparedHops, Recipe, prepare_hops
-from scr.training.fitting import run_identity
+from scr.training.fitting import run_identity, subsets_identity
+from scr.training.prepare import chosen_subsets, what_is_prepared
 
 RUNS, RESULT = "runs.jsonl", "compare.json"
 NUMERICS = 1
@@ -67,7 +68,9 @@ class Task:
         special = ["watched"] if self.watch else []
         if NUMERICS > 1:
             special.append(f"numerics {NUMERICS}")
-        return run_identity(graph, self.classifier().resolve(graph), self.seed, *special)
+        recipe = self.classifier().resolve(graph)
+        special += subsets_identity(chosen_subsets(graph, recipe))
+        return run_identity(graph, recipe, self.seed, *special)
 
 
 @dataclass(frozen=True)
@@ -303,8 +306,7 @@ class _Worker:
         return record
 
     def _prepared(self, graph: Graph, recipe: Recipe) -> PreparedHops:
-        tables = recipe.tables()
-        needed = [tables["data"], tables["propagation"], tables["encoder"]]
+        needed = what_is_prepared(graph, recipe)
         if has_hops_of_some_rows(graph):
             needed.append(rows_hash(labelled_nodes(graph)))  # another split may find other hops
         key = json.dumps(needed, sort_keys=True)

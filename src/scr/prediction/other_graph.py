@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from scr.encoders import Encoder
 from scr.graph import Graph
-from scr.graph.features import FittedFeatures
 from scr.training import Recipe
-from scr.training.prepare import label_rows, prepare_hops
+from scr.training.node_features import Preparation
+from scr.training.prepare import SubsetNames, label_rows, prepare_hops
 from scr.training.rows import Rows
 from scr.training.stages import Handover, handed_over, rebuilds_label_hops, stage_count
 
@@ -44,12 +44,13 @@ def rows_of_other_graph(
     graph: Graph,
     encoder: Encoder,
     recipe: Recipe,
-    features: FittedFeatures,
+    features: Preparation,
     *,
     class_names: tuple[str, ...],
     seed: int,
     device: str = "cpu",
     nodes: NDArray[np.int64] | None = None,
+    subsets: SubsetNames | None = None,
 ) -> Rows:
     """What an encoder reads of a graph that it was not trained on.
 
@@ -67,14 +68,16 @@ def rows_of_other_graph(
         seed: Of the run; decides the folds of the label guard.
         device: Where torch computes.
         nodes: The nodes that rows are needed of; none: those of the graph's splits.
+        subsets: Subsets of relations of the run, if it has any.
     """
     graph = with_classes(graph, class_names)
-    prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes)
+    prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
     kept = prepared.kept
 
     def rows_with(handover: Handover | None) -> Rows:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        return Rows(prepared.array, len(class_names), labels, torch.device(device), kept)
+        place, count = torch.device(device), prepared.subset_count
+        return Rows(prepared.array, len(class_names), labels, place, kept, count)
 
     rows = rows_with(None)
     if rebuilds_label_hops(recipe):

@@ -30,13 +30,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from scr.completion import restore_fitted
 from scr.encoders import Encoder, make_encoder
 from scr.encoders.base import ProblemShape
 from scr.errors import RunError, StoreError
 from scr.graph import Graph
-from scr.graph.features import FittedFeatures
 from scr.training import Fitted, Recipe
 from scr.training.checkpoint import write_bytes
+from scr.training.node_features import Preparation
+from scr.training.prepare import SubsetNames
 from scr.training.stages import Handover
 
 SCHEMA = 1
@@ -57,10 +59,16 @@ class StoredModel:
     """What is needed to predict: encoder, preparation of features, and the facts of the run."""
 
     encoder: Encoder
-    features: FittedFeatures
+    features: Preparation
     recipe: Recipe
     run: dict[str, Any]
     path: Path
+
+    @property
+    def subsets(self) -> SubsetNames | None:
+        """Subsets of relations that the run was trained with, as it recorded them."""
+        recorded = self.run.get("subsets")
+        return None if recorded is None else tuple(tuple(subset) for subset in recorded)
 
 
 def describe_run(
@@ -84,6 +92,7 @@ def describe_run(
             "fingerprint": graph.fingerprint(),
             "steps": list(graph.steps),
             **({} if other_features is None else {"features_file": str(other_features)}),
+            **(_types(graph) if graph.is_typed else {}),
         },
         "encoder": recipe.encoder,
         "regularizer": recipe.regularizer,
@@ -96,6 +105,12 @@ def describe_run(
         "command": command,
         "notes": [],
     }
+
+
+def _types(graph: Graph) -> dict[str, Any]:
+    """What a graph of several types has more."""
+    relations = [str(relation) for relation in graph.relations]
+    return {"target": graph.target, "types": dict(graph.node_types), "relations": relations}
 
 
 def versions() -> dict[str, str]:
@@ -189,7 +204,7 @@ def read_model(path: Path) -> StoredModel:
     encoder.load_state_dict(_below("encoder/", tensors))
     encoder.eval()
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
-    features = FittedFeatures.restore(json.loads(header["features"]), arrays)
+    features = restore_fitted(json.loads(header["features"]), arrays)
     return StoredModel(encoder, features, recipe, run, path)
 
 

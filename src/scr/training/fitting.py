@@ -27,7 +27,7 @@ from scr.propagation.kept_rows import rows_hash
 from scr.training.device import usable_device
 from scr.training.gathering import take_rows
 from scr.training.inference import predict_probabilities
-from scr.training.prepare import PreparedHops, label_rows, prepare_hops
+from scr.training.prepare import PreparedHops, SubsetNames, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.recipe import Recipe
 from scr.training.records import EpochRecord, TrainingOutcome
@@ -65,6 +65,8 @@ def graph_facts(graph: Graph) -> GraphFacts:
         classes=graph.num_classes,
         reduced=graph.features is not None
         and choose_reduction(graph.features, FeatureConfig()) != "none",
+        types=len(graph.node_types),
+        relations=len(graph.relations),
     )
 
 
@@ -120,12 +122,14 @@ def fit(
         validation=_labelled(graph, graph.valid),
         seed=seed,
         watched=_labelled(graph, graph.test) if watch_test else None,
-        identity="" if checkpoint is None else run_identity(graph, recipe, seed, *_rows_kept(kept)),
+        identity=""
+        if checkpoint is None
+        else run_identity(graph, recipe, seed, *_special(prepared)),
     )
 
     def rows_with(handover: Handover | None) -> Rows:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        return Rows(prepared.array, graph.num_classes, labels, place, kept)
+        return Rows(prepared.array, graph.num_classes, labels, place, kept, prepared.subset_count)
 
     devices = [place] if place.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
@@ -150,9 +154,18 @@ def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def _rows_kept(kept: NDArray[np.int64] | None) -> list[str]:
-    """What names the rows of a run, since those that do not train are its unlabelled nodes."""
-    return [] if kept is None else [f"rows {rows_hash(kept)}"]
+def _special(prepared: PreparedHops) -> list[str]:
+    """What names the hops of a run beyond its settings.
+
+    Rows that do not train are its unlabelled nodes; a file of subsets may have changed.
+    """
+    rows = [] if prepared.kept is None else [f"rows {rows_hash(prepared.kept)}"]
+    return rows + subsets_identity(prepared.subsets)
+
+
+def subsets_identity(subsets: SubsetNames | None) -> list[str]:
+    """What names subsets of relations in the identity of a run."""
+    return [] if subsets is None else [f"subsets {json.dumps(subsets)}"]
 
 
 @contextmanager

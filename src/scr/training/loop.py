@@ -26,6 +26,7 @@ from scr.training.objective import balanced_class_weights, mixed_loss
 from scr.training.records import EpochRecord, Progress, ReliableNodes, TrainingOutcome
 from scr.training.resuming import restore_trainer, trainer_state
 from scr.training.rows import Rows
+from scr.training.subset_turns import SubsetTurns
 from scr.training.validation import ValidationNodes
 
 
@@ -107,6 +108,7 @@ class Trainer:
             weight_decay=training.weight_decay,
             fused=True,  # one pass over all parameters instead of a dozen
         )
+        self.turns = SubsetTurns.of(student, rows, seed=seed)
         self.class_weights = (
             balanced_class_weights(self.targets, rows.classes).to(rows.device)
             if training.class_weights == "balanced"
@@ -153,6 +155,8 @@ class Trainer:
                 saved = time.monotonic()
         if self.checkpoint is not None and stopped == "interrupted":
             trainer_state(self).write(self.checkpoint)
+        if self.turns is not None:
+            self.rows = self.turns.end()
         if stopped != "interrupted":
             self._keep_chosen_weights()
         return TrainingOutcome(
@@ -169,6 +173,7 @@ class Trainer:
         rate = learning_rate_at(epoch, self.training)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        self._take_turns(epoch)
         active = self._consistency_is_active(epoch)
         if active:
             self._refresh_confident_set(epoch)
@@ -204,6 +209,12 @@ class Trainer:
             logits = predict_logits(self._evaluated, self.rows, self.watched.nodes)
             scores["test_accuracy"] = self.watched.score(logits).accuracy
         return EpochRecord(**{**asdict(record), **scores, "seconds": seconds})
+
+    def _take_turns(self, epoch: int) -> None:
+        """Where only some subsets of relations train at a time: those of this epoch."""
+        if self.turns is not None:
+            averages = [each.model for each in (self.teacher, self.average) if each is not None]
+            self.rows = self.turns.begin(epoch, averages)
 
     def _nodes_of(self, drawn: tuple[Tensor, ...]) -> Tensor:
         """The nodes of one step: labelled, reliable and unlabelled ones."""
@@ -242,6 +253,8 @@ class Trainer:
         if self.training.clip is not None:
             nn.utils.clip_grad_norm_(self.student.parameters(), self.training.clip)
         self.optimizer.step()
+        if self.turns is not None:
+            self.turns.hold()
         if self.teacher is not None:
             self.teacher.update(self.student)
         if self.average is not None:

@@ -17,41 +17,54 @@ from numpy.typing import NDArray
 
 from scr.config import build
 from scr.encoders import encoder_class
-from scr.errors import GraphError, MemoryBudgetError
+from scr.errors import MemoryBudgetError
 from scr.graph import Graph
-from scr.graph.features import FeatureConfig, FittedFeatures, fit_features
+from scr.graph.features import FeatureConfig
 from scr.propagation import PropagationConfig, label_hops, propagate, propagate_mixture
 from scr.propagation.cache import load_cached_hops
 from scr.propagation.config import HopScale
 from scr.propagation.engine import unit_rows
 from scr.propagation.hops import Hops
 from scr.propagation.plan import plan_propagation
+from scr.propagation.subsets import Subset, as_subsets, choose_subsets
+from scr.training.node_features import NodeFeatures, Preparation, node_features
 from scr.training.recipe import Recipe
 from scr.training.stages import Handover
+
+SubsetNames = tuple[tuple[str, ...], ...]
+"""Subsets of relations by the relations' full names."""
 
 
 @dataclass(frozen=True)
 class PreparedHops:
-    """Hops of all nodes, or of those kept, with the way they were made."""
+    """Hops of all target nodes, or of those kept, with the way they were made."""
 
     array: NDArray[np.floating[Any]]
-    """Shape (rows, hops, features)."""
-    features: FittedFeatures
+    """Shape (rows, hops, features); with subsets, all hops of a subset lie together."""
+    features: Preparation
     """The fitted preparation, to be applied to new nodes later."""
     seconds: float
     steps: tuple[str, ...]
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""
+    subsets: SubsetNames | None = None
+    """Subsets of relations that hops were made over, each apart; none: over all edges alike."""
+
+    @property
+    def subset_count(self) -> int:
+        """Subsets whose hops a row has."""
+        return 1 if self.subsets is None else len(self.subsets)
 
 
 def prepare_hops(
     graph: Graph,
     recipe: Recipe,
     *,
-    fitted: FittedFeatures | None = None,
+    fitted: Preparation | None = None,
     nodes: NDArray[np.int64] | None = None,
+    subsets: SubsetNames | None = None,
 ) -> PreparedHops:
-    """Scale and reduce features, then propagate them.
+    """Scale, reduce and complete features, then propagate them.
 
     Args:
         graph: Its features are used, its labels are not.
@@ -59,23 +72,43 @@ def prepare_hops(
         fitted: The preparation of an earlier run, for prediction on a new graph.
         nodes: The nodes that hops are needed of: hops beside the store that were kept for these
             nodes, and maybe others, will do. None: the nodes of the graph's splits.
+        subsets: Subsets of relations of an earlier run; none: those that the recipe asks for.
     """
-    if graph.features is None:
-        raise GraphError(
-            f"The graph `{graph.name}` has no node features; encoders need a features matrix",
-            hint="pass features=..., or a features file at ingest",
-        )
     started = time.perf_counter()
-    fitted = fitted or fit_features(graph.features, recipe.data)
+    features = node_features(graph, recipe.data, fitted)
     mixture = fixed_mixture(recipe)
-    kept = None
+    kept = names = None
     if mixture is None:
-        hops = _separate_hops(graph, recipe, fitted, nodes)
+        names = chosen_subsets(graph, recipe) if subsets is None else subsets
+        walked = None if names is None else as_subsets(graph, names)
+        hops = _separate_hops(graph, recipe, features, nodes, walked)
         array = np.asarray(hops)
         kept = getattr(hops, "nodes_kept", None)
     else:
-        array = _mixed_hops(graph, recipe.propagation, fitted, mixture)
-    return PreparedHops(array, fitted, time.perf_counter() - started, fitted.steps, kept)
+        array = _mixed_hops(graph, recipe.propagation, features, mixture)
+    return PreparedHops(
+        array, features.fitted, time.perf_counter() - started, features.steps, kept, names
+    )
+
+
+def chosen_subsets(graph: Graph, recipe: Recipe) -> SubsetNames | None:
+    """Subsets of relations that a run would walk apart; none: all edges are alike to it."""
+    if len(graph.relations) == 1 or not encoder_class(recipe.encoder).mixes_subsets:
+        return None
+    subsets = choose_subsets(graph, recipe.propagation)
+    return tuple(tuple(str(relation) for relation in subset) for subset in subsets)
+
+
+def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
+    """All that decides the hops of a graph, as plain values: runs with the same can share them."""
+    mixture = fixed_mixture(recipe)
+    tables = recipe.tables()
+    return [
+        tables["data"],
+        tables["propagation"],
+        None if mixture is None else mixture.tolist(),
+        chosen_subsets(graph, recipe),
+    ]
 
 
 def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
@@ -88,17 +121,18 @@ def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
 def _separate_hops(
     graph: Graph,
     recipe: Recipe,
-    fitted: FittedFeatures,
+    features: NodeFeatures,
     nodes: NDArray[np.int64] | None,
+    subsets: tuple[Subset, ...] | None,
 ) -> Hops:
     """Every hop for itself, from beside the store if `scr propagate` left it there."""
     config = recipe.propagation
     scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
     wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
     needed: dict[str, Any] = {} if nodes is None else {"nodes": np.unique(nodes)}
-    hops = load_cached_hops(graph, wanted, fitted.identity, **needed)
+    hops = load_cached_hops(graph, wanted, features.fitted.identity, subsets=subsets, **needed)
     if hops is None:
-        _check_memory(graph, wanted, recipe.data, fitted, needed)
+        _check_memory(graph, wanted, recipe.data, features, needed, subsets)
         hops = propagate(
             graph,
             config.hops,
@@ -106,8 +140,9 @@ def _separate_hops(
             config.self_loops,
             config.direction,
             config.dtype,
-            features=fitted.transform(graph.features),
+            features=features.matrix(),
             hop_scale=scale,
+            subsets=subsets,
         )
     return hops
 
@@ -116,18 +151,18 @@ def _check_memory(
     graph: Graph,
     config: PropagationConfig,
     data: FeatureConfig,
-    fitted: FittedFeatures,
+    features: NodeFeatures,
     needed: Mapping[str, Any],
+    subsets: tuple[Subset, ...] | None,
 ) -> None:
     """Refuse what does not fit before features are copied, with a way that does."""
-    columns = fitted.columns if fitted.projection is None else fitted.projection.shape[1]
     try:
-        plan_propagation(graph, config, columns)
+        plan_propagation(graph, config, features.fitted.width, subsets=subsets)
     except MemoryBudgetError as error:
         if graph.path is None:
             raise
         asked = needed.get("nodes", ())
-        rows = "all" if len(asked) == graph.num_nodes else "NODES.npy" if needed else "labelled"
+        rows = "all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labelled"
         command = propagate_command(graph, config, data, rows=rows)
         hint = f"first `{command}`, which works on disk; what it leaves is found"
         raise MemoryBudgetError(error.message, hint=hint) from None
@@ -162,7 +197,7 @@ def propagate_command(
 def _mixed_hops(
     graph: Graph,
     config: PropagationConfig,
-    fitted: FittedFeatures,
+    features: NodeFeatures,
     mixture: NDArray[np.float32],
 ) -> NDArray[np.floating[Any]]:
     """The fixed mixture that the encoder reads, as its only hop."""
@@ -172,7 +207,7 @@ def _mixed_hops(
         config.norm,
         config.self_loops,
         config.direction,
-        features=fitted.transform(graph.features),
+        features=features.matrix(),
         hop_scale=config.hop_scale,
     )
     if config.row_scale == "unit":

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from scr.config import build
 from scr.consistency import ConsistencyConfig
 from scr.encoders import ENCODERS, encoder_class
+from scr.encoders.nars import PREFIX as NARS_PREFIX
 from scr.errors import ConfigError
 from scr.graph.features import FeatureConfig
 from scr.propagation import PropagationConfig
@@ -126,7 +127,8 @@ def resolve(
     known = {entry.name for entry in dataclasses.fields(encoder_class(encoder).config_class)}
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
-    kind = ("reduced",) if facts.reduced else ()
+    # An encoder over subsets of relations wants what it wants on its own.
+    kind = (*(("reduced",) if facts.reduced else ()), encoder.removeprefix(NARS_PREFIX))
     base = {} if preset == "none" else specialize(read_preset(chosen[0]), *kind, *names)
     base.pop("description", None)
     settings = base.get("encoder", {})

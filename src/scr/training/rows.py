@@ -38,6 +38,8 @@ class Rows:
     device: torch.device = CPU
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""
+    subsets: int = 1
+    """Subsets of relations that the hops are of: hop 0, then all others of each subset."""
 
     def __post_init__(self) -> None:
         counts = {"label hops": self.labels, "numbers of nodes": self.kept}
@@ -56,9 +58,10 @@ class Rows:
         """Sizes for `make_encoder`."""
         return ProblemShape(
             features=self.hops.shape[2],
-            hops=self.hops.shape[1],
+            hops=1 + (self.hops.shape[1] - 1) // self.subsets,
             classes=self.classes,
             label_hops=0 if self.labels is None else self.labels.shape[1],
+            subsets=self.subsets,
         )
 
     def nodes(self) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ this one. Its `[for.NAME]` tables hold what an encoder or a regularizer wants di
 | `few-labels` | at most 100 training nodes per class on average |
 | `some-labels` | more, but fewer than 20,000 training nodes in all |
 | `many-labels` | at least 20,000 training nodes |
+| `typed` | several types of nodes or several relations, however many labels |
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scr.errors import ConfigError
 
 FEW_PER_CLASS = 100
 MANY_IN_ALL = 20_000
-PRESETS = ("few-labels", "some-labels", "many-labels")
+PRESETS = ("few-labels", "some-labels", "many-labels", "typed")
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,16 @@ class GraphFacts:
     classes: int
     reduced: bool = False
     """Whether the features are so wide and sparse that they will be reduced."""
+    types: int = 1
+    """Types of nodes."""
+    relations: int = 1
+    """Kinds of edges."""
 
 
 def choose_preset(facts: GraphFacts) -> tuple[str, str]:
     """The preset for a graph, and the sentence that says why."""
+    if facts.types > 1 or facts.relations > 1:
+        return "typed", f"types of nodes: {facts.types}, relations: {facts.relations}"
     per_class = facts.train / max(facts.classes, 1)
     labels = f"{facts.train:,} training nodes, {per_class:,.1f} per class"
     if facts.train >= MANY_IN_ALL:
