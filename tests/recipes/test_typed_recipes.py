@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scr.propagation.subsets import choose_subsets
 
 from scr.encoders import ENCODERS
 from scr.graph import Graph
+from scr.propagation.subsets import choose_subsets
 from scr.recipes import read_recipe, recipe_names
 from scr.reproduce import reproduce
 from scr.training.recipe import Recipe

@@ -178,7 +178,7 @@ def test_a_comparison_shares_hops_of_encoders_that_read_the_same(monkeypatch):
     result = compare(Comparison(graph), tasks)
     assert made == ["nars-sign", "sign", "ssgc"]
     assert len(result["runs"]) == 10
-    assert {run["preset"] for run in result["runs"]} == {"typed"}
+    assert {run["preset"] for run in result["runs"]} == {"typed-few-labels"}
 
 
 def test_keys_of_runs_name_the_subsets(tmp_path):
@@ -196,13 +196,13 @@ def test_keys_of_runs_name_the_subsets(tmp_path):
 def test_typed_graphs_have_a_preset_of_their_own(random_graph):
     graph = make_typed_graph()
     recipe = resolve(graph_facts(graph), encoder="nars-sign")
-    assert recipe.preset == "typed"
+    assert recipe.preset == "typed-few-labels"
     assert recipe.reason == "types of nodes: 3, relations: 3"
     assert (recipe.propagation.norm, recipe.propagation.hops) == ("row", 2)
     plain = random_graph()
     assert resolve(graph_facts(plain), encoder="nars-sign").preset == "few-labels"
     one_type = dataclasses.replace(graph_facts(plain), relations=2)
-    assert resolve(one_type).preset == "typed"
+    assert resolve(one_type).preset == "typed-few-labels"
 
 
 def test_an_encoder_over_subsets_takes_what_presets_say_of_the_encoder():

@@ -28,8 +28,8 @@ class SubsetSettings:
     """What NARS adds to the settings of an encoder."""
 
     mixing: Mixing = "mean"
-    """What the mixture of subsets starts as: their mean, or, as in the paper's code, drawn by
-    Xavier's rule."""
+    """What the mixture of subsets starts as: their mean, their sum, or, as in the paper's code,
+    drawn by Xavier's rule. Rows of length 1 want the sum: their mean is a weak signal."""
     subset_sample: int | None = None
     """Subsets that are trained at a time, to save memory; none: all."""
     resample: int = 10

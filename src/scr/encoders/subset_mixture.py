@@ -24,7 +24,7 @@ from scr.encoders.buffers import empty
 from scr.encoders.dropout import TINY, fits_kernels
 from scr.encoders.parallel import compiled, run_ranges
 
-Mixing = Literal["mean", "xavier"]
+Mixing = Literal["mean", "sum", "xavier"]
 
 
 class SubsetMixture(nn.Module):
@@ -40,15 +40,17 @@ class SubsetMixture(nn.Module):
             subsets: S.
             hops: K, without hop 0.
             features: Columns of a hop.
-            mixing: `mean` starts with 1/S for all; `xavier` draws from torch's generator.
+            mixing: `mean` starts with 1/S for all, `sum` with 1; `xavier` draws from torch's
+                generator.
         """
         super().__init__()
         self.subsets, self.hops = subsets, hops
         self.chosen: tuple[int, ...] | None = None
         """Subsets whose hops a batch has; a last one is then the sum of all others, mixed before.
         None: a batch has all subsets."""
+        start = 1.0 if mixing == "sum" else 1 / subsets
         self.first = nn.Parameter(torch.ones(features))
-        self.weight = nn.Parameter(torch.full((hops, subsets, features), 1 / subsets))
+        self.weight = nn.Parameter(torch.full((hops, subsets, features), start))
         if mixing == "xavier":
             # There hop 0 has a matrix (subsets, features) too; as all subsets have the same hop 0,
             # only the sum over the subsets counts.

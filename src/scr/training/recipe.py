@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from scr.config import build
 from scr.consistency import ConsistencyConfig
 from scr.encoders import ENCODERS, encoder_class
+from scr.encoders.nars import PREFIX
 from scr.encoders.nars import PREFIX as NARS_PREFIX
 from scr.errors import ConfigError
 from scr.graph.features import FeatureConfig
@@ -138,9 +139,13 @@ def resolve(
     return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=chosen[1])
 
 
-def variants(encoder: str, regularizer: str) -> tuple[str, str, str]:
-    """Names below `for` that apply to a run, the most special last, such as `ssgc+scr`."""
-    return encoder, regularizer, f"{encoder}+{regularizer}"
+def variants(encoder: str, regularizer: str) -> tuple[str, ...]:
+    """Names below `for` that apply to a run, the most special last, such as `ssgc+scr`.
+
+    What an encoder wants, it also wants over subsets of relations: `gamlp` is for `nars-gamlp` too.
+    """
+    inner = (encoder.removeprefix(PREFIX),) if encoder.startswith(PREFIX) else ()
+    return *inner, encoder, regularizer, f"{encoder}+{regularizer}"
 
 
 def specialize(tables: Tables, *names: str) -> dict[str, Any]:

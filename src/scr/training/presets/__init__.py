@@ -9,7 +9,8 @@ this one. Its `[for.NAME]` tables hold what an encoder or a regularizer wants di
 | `few-labels` | at most 100 training nodes per class on average |
 | `some-labels` | more, but fewer than 20,000 training nodes in all |
 | `many-labels` | at least 20,000 training nodes |
-| `typed` | several types of nodes or several relations, however many labels |
+| `typed-few-labels` | several types of nodes or relations, fewer than 20,000 training nodes |
+| `typed-many-labels` | several types of nodes or relations, at least 20,000 training nodes |
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from scr.errors import ConfigError
 
 FEW_PER_CLASS = 100
 MANY_IN_ALL = 20_000
-PRESETS = ("few-labels", "some-labels", "many-labels", "typed")
+PRESETS = (
+    "few-labels", "some-labels", "many-labels", "typed-few-labels", "typed-many-labels"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,11 @@ class GraphFacts:
 def choose_preset(facts: GraphFacts) -> tuple[str, str]:
     """The preset for a graph, and the sentence that says why."""
     if facts.types > 1 or facts.relations > 1:
-        return "typed", f"types of nodes: {facts.types}, relations: {facts.relations}"
+        preset = "typed-many-labels" if facts.train >= MANY_IN_ALL else "typed-few-labels"
+        return preset, (
+            f"types of nodes: {facts.types}, relations: {facts.relations}, "
+            f"{facts.train:,} training nodes"
+        )
     per_class = facts.train / max(facts.classes, 1)
     labels = f"{facts.train:,} training nodes, {per_class:,.1f} per class"
     if facts.train >= MANY_IN_ALL:
