@@ -77,7 +77,7 @@ def candidates(name: str, encoder: str, regularizer: str) -> Iterator[tuple[str,
     names = variants(encoder, regularizer)
     common = specialize(tables, *names)
     for label, option in options.items():
-        if encoder in option.get("encoders", ENCODERS):
+        if encoder in option.get("encoders", (encoder,)):
             chosen = {key: value for key, value in option.items() if key != "encoders"}
             yield label, merge(common, specialize(chosen, *names))
 

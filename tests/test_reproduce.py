@@ -86,7 +86,7 @@ def test_what_differs_from_the_published_run_is_said(random_graph):
 def test_nothing_is_said_where_nothing_differs():
     recipe = read_recipe("hu-2020-base-mlp-products")
     # 2,449,029 nodes: the paper's Table 1.
-    graph = SimpleNamespace(name="ogbn-products", num_nodes=2_449_029)
+    graph = SimpleNamespace(name="ogbn-products", num_nodes=2_449_029, num_targets=2_449_029)
     assert notes(recipe, graph, runs=10) == []
 
 

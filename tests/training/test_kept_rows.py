@@ -187,7 +187,7 @@ def test_hops_beside_the_store_bring_the_nodes_that_they_were_kept_for(tmp_path,
     hops.nodes_kept = kept
     asked = []
 
-    def cached(*_, nodes=None):
+    def cached(*_, nodes=None, subsets=None):
         asked.append(nodes)
         return hops
 

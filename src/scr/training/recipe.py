@@ -15,7 +15,6 @@ from scr.config import build
 from scr.consistency import ConsistencyConfig
 from scr.encoders import ENCODERS, encoder_class
 from scr.encoders.nars import PREFIX
-from scr.encoders.nars import PREFIX as NARS_PREFIX
 from scr.errors import ConfigError
 from scr.graph.features import FeatureConfig
 from scr.propagation import PropagationConfig
@@ -129,7 +128,7 @@ def resolve(
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
     # An encoder over subsets of relations wants what it wants on its own.
-    kind = (*(("reduced",) if facts.reduced else ()), encoder.removeprefix(NARS_PREFIX))
+    kind = ("reduced",) if facts.reduced else ()
     base = {} if preset == "none" else specialize(read_preset(chosen[0]), *kind, *names)
     base.pop("description", None)
     settings = base.get("encoder", {})
