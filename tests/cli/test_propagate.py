@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.propagation.typed_graphs import random_typed
 from typer.testing import CliRunner
 
 from scr.cli import app
 from scr.graph import FeatureConfig, load_graph, prepare_features
-from scr.propagation import Hops, PropagationConfig, load_cached_hops, propagate
+from scr.propagation import (
+    Hops,
+    PropagationConfig,
+    choose_subsets,
+    load_cached_hops,
+    propagate,
+)
 from scr.propagation.work_folder import WorkFolder
 
 runner = CliRunner()
@@ -128,3 +137,67 @@ def test_a_graph_without_a_store_needs_a_place():
     result = run("digits")
     assert result.exit_code == 2
     assert "--out" in result.stderr
+
+
+@pytest.fixture
+def typed_store(tmp_path, monkeypatch):
+    """A store of several types, and features of all nodes without the work of making them."""
+    graph = random_typed(0)
+    graph.save(tmp_path / "typed")
+    matrix = np.random.default_rng(0).normal(size=(graph.num_nodes, 4)).astype(np.float32)
+    made = SimpleNamespace(
+        matrix=matrix, fitted=SimpleNamespace(identity=("filled",)), steps=("filled all types",)
+    )
+    completion = ModuleType("scr.completion")
+    completion.complete_features = lambda graph, config: made
+    monkeypatch.setitem(sys.modules, "scr.completion", completion)
+    return tmp_path / "typed"
+
+
+def test_hops_over_subsets_are_left_where_training_finds_them(typed_store):
+    result = run(typed_store, "--hops", 2, "--subsets", 3, "--subset-seed", 1)
+    assert result.exit_code == 0, result.output
+    assert "7 hops of 12 nodes x 4 columns" in result.output
+    assert "filled all types" in result.output
+    graph = load_graph(str(typed_store))
+    config = PropagationConfig(hops=2, norm="row", subsets=3, subset_seed=1)
+    subsets = choose_subsets(graph, config)
+    assert f"Subset 1: {' '.join(map(str, subsets[0]))}" in result.output
+    found = load_cached_hops(graph, config, ("filled",), subsets=subsets)
+    matrix = sys.modules["scr.completion"].complete_features(graph, None).matrix
+    expected = propagate(graph, 2, features=matrix, subsets=subsets)
+    assert np.array_equal(np.asarray(found), np.asarray(expected))
+    again = run(typed_store, "--hops", 2, "--subsets", 3, "--subset-seed", 1)
+    assert "there already" in again.output
+    assert "there already" not in run(typed_store, "--hops", 2, "--norm", "row").output
+
+
+@pytest.mark.parametrize(("subsets", "count"), [("single", 5), ("all", 1), ("FILE", 2)])
+def test_subsets_come_from_words_or_from_a_file(typed_store, tmp_path, subsets, count):
+    (tmp_path / "FILE").write_text("cites\nwrites has_topic\n")
+    asked = tmp_path / "FILE" if subsets == "FILE" else subsets
+    out = ("--out", tmp_path / "out", "--rows", "labelled")
+    assert run(typed_store, "--hops", 1, "--subsets", asked, *out).exit_code == 0
+    assert Hops.open(tmp_path / "out").shape == (8, 1 + count, 4)
+
+
+def test_a_plan_of_subsets_prints_sizes_and_writes_nothing(typed_store):
+    result = run(typed_store, "--hops", 2, "--subsets", "single", "--plan")
+    assert result.exit_code == 0, result.output
+    assert f"{12 * 11 * 4 * 4:,} bytes" in result.output
+    assert "10 over the edges" in result.output
+    assert "a subset of a block begins again" in result.output
+    assert not (typed_store / "hops").exists()
+
+
+@pytest.mark.parametrize(
+    ("subsets", "message"),
+    [("0", "1 or more"), ("some", "cannot be read"), ("LINES", "never reaches")],
+)
+def test_bad_subsets_exit_with_two_and_write_nothing(typed_store, tmp_path, subsets, message):
+    (tmp_path / "LINES").write_text("affiliated\n")
+    asked = tmp_path / "LINES" if subsets == "LINES" else subsets
+    result = run(typed_store, "--subsets", asked)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (typed_store / "hops").exists()

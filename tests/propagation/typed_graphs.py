@@ -32,12 +32,15 @@ def random_typed(
     """Edges drawn with a taste for low numbers: hubs, isolated nodes, the same pair twice."""
     rng = np.random.default_rng(seed)
     sizes = {"paper": papers, "author": others, "institution": 3, "field": 4}
+    # Of different lengths, since a relation that says another one backward would be left out.
+    counts = {each: edges + number for number, each in enumerate(relations)}
     ends = {
         each: np.stack(
-            [(sizes[kind] * rng.random(edges) ** 2).astype(int) for kind in (each[0], each[2])]
+            [(sizes[kind] * rng.random(count) ** 2).astype(int) for kind in (each[0], each[2])]
         )
-        for each in relations
+        for each, count in counts.items()
     }
+    weights = {each: rng.uniform(0.1, 3, count) for each, count in counts.items()}
     used = {"paper", *(kind for each in relations for kind in (each[0], each[2]))}
     order = np.concatenate([np.arange(3), 3 + rng.permutation(papers - 3)])  # every class trains
     half = max(papers // 2, 3)
@@ -47,7 +50,9 @@ def random_typed(
         np.arange(papers) % 3,
         "paper",
         num_nodes={kind: size for kind, size in sizes.items() if kind in used},
-        weights={each: rng.uniform(0.1, 3, edges) for each in relations} if weighted else None,
+        weights={each: rng.uniform(0.1, 3, count) for each, count in counts.items()}
+        if weighted
+        else None,
         train=order[:half],
         valid=order[half : half + 2],
     )

@@ -72,6 +72,18 @@ def test_a_recorded_recipe_makes_the_same_recipe():
     assert again == recipe
 
 
+def test_later_settings_leave_a_trace_only_where_they_differ_from_their_defaults():
+    plain = resolve(SMALL, regularizer="scr").tables()
+    assert not {"subsets", "subset_seed", "label_paths"} & plain["propagation"].keys()
+    assert "refresh_sample" not in plain["consistency"]
+    changed = {"propagation": {"subsets": "single", "label_paths": ["^writes writes"]}}
+    recipe = resolve(SMALL, regularizer="scr", layers=[changed])
+    tables = recipe.tables()["propagation"]
+    assert tables["subsets"] == "single"
+    assert "subset_seed" not in tables
+    assert Recipe.from_tables(recipe.tables()).propagation == recipe.propagation
+
+
 @pytest.mark.parametrize(
     ("tables", "named"),
     [
