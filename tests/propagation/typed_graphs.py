@@ -50,9 +50,7 @@ def random_typed(
         np.arange(papers) % 3,
         "paper",
         num_nodes={kind: size for kind, size in sizes.items() if kind in used},
-        weights={each: rng.uniform(0.1, 3, count) for each, count in counts.items()}
-        if weighted
-        else None,
+        weights=weights if weighted else None,
         train=order[:half],
         valid=order[half : half + 2],
     )
