@@ -1,0 +1,216 @@
+"""Neighbor fan-out: from some seeds outwards, a few neighbors of each node (GraphSAGE).
+
+Paper: Hamilton et al. 2017, "Inductive Representation Learning on Large Graphs", arXiv:1706.02216.
+
+Each hop draws neighbors of the nodes that the hop before has found for the first time. Who is drawn
+for a node depends on the seed, the step, the hop and the node alone, so threads share the frontier
+in any way. Only the numbering of found nodes is one loop, in the order of the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import ConfigError
+from scr.graph.graph import Graph
+from scr.sampling.batch import SubgraphBatch
+from scr.sampling.checks import check_count, check_nodes, repeated_node
+from scr.sampling.local_numbers import LocalNumbers, number_nodes
+from scr.sampling.random_bits import below, derived_key, stream_key
+from scr.sampling.ranges import compiled, ends_of, equal_ends, read_only, run_ranges
+from scr.sampling.subgraph import mark_nodes
+
+ALL = -1
+"""A fan-out that takes every neighbor."""
+_STREAM = 1
+"""Keeps random numbers apart from those of other samplers with the same seed."""
+
+
+class NeighborSampler:
+    """Draws neighbors without replacement; may be used from several threads at once."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Sequence[int] = (15, 10, 5),
+        seed: int = 0,
+        *,
+        normalize: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        """Plan the draws.
+
+        Args:
+            graph: Read by row: row i lists the nodes that node i receives from. Weights do not
+                change what is drawn.
+            fanouts: Neighbors of each node, hop by hop from the seeds outwards; -1: all of them.
+                As many hops as the model has layers.
+            seed: Of the random numbers.
+            normalize: Give ``edge_weight``, degree / drawn neighbors, with which sums (not means)
+                over the drawn edges are unbiased.
+            threads: Cores to use; none: as many as numba may use. The result does not depend on it.
+        """
+        self.fanouts = tuple(fanouts)
+        for fanout in self.fanouts:
+            if fanout != ALL:
+                check_count("fanouts", fanout)
+        if not self.fanouts:
+            raise ConfigError("fanouts", self.fanouts, "at least one number of neighbors")
+        self.seed, self.normalize, self.threads = seed, normalize, threads
+        self._indptr, self._indices = read_only(graph.indptr), read_only(graph.indices)
+        self._numbers = LocalNumbers(graph.num_nodes)
+
+    def sample(self, seeds: Any, step: int = 0) -> SubgraphBatch:
+        """Neighbors of some nodes, their neighbors, and so on.
+
+        Args:
+            seeds: Distinct node numbers.
+            step: Another number, other neighbors.
+
+        Raises:
+            GraphError: A seed is not in the graph, or is named twice.
+        """
+        nodes = check_nodes(seeds, len(self._indptr) - 1)
+        num_seeds = len(nodes)
+        layer_nodes, layer_edges = [num_seeds], [0]
+        hops: list[_Hop] = []
+        with self._numbers.lend() as (slots, base):
+            repeated = mark_nodes(nodes, slots, base)
+            if repeated >= 0:
+                raise repeated_node(int(nodes[repeated]))
+            for number, fanout in enumerate(self.fanouts):
+                before = layer_nodes[-2] if number else 0
+                key = stream_key(self.seed, _STREAM, step, number)
+                hop = _Hop(self._indptr, self._indices, nodes[before:], fanout, key, self.threads)
+                nodes = hop.number(nodes, slots, base)
+                hops.append(hop)
+                layer_nodes.append(len(nodes))
+                layer_edges.append(layer_edges[-1] + len(hop.edges))
+        counts = np.concatenate([hop.counts for hop in hops])
+        indptr = np.full(len(nodes) + 1, layer_edges[-1], np.int64)
+        indptr[: len(counts) + 1] = ends_of(counts)
+        return SubgraphBatch(
+            nodes=nodes,
+            indptr=indptr,
+            indices=np.concatenate([hop.local for hop in hops]),
+            edges=np.concatenate([hop.edges for hop in hops]),
+            num_seeds=num_seeds,
+            edge_weight=np.concatenate([h.edge_weight() for h in hops]) if self.normalize else None,
+            layer_nodes=tuple(layer_nodes[::-1]),
+            layer_edges=tuple(layer_edges[:0:-1]),
+        )
+
+
+class _Hop:
+    """The drawn edges of one frontier, row by row."""
+
+    def __init__(
+        self, indptr: NDArray[np.int64], indices: NDArray[Any], frontier: NDArray[np.int64],
+        fanout: int, key: np.uint64, threads: int | None,
+    ) -> None:  # fmt: skip
+        self.degrees = np.empty(len(frontier), np.int64)
+        work = equal_ends(len(frontier))
+        run_ranges(_look_up_degrees, work, indptr, frontier, self.degrees, threads=threads)
+        self.counts = self.degrees if fanout == ALL else np.minimum(self.degrees, fanout)
+        ends = ends_of(self.counts)
+        self.edges = np.empty(ends[-1], np.int64)
+        self.found = np.empty(ends[-1], indices.dtype)
+        arguments = (indptr, indices, frontier, ends, key, self.edges, self.found)
+        run_ranges(_draw, ends, *arguments, threads=threads)
+
+    def number(
+        self, nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int
+    ) -> NDArray[np.int64]:
+        """Number what was found, after the nodes that have a number; returns all of them."""
+        known = len(nodes)
+        room = np.empty(min(known + len(self.found), len(slots)), np.int64)
+        room[:known] = nodes
+        self.local = np.empty(len(self.found), np.int32)
+        count = number_nodes(self.found, slots, base, room, known, self.local)
+        return room[:count]
+
+    def edge_weight(self) -> NDArray[np.float32]:
+        factors = self.degrees / np.maximum(self.counts, 1)
+        return np.repeat(factors.astype(np.float32), self.counts)
+
+
+@compiled
+def _look_up_degrees(
+    indptr: NDArray[np.int64], frontier: NDArray[np.int64], degrees: NDArray[np.int64],
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    for place in range(start, stop):
+        degrees[place] = indptr[frontier[place] + 1] - indptr[frontier[place]]
+
+
+@compiled
+def _draw(
+    indptr: NDArray[np.int64], indices: NDArray[Any], frontier: NDArray[np.int64],
+    ends: NDArray[np.int64], key: np.uint64, edges: NDArray[np.int64], found: NDArray[Any],
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    """Draw ``ends[i + 1] - ends[i]`` edges of each node of the frontier."""
+    for place in range(start, stop):
+        node = frontier[place]
+        first, degree = indptr[node], indptr[node + 1] - indptr[node]
+        chosen = edges[ends[place] : ends[place + 1]]
+        if len(chosen) == degree:
+            for turn in range(degree):
+                chosen[turn] = turn
+        else:
+            choose(chosen, degree, derived_key(key, node))
+        for turn in range(len(chosen)):
+            chosen[turn] += first
+            found[ends[place] + turn] = indices[chosen[turn]]
+
+
+@compiled
+def choose(chosen: NDArray[np.int64], limit: int, key: np.uint64) -> None:
+    """Fill an array with distinct numbers below a limit; every set of them is equally likely.
+
+    Floyd's algorithm (Bentley and Floyd 1987): one draw per number, whatever the limit. A draw that
+    was there already becomes the largest number that was not allowed in the turn before.
+    """
+    wanted = len(chosen)
+    if wanted > 32:  # from here on a hash table is faster than looking through what was chosen
+        _choose_many(chosen, limit, key)
+        return
+    for turn in range(wanted):
+        last = limit - wanted + turn
+        pick = below(key, turn, last + 1)
+        for before in range(turn):
+            if chosen[before] == pick:
+                pick = last
+                break
+        chosen[turn] = pick
+
+
+@compiled
+def _choose_many(chosen: NDArray[np.int64], limit: int, key: np.uint64) -> None:
+    wanted = len(chosen)
+    size = 64
+    while size < 2 * wanted:
+        size *= 2
+    table = np.full(size, -1, np.int64)  # open addressing, at most half full
+    for turn in range(wanted):
+        last = limit - wanted + turn
+        pick = below(key, turn, last + 1)
+        place = _place_in(table, pick)
+        if table[place] == pick:
+            pick = last  # larger than all that were chosen before, so it is not in the table
+            place = _place_in(table, pick)
+        table[place] = pick
+        chosen[turn] = pick
+
+
+@compiled
+def _place_in(table: NDArray[np.int64], number: int) -> int:
+    """Where a number is in the table, or where it belongs."""
+    place = derived_key(np.uint64(0), number) & np.uint64(len(table) - 1)
+    while table[place] != -1 and table[place] != number:
+        place = (place + np.uint64(1)) & np.uint64(len(table) - 1)
+    return int(place)
