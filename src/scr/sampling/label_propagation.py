@@ -5,9 +5,9 @@ arXiv:1402.3281, on one level:
 
 1. Every node begins as a cluster of its own and moves to the cluster that most of its neighbors are
    in, unless that has half the size of a part already.
-2. Clusters, the largest first, are put into the part that they have most edges to while it has
-   room, or else into the smallest part. As a cluster is at most half a part, no part can become
-   larger than one and a half times the average.
+2. Clusters, the largest first, are put into the part that they have most edges to if it has room,
+   or else into the smallest part; an empty part goes before one that few edges lead to. As a
+   cluster is at most half a part, no part becomes larger than one and a half times the average.
 3. Nodes move to the part that most of their neighbors are in, within the same bounds.
 
 Nodes move one after the other, in an order drawn with the seed; so there is one thread, and one
@@ -29,7 +29,11 @@ _ROUNDS = 10
 """Of moving all nodes; later ones move few."""
 _FEW_MOVES = 1e-3
 """A round in which a smaller fraction of nodes moved is the last one."""
+_STRANGER = 4
+"""A cluster that has at most one in so many of its outer edges to a part would rather begin another
+one. Without it, chance edges between communities put them into one part."""
 _STREAM = 2
+"""Keeps random numbers apart from those of samplers with the same seed."""
 
 
 def propagate_labels(
@@ -48,7 +52,7 @@ def propagate_labels(
     half = max(1, nodes // (2 * parts))
     if half > 1:
         _move(indptr, indices, clusters, nodes, (0, half), stream_key(seed, _STREAM, 0))
-    membership = _pack(indptr, indices, *_by_size(clusters), parts)
+    membership = _pack(indptr, indices, clusters, *_by_size(clusters), parts)
     largest = max(-(-nodes // parts), 3 * nodes // (2 * parts))
     _move(indptr, indices, membership, parts, (half, largest), stream_key(seed, _STREAM, 1))
     return membership
@@ -120,15 +124,15 @@ def _by_size(clusters: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np
 
 @compiled
 def _pack(
-    indptr: NDArray[np.int64], indices: NDArray[Any], members: NDArray[np.int64],
-    begins: NDArray[np.int64], parts: int,
+    indptr: NDArray[np.int64], indices: NDArray[Any], clusters: NDArray[np.int32],
+    members: NDArray[np.int64], begins: NDArray[np.int64], parts: int,
 ) -> NDArray[np.int32]:  # fmt: skip
     """Put clusters into parts.
 
     While a part is empty, no other grows beyond the average rounded down; so none stays empty.
     """
     nodes = len(members)
-    room = nodes // parts
+    room, filled = nodes // parts, 0
     membership = np.full(nodes, -1, np.int32)
     sizes, votes = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
     heard = np.empty(parts, np.int64)
@@ -136,16 +140,17 @@ def _pack(
     smallest = [np.int64(part) for part in range(parts)]
     for cluster in range(len(begins) - 1):
         size = begins[cluster + 1] - begins[cluster]
-        count = 0
+        own, count, outside = clusters[members[begins[cluster]]], 0, 0
         for place in range(begins[cluster], begins[cluster + 1]):
             for edge in range(indptr[members[place]], indptr[members[place] + 1]):
                 part = membership[indices[edge]]
+                outside += clusters[indices[edge]] != own
                 if part >= 0:
                     if votes[part] == 0:
                         heard[count] = part
                         count += 1
                     votes[part] += 1
-        best, best_votes = np.int64(-1), 0
+        best, best_votes = np.int64(-1), outside // _STRANGER if filled < parts else 0
         for place in range(count):
             part = heard[place]
             fits = sizes[part] + size <= room
@@ -156,6 +161,7 @@ def _pack(
             while smallest[0] // parts != sizes[smallest[0] % parts]:
                 heapq.heappop(smallest)
             best = smallest[0] % parts
+        filled += sizes[best] == 0
         sizes[best] += size
         heapq.heappush(smallest, sizes[best] * parts + best)
         for place in range(begins[cluster], begins[cluster + 1]):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,7 +64,7 @@ def metis_partition(graph: Graph, parts: int, seed: int) -> NDArray[np.int32]:
     return membership
 
 
-def symmetric_rows(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def symmetric_rows(graph: Graph) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Row offsets and neighbors with every edge in both directions, without self-loops.
 
     METIS may crash or never end on anything else, so it is not left to the graph's word.
@@ -74,7 +75,7 @@ def symmetric_rows(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     both = (rows.astype(bool) + rows.T.astype(bool)).tocoo()
     apart = both.row != both.col
     kept = sp.csr_array((both.data[apart], (both.row[apart], both.col[apart])), shape=shape)
-    return kept.indptr.astype(np.int64), kept.indices.astype(np.int64)
+    return kept.indptr.astype(np.int64), kept.indices.astype(graph.indices.dtype)
 
 
 def _failure(code: int, output: str) -> SCRError:
