@@ -1,4 +1,3 @@
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,8 +16,6 @@ from tests.sampling.references import (
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.sampling import NeighborSampler, induced_subgraph
-from scr.sampling.neighbors import choose
-from scr.sampling.random_bits import stream_key
 
 FANOUTS = st.lists(st.integers(1, 6) | st.just(-1), min_size=1, max_size=3)
 
@@ -113,37 +110,6 @@ def test_seed_and_step_change_what_is_drawn():
         for step in range(3)
     }
     assert len(found) == 9
-
-
-def test_every_set_of_neighbors_is_equally_likely():
-    # 15 sets of 2 out of 6; the chi-square statistic of 14 degrees of freedom exceeds 36.1 with a
-    # chance of 0.1%.
-    draws, counts = 15000, dict.fromkeys(itertools.combinations(range(6), 2), 0)
-    chosen = np.empty(2, np.int64)
-    for draw in range(draws):
-        choose(chosen, 6, stream_key(0, draw))
-        counts[tuple(sorted(chosen.tolist()))] += 1
-    expected = draws / len(counts)
-    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 36.1
-
-
-@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 2**64 - 1))
-def test_chosen_numbers_are_distinct_and_in_range(wanted, more, key):
-    chosen = np.empty(wanted, np.int64)
-    choose(chosen, wanted + more, np.uint64(key))
-    assert len(np.unique(chosen)) == wanted
-    if wanted:
-        assert 0 <= chosen.min() <= chosen.max() < wanted + more
-
-
-def test_each_of_many_chosen_numbers_is_equally_likely():
-    # 40 of 100: each number's frequency has a variance of p (1 - p) / draws.
-    draws, counts, chosen = 4000, np.zeros(100), np.empty(40, np.int64)
-    for draw in range(draws):
-        choose(chosen, 100, stream_key(1, draw))
-        counts[chosen] += 1
-    deviation = np.sqrt(0.4 * 0.6 / draws)
-    assert np.abs(counts / draws - 0.4).max() < 5 * deviation
 
 
 def test_the_mean_over_sampled_neighbors_is_unbiased():

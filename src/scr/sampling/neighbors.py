@@ -19,8 +19,9 @@ from scr.errors import ConfigError
 from scr.graph.graph import Graph
 from scr.sampling.batch import SubgraphBatch
 from scr.sampling.checks import check_count, check_nodes, repeated_node
+from scr.sampling.distinct import choose
 from scr.sampling.local_numbers import LocalNumbers, number_nodes
-from scr.sampling.random_bits import below, derived_key, stream_key
+from scr.sampling.random_bits import derived_key, stream_key
 from scr.sampling.ranges import compiled, ends_of, equal_ends, read_only, run_ranges
 from scr.sampling.subgraph import mark_nodes
 
@@ -157,60 +158,12 @@ def _draw(
     for place in range(start, stop):
         node = frontier[place]
         first, degree = indptr[node], indptr[node + 1] - indptr[node]
-        chosen = edges[ends[place] : ends[place + 1]]
-        if len(chosen) == degree:
-            for turn in range(degree):
-                chosen[turn] = turn
+        begin, end = ends[place], ends[place + 1]
+        if end - begin < degree:
+            choose(edges, begin, end - begin, first, degree, derived_key(key, node))
         else:
-            choose(chosen, degree, derived_key(key, node))
-        for turn in range(len(chosen)):
-            chosen[turn] += first
-            found[ends[place] + turn] = indices[chosen[turn]]
-
-
-@compiled
-def choose(chosen: NDArray[np.int64], limit: int, key: np.uint64) -> None:
-    """Fill an array with distinct numbers below a limit; every set of them is equally likely.
-
-    Floyd's algorithm (Bentley and Floyd 1987): one draw per number, whatever the limit. A draw that
-    was there already becomes the largest number that was not allowed in the turn before.
-    """
-    wanted = len(chosen)
-    if wanted > 32:  # from here on a hash table is faster than looking through what was chosen
-        _choose_many(chosen, limit, key)
-        return
-    for turn in range(wanted):
-        last = limit - wanted + turn
-        pick = below(key, turn, last + 1)
-        for before in range(turn):
-            if chosen[before] == pick:
-                pick = last
-                break
-        chosen[turn] = pick
-
-
-@compiled
-def _choose_many(chosen: NDArray[np.int64], limit: int, key: np.uint64) -> None:
-    wanted = len(chosen)
-    size = 64
-    while size < 2 * wanted:
-        size *= 2
-    table = np.full(size, -1, np.int64)  # open addressing, at most half full
-    for turn in range(wanted):
-        last = limit - wanted + turn
-        pick = below(key, turn, last + 1)
-        place = _place_in(table, pick)
-        if table[place] == pick:
-            pick = last  # larger than all that were chosen before, so it is not in the table
-            place = _place_in(table, pick)
-        table[place] = pick
-        chosen[turn] = pick
-
-
-@compiled
-def _place_in(table: NDArray[np.int64], number: int) -> int:
-    """Where a number is in the table, or where it belongs."""
-    place = derived_key(np.uint64(0), number) & np.uint64(len(table) - 1)
-    while table[place] != -1 and table[place] != number:
-        place = (place + np.uint64(1)) & np.uint64(len(table) - 1)
-    return int(place)
+            for edge in range(begin, end):
+                edges[edge] = first + edge - begin
+    # A loop of its own, without branches: so the processor waits for many neighbors at once.
+    for edge in range(ends[start], ends[stop]):
+        found[edge] = indices[edges[edge]]
