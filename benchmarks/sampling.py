@@ -14,18 +14,21 @@ give the nodes, the edges in their numbers, and the places of the edges in the g
     PyG NeighborLoader  only where pyg-lib or torch-sparse is installed
 
 Contestants take turns, so that a disturbance of the machine meets all of them; the median of the
-batches counts. Writes results/sampling.json.
+batches counts. Threads that wait for each other suffer most from other work on the machine, so the
+load before the run is recorded, and the processor's seconds beside those of the clock. Writes
+results/sampling.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -141,34 +144,46 @@ def pyg_loader(graph: Graph, fanouts: tuple[int, ...]) -> Contestant | None:
     return lambda seeds, _: int(loader.filter_fn(loader.collate_fn(seeds.tolist())).num_edges)
 
 
-def measure(contestants: dict[str, Contestant], nodes: int, seeds: int, batches: int) -> Any:
+class Batch(NamedTuple):
+    """What one batch of a contestant took."""
+
+    edges: int
+    seconds: float
+    processor: float
+
+
+def measure(
+    contestants: dict[str, Contestant], nodes: int, seeds: int, batches: int
+) -> dict[str, list[Batch]]:
     """Edges and seconds of each batch, after one that does not count; the same seeds for all."""
     rng = np.random.default_rng(0)
-    found: dict[str, list[tuple[int, float]]] = {name: [] for name in contestants}
+    found: dict[str, list[Batch]] = {name: [] for name in contestants}
     for step in range(batches + 1):
         chosen = rng.choice(nodes, seeds, replace=False)
         for name, sample in contestants.items():
             done = found[name]
-            if len(done) >= SLOW_BATCHES and statistics.median(s for _, s in done) > 1:
+            if len(done) >= SLOW_BATCHES and statistics.median(b.seconds for b in done) > 1:
                 continue
-            start = time.perf_counter()
+            start, worked = time.perf_counter(), time.process_time()
             edges = sample(chosen, step)
             if step:
-                done.append((edges, time.perf_counter() - start))
+                seconds = time.perf_counter() - start
+                done.append(Batch(edges, seconds, time.process_time() - worked))
     return found
 
 
-def summarize(found: dict[str, list[tuple[int, float]]]) -> list[dict[str, Any]]:
+def summarize(found: dict[str, list[Batch]]) -> list[dict[str, Any]]:
     """One row per contestant."""
     speeds = {
-        name: statistics.median(edges / seconds for edges, seconds in batches)
+        name: statistics.median(batch.edges / batch.seconds for batch in batches)
         for name, batches in found.items()
     }
     return [
         {
             "name": name, "edges_per_second": round(speeds[name]), "batches": len(batches),
-            "median_seconds": round(statistics.median(seconds for _, seconds in batches), 4),
-            "edges_per_batch": round(statistics.mean(edges for edges, _ in batches)),
+            "median_seconds": round(statistics.median(b.seconds for b in batches), 4),
+            "median_processor_seconds": round(statistics.median(b.processor for b in batches), 4),
+            "edges_per_batch": round(statistics.mean(b.edges for b in batches)),
             "times_torch": round(speeds[name] / speeds["torch CSR"], 2),
         }
         for name, batches in found.items()
@@ -186,6 +201,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     torch.set_num_threads(options.threads)
     numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
     with console.status("drawing a graph"):
@@ -204,17 +220,18 @@ def main() -> None:
     with console.status("sampling"):
         found = measure(contestants, graph.num_nodes, options.seeds, options.batches)
     rows = summarize(found)
-    table = Table("", "edges/s", "s per batch", "edges per batch", "x torch")
+    table = Table("", "edges/s", "s per batch", "processor s", "edges per batch", "x torch")
     for row in rows:
         table.add_row(
             row["name"], f"{row['edges_per_second']:,}", f"{row['median_seconds']:.4f}",
-            f"{row['edges_per_batch']:,}", f"{row['times_torch']:.1f}",
+            f"{row['median_processor_seconds']:.4f}", f"{row['edges_per_batch']:,}",
+            f"{row['times_torch']:.1f}",
         )  # fmt: skip
     console.print(table)
     result = {
         "command": shown_script(), "nodes": graph.num_nodes, "undirected_edges": options.edges,
         "seeds": options.seeds, "fanouts": options.fanouts, "threads": options.threads,
-        "pyg_neighbor_loader": loader is not None, "rows": rows,
+        "load_before": round(load, 1), "pyg_neighbor_loader": loader is not None, "rows": rows,
         "processor": processor(), "versions": versions(),
     }  # fmt: skip
     options.out.parent.mkdir(parents=True, exist_ok=True)
