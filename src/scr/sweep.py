@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from scr.compare import Comparison, Task, run_tasks
+from scr.consistency.regularizers import settings_of
 from scr.errors import ConfigError
 from scr.prediction.run_directory import versions, write_json
 from scr.report.comparison import BASE
@@ -62,7 +63,7 @@ class Setting:
         """Whether the setting changes anything for a regularizer."""
         if self.section != "consistency":
             return True
-        return regularizer != BASE and (self.key != "decay" or regularizer == "scr-m")
+        return self.key in settings_of(regularizer)
 
     def tables(self, value: float) -> dict[str, Any]:
         """The recipe layer that sets one value."""

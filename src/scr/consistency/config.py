@@ -37,9 +37,19 @@ class ConsistencyConfig:
     warmup: int = 0
     """Epochs at the start without the consistency term (tau)."""
     teacher_dropout: bool = False
-    """Leave the teacher's dropout on when it makes pseudo labels."""
+    """Leave dropout on when pseudo labels are made by a teacher (SCR-m) or by a weak view."""
     trust: Literal["measured", "full"] = "measured"
     """`measured`: lower the weight where training labels say that pseudo labels are unreliable."""
+    weight_ramp: int = 0
+    """Epochs after the warm-up over which the weight rises to its full value; 0: at once."""
+    momentum: float = 0.999
+    """Decay of the averages that thresholds follow (`freematch`, `softmatch`)."""
+    fairness: float = 0.01
+    """Factor of the fairness term, relative to the weight (w_f of `freematch`)."""
+    sigmas: float = 2.0
+    """By how much the weighting is narrower than the spread of confidence (`softmatch`)."""
+    alignment: Literal["uniform", "none"] = "uniform"
+    """Whether classes are evened out before confidence is judged (`softmatch`)."""
 
     def __post_init__(self) -> None:
         check(self.weight >= 0, "consistency.weight", self.weight, "a number of at least 0")
@@ -58,3 +68,8 @@ class ConsistencyConfig:
         check(self.decay is None or 0 <= self.decay < 1, "consistency.decay", self.decay,
               "a number in [0, 1)")  # fmt: skip
         check(self.warmup >= 0, "consistency.warmup", self.warmup, "a whole number of at least 0")
+        check(self.weight_ramp >= 0, "consistency.weight_ramp", self.weight_ramp,
+              "a whole number of at least 0")  # fmt: skip
+        check(0 <= self.momentum < 1, "consistency.momentum", self.momentum, "a number in [0, 1)")
+        check(self.fairness >= 0, "consistency.fairness", self.fairness, "a number of at least 0")
+        check(self.sigmas > 0, "consistency.sigmas", self.sigmas, "a number above 0")

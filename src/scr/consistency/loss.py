@@ -5,22 +5,34 @@ loss = cross_entropy(logits[:labelled], y) + ConsistencyLoss()(noisy_views(model
 
 from __future__ import annotations
 
+from typing import ClassVar, Self
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from scr.config import check
+from scr.consistency.config import ConsistencyConfig
 from scr.consistency.distance import DISTANCES, DistanceName
 from scr.consistency.sharpening import sharpen
+from scr.consistency.unlabelled import UnlabelledLoss, as_views
 from scr.consistency.views import average_views
 from scr.errors import ConfigError
 
 
-class ConsistencyLoss(nn.Module):
+class ConsistencyLoss(UnlabelledLoss):
     r"""Lambda times the mean distance of every view to the sharpened pseudo label.
 
     Equation: SCR, second term of the loss (docs/equations.md#loss)
         lambda / (S N_U) sum_i sum_s dist(sharpen(ybar_i), yhat_i^(s))
     """
+
+    # Those of SCR-m's teacher are among them: a run of SCR has always recorded them too.
+    settings: ClassVar[frozenset[str]] = UnlabelledLoss.settings | {
+        "temperature",
+        "distance",
+        "ramp",
+        "teacher_dropout",
+    }
 
     def __init__(
         self, weight: float = 0.5, temperature: float = 0.5, distance: DistanceName = "mse"
@@ -32,35 +44,40 @@ class ConsistencyLoss(nn.Module):
             temperature: T of the sharpening, in (0, 1].
             distance: `mse`, `kl` or `reverse-kl`.
         """
-        super().__init__()
+        super().__init__(weight)
         if distance not in DISTANCES:
             raise ConfigError("distance", distance, f"one of {', '.join(DISTANCES)}")
-        check(weight >= 0, "weight", weight, "a number of at least 0")
         check(0 < temperature <= 1, "temperature", temperature, "a number in (0, 1]")
-        self.weight = weight
         self.temperature = temperature
         self.distance = DISTANCES[distance]
 
-    def forward(self, logits: Tensor, pseudo_labels: Tensor | None = None) -> Tensor:
+    @classmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+        return cls(config.weight, config.temperature, config.distance)
+
+    def forward(
+        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+    ) -> Tensor:
         """The weighted consistency term of one batch.
 
         Args:
             logits: Of the unlabelled rows, shape (views, nodes, classes) or (nodes, classes).
             pseudo_labels: Class probabilities, unsharpened, such as a `MeanTeacher` returns
                 (SCR-m), shape (nodes, classes); none: the average of the views (SCR).
+            known: Not read.
 
         Returns:
             A scalar; exactly 0, with a gradient of 0, where there are no rows.
         """
-        if logits.ndim == 2:
-            logits = logits.unsqueeze(0)
+        logits = as_views(logits)
         if logits.shape[1] == 0:
             return logits.sum() * 0
         with torch.no_grad():
             target = average_views(logits) if pseudo_labels is None else pseudo_labels
             target = sharpen(target, self.temperature)
         distances = self.distance(target, torch.log_softmax(logits, dim=-1))
-        return self.weight * distances.mean()
+        return self.scale * distances.mean()
 
     def extra_repr(self) -> str:
         """Show the settings in the module's repr."""

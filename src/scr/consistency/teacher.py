@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scr.consistency.views import weak_view
 from scr.errors import ConfigError
 
 
@@ -74,7 +75,6 @@ class MeanTeacher:
         ]
         return [mine for mine, _ in floating], [theirs for _, theirs in floating]
 
-    @torch.no_grad()
     def __call__(self, batch: Any, *, dropout: bool = False) -> Tensor:
         """Pseudo labels as class probabilities, without gradient.
 
@@ -82,12 +82,4 @@ class MeanTeacher:
             batch: Whatever the model takes.
             dropout: Leave the teacher's dropout on.
         """
-        self.model.train(dropout)
-        if dropout:
-            for module in self.model.modules():
-                # Only the noise is wanted: batch statistics must not seep into the averages.
-                if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                    module.eval()
-        probabilities = torch.softmax(self.model(batch), dim=-1)
-        self.model.eval()
-        return probabilities
+        return weak_view(self.model, batch, dropout=dropout)

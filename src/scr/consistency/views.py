@@ -7,10 +7,10 @@ forward pass over rows that are already in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Batch = TypeVar("Batch")
 
@@ -44,3 +44,29 @@ def average_views(logits: Tensor) -> Tensor:
         Probabilities, shape (nodes, classes).
     """
     return torch.softmax(logits, dim=-1).mean(dim=0)
+
+
+@torch.no_grad()
+def weak_view(model: nn.Module, batch: Any, *, dropout: bool = False) -> Tensor:
+    """Class probabilities with less noise than a view has; the model is left as it was.
+
+    Args:
+        model: Maps a batch to logits.
+        batch: Whatever the model takes.
+        dropout: Leave dropout on. Without it the model is in evaluation mode altogether.
+
+    Returns:
+        Probabilities without gradient, shape (nodes, classes).
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.train(dropout)
+    if dropout:
+        for module in model.modules():
+            # Only the noise is wanted: batch statistics must not seep into the averages.
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
+    try:
+        return torch.softmax(model(batch), dim=-1)
+    finally:
+        for module, mode in modes:
+            module.training = mode

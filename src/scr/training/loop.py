@@ -16,7 +16,15 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from scr.consistency import ConfidentSet, ConsistencyConfig, ConsistencyLoss, MeanTeacher
+from scr.consistency import (
+    ConfidentSet,
+    ConsistencyConfig,
+    ConsistencyLoss,
+    MeanTeacher,
+    UnlabelledLoss,
+    make_unlabelled_loss,
+    weight_share_at,
+)
 from scr.encoders.base import HopBatch
 from scr.training.batches import epoch_batches
 from scr.training.checkpoint import Checkpoint
@@ -47,6 +55,7 @@ class Trainer:
         validation: ValidationNodes,
         training: TrainingConfig,
         consistency: ConsistencyConfig | None = None,
+        regularizer: str = "scr",
         seed: int = 0,
         checkpoint: Path | None = None,
         identity: str = "",
@@ -64,6 +73,8 @@ class Trainer:
             validation: Scores predictions for the validation nodes.
             training: How to train.
             consistency: The consistency term; none trains on labels alone.
+            regularizer: What the term is: `scr` (SCR-m, if `consistency` has a decay) or the name
+                of an alternative.
             seed: Decides batches and dropout.
             checkpoint: File to continue from, if it exists, and to write to.
             identity: Names the run in its checkpoint, so that no other run goes on from it.
@@ -82,17 +93,17 @@ class Trainer:
         self.watched = watched
         self.reliable = reliable
         self.generator = torch.Generator().manual_seed(seed)
-        self.loss = ConsistencyLoss(weight=0.0)
+        self.loss: UnlabelledLoss = ConsistencyLoss(weight=0.0)
         self.confident: ConfidentSet | None = None
         self.teacher: MeanTeacher | None = None
         if consistency is not None and consistency.weight > 0:
-            self.loss = ConsistencyLoss(
-                consistency.weight, consistency.temperature, consistency.distance
-            )
+            self.loss = make_unlabelled_loss(regularizer, consistency, rows.classes)
+            self.loss.to(rows.device)
+            chooses = self.loss.chooses_rows
             self.confident = ConfidentSet(
                 unlabelled,
-                threshold=consistency.threshold,
-                threshold_end=consistency.threshold_end,
+                threshold=0.0 if chooses else consistency.threshold,
+                threshold_end=None if chooses else consistency.threshold_end,
                 refresh=consistency.refresh,
                 sample=consistency.refresh_sample,
                 seed=seed,
@@ -175,7 +186,9 @@ class Trainer:
             group["lr"] = rate
         self._take_turns(epoch)
         active = self._consistency_is_active(epoch)
-        if active:
+        if active and self.config is not None:
+            share = weight_share_at(epoch - self.config.warmup, self.config.weight_ramp)
+            self.loss.begin_epoch(epoch, self.training.epochs, share=share)
             self._refresh_confident_set(epoch)
         nodes = self.confident.nodes if active and self.confident is not None else self.train[:0]
         self.student.train()
@@ -199,8 +212,8 @@ class Trainer:
             supervised_loss=supervised / steps,
             consistency_loss=consistent / steps,
             learning_rate=rate,
-            confident_nodes=len(nodes),
-            threshold=self.confident.threshold if self.confident is not None else None,
+            confident_nodes=round(len(nodes) * self.loss.chosen_share),
+            threshold=self._threshold,
             seconds=0.0,
         )
         scores = self._evaluate(epoch) if self._evaluates(epoch) else {}
@@ -278,6 +291,14 @@ class Trainer:
             confident.update_by_parts(parts, epoch, self.training.epochs)
 
     @property
+    def _threshold(self) -> float | None:
+        """Least confidence of nodes that take part: the method's own, else the confident set's."""
+        if self.confident is None:
+            return None
+        own = self.loss.threshold
+        return self.confident.threshold if own is None else own
+
+    @property
     def _evaluated(self) -> nn.Module:
         return self.student if self.average is None else self.average.model
 
@@ -307,7 +328,7 @@ class Trainer:
             if self.teacher is not None:
                 logits = predict_logits(self.teacher.model, self.rows, self.validation.nodes)
             scores["confident_valid_accuracy"] = self.validation.confident_accuracy(
-                logits.softmax(dim=-1), self.confident.threshold
+                logits.softmax(dim=-1), self._threshold or 0.0
             )
         return scores
 

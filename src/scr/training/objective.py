@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scr.consistency import ConsistencyLoss, MeanTeacher, noisy_views
+from scr.consistency import MeanTeacher, UnlabelledLoss, noisy_views, weak_view
 from scr.encoders.base import HopBatch
 
 
@@ -33,7 +33,7 @@ def mixed_loss(
     student: nn.Module,
     batch: HopBatch,
     targets: Tensor,
-    consistency: ConsistencyLoss,
+    consistency: UnlabelledLoss,
     *,
     views: int,
     teacher: MeanTeacher | None = None,
@@ -54,10 +54,11 @@ def mixed_loss(
         student: The model, in training mode.
         batch: Labelled rows first, then reliable ones, then the confident ones of the second term.
         targets: Classes of the labelled rows, shape (labelled,).
-        consistency: The second term.
+        consistency: The second term; that of SCR and SCR-m is the paper's.
         views: S.
         teacher: Makes the pseudo labels (SCR-m); none: the mean of the views does (SCR).
-        teacher_dropout: Leave the teacher's dropout on.
+        teacher_dropout: Leave dropout on in the teacher, or in the weak view of a term that asks
+            for one.
         class_weights: Weight of each class in the first term.
         reliable: Soft labels of the reliable rows, shape (reliable, classes); none: there are none.
         reliable_weight: gamma.
@@ -65,16 +66,20 @@ def mixed_loss(
     labelled = len(targets)
     known = labelled if reliable is None else labelled + len(reliable)
     pseudo_labels = None
-    if teacher is not None and known < len(batch.hops):
+    if known < len(batch.hops):
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
-        pseudo_labels = teacher(_after(batch, known), dropout=teacher_dropout)
+        if teacher is not None:
+            pseudo_labels = teacher(_after(batch, known), dropout=teacher_dropout)
+        elif consistency.needs_weak_view:
+            pseudo_labels = weak_view(student, _after(batch, known), dropout=teacher_dropout)
     logits = noisy_views(student, batch, views)
     supervised = supervised_loss(logits[:, :labelled], targets, class_weights)
     if reliable is not None and len(reliable):
         share = labelled / known
         extra = reliable_loss(logits[:, labelled:known], reliable)
         supervised = share * supervised + reliable_weight * (1 - share) * extra
-    return BatchLoss(supervised, consistency(logits[:, known:], pseudo_labels))
+    term = consistency(logits[:, known:], pseudo_labels, known=logits[:, :known])
+    return BatchLoss(supervised, term)
 
 
 def supervised_loss(logits: Tensor, targets: Tensor, class_weights: Tensor | None = None) -> Tensor:

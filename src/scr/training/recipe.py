@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 from scr.config import build
-from scr.consistency import ConsistencyConfig
+from scr.consistency import REGULARIZERS, ConsistencyConfig, consistency_config
+from scr.consistency.regularizers import defaults_of
 from scr.encoders import ENCODERS, encoder_class
 from scr.encoders.nars import PREFIX
 from scr.errors import ConfigError
@@ -22,8 +23,6 @@ from scr.training.config import StagesConfig, TrainingConfig
 from scr.training.postprocess import PostprocessConfig
 from scr.training.presets import GraphFacts, choose_preset, read_preset
 
-Regularizer = Literal["none", "scr", "scr-m"]
-REGULARIZERS: tuple[str, ...] = get_args(Regularizer)
 DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"
 SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages", "postprocess")
 
@@ -31,7 +30,10 @@ Tables = Mapping[str, Any]
 
 LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
     "propagation": (PropagationConfig, ("subsets", "subset_seed", "label_paths")),
-    "consistency": (ConsistencyConfig, ("refresh_sample",)),
+    "consistency": (
+        ConsistencyConfig,
+        ("refresh_sample", "weight_ramp", "momentum", "fairness", "sigmas", "alignment"),
+    ),
 }
 """Settings that are younger than recorded runs: at their defaults they leave no trace in tables, so
 that those runs keep their names."""
@@ -90,7 +92,7 @@ class Recipe:
             propagation=build(
                 PropagationConfig, tables.get("propagation", {}), section="propagation"
             ),
-            consistency=_consistency(regularizer, tables.get("consistency", {})),
+            consistency=consistency_config(regularizer, tables.get("consistency", {})),
             training=build(TrainingConfig, tables.get("training", {}), section="training"),
             stages=build(StagesConfig, tables.get("stages", {}), section="stages"),
             postprocess=build(
@@ -127,9 +129,12 @@ def resolve(
     known = {entry.name for entry in dataclasses.fields(encoder_class(encoder).config_class)}
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
-    # An encoder over subsets of relations wants what it wants on its own.
     kind = ("reduced",) if facts.reduced else ()
-    base = {} if preset == "none" else specialize(read_preset(chosen[0]), *kind, *names)
+    common = {} if preset == "none" else read_preset(chosen[0])
+    # A preset's common weight and threshold are SCR's; another method's are its paper's, unless
+    # the preset has a table for it.
+    own = {"consistency": defaults_of(regularizer)}
+    base = specialize(merge(common, own), *kind, *names)
     base.pop("description", None)
     settings = base.get("encoder", {})
     base["encoder"] = {key: value for key, value in settings.items() if key in known}
@@ -204,15 +209,3 @@ def _check_tables(tables: Tables) -> None:
     for key in (*SECTIONS, "for"):
         if not isinstance(tables.get(key, {}), Mapping):
             raise ConfigError(key, tables[key], "a table of settings")
-
-
-def _consistency(regularizer: str, values: Mapping[str, Any]) -> ConsistencyConfig | None:
-    """The section as the regularizer's name wants it: SCR has no decay, SCR-m has one."""
-    config = build(ConsistencyConfig, values, section="consistency")
-    if regularizer == "none":
-        return None
-    if regularizer == "scr-m" and config.decay is None:
-        raise ConfigError("consistency.decay", None, "a number in [0, 1) for `scr-m`")
-    if regularizer == "scr":
-        return dataclasses.replace(config, decay=None)
-    return config

@@ -2,7 +2,8 @@
 
 A run that goes on from a checkpoint ends in the weights of one that was never stopped. So what is
 kept is all that decides the next step: weights, the optimizer's moments, averaged models and their
-steps, the confident set, both random generators, and how far the run is.
+steps, what the regularizer remembers, the confident set, both random generators, and how far the
+run is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def trainer_state(trainer: Trainer) -> Checkpoint:
         state.put_module("teacher", trainer.teacher.model)
     if trainer.average is not None:
         state.put_module("average", trainer.average.model)
+    state.put_module("regularizer", trainer.loss)
     state.put("best", trainer.best_state)
     state.put("random", {"batches": trainer.generator.get_state(), "torch": torch.get_rng_state()})
     if trainer.rows.device.type == "cuda":
@@ -58,6 +60,7 @@ def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
     if trainer.average is not None:
         trainer.average.model.load_state_dict(state.get("average"))
         trainer.average.step = values["average_step"]
+    trainer.loss.load_state_dict(state.get("regularizer"))
     trainer.best_state = state.get("best")
     random = state.get("random")
     trainer.generator.set_state(random["batches"])

@@ -8,8 +8,9 @@ and label hops, where the encoder reads them, are rebuilt from the training labe
     sle   SAGN's self-label-enhanced training: hard labels join the training set
 
 With a regularizer, later stages have its consistency term too, on nodes of which the stage before
-was sure enough for `consistency.threshold`. Everything handed on is written beside the checkpoint,
-so a run goes on in the stage, and in the epoch, in which it was stopped.
+was sure enough for `consistency.threshold`; one that weighs rows by itself, such as FixMatch, is
+given all nodes. Everything handed on is written beside the checkpoint, so a run goes on in the
+stage, and in the epoch, in which it was stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from scr.consistency import ConsistencyConfig, confidence_mask
+from scr.consistency import UNLABELLED_LOSSES, ConsistencyConfig, confidence_mask
 from scr.encoders import Encoder
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import StagesConfig
@@ -86,6 +87,19 @@ class StagePlan:
     identity: str = ""
     """Names the run in its files, so that no other run goes on from them."""
 
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the regularizer decides batch by batch which rows take part."""
+        loss = UNLABELLED_LOSSES.get(self.recipe.regularizer)
+        return loss is not None and loss.chooses_rows
+
+    @property
+    def handed_on(self) -> ConsistencyConfig | None:
+        """Settings by which a stage chooses the nodes of the next one's consistency term."""
+        if self.consistency is None or not self.weighs_rows:
+            return self.consistency
+        return replace(self.consistency, threshold=0.0)
+
 
 def train_in_stages(
     plan: StagePlan,
@@ -131,7 +145,7 @@ def train_in_stages(
         if stage == count or outcome.stopped == "interrupted":
             break
         handover = handed_over(
-            encoder, rows, plan.unlabelled, plan.recipe.stages, stage + 1, plan.consistency
+            encoder, rows, plan.unlabelled, plan.recipe.stages, stage + 1, plan.handed_on
         )
         if handed_on is not None:
             _write(handed_on, handover, finished[-1], plan.identity)
@@ -219,11 +233,12 @@ def _trainer(
     training = replace(training, epochs=stages.epochs_of(stage, training.epochs))
     consistency, unlabelled, reliable = plan.consistency, plan.unlabelled, None
     train, train_labels = plan.train, plan.train_labels
+    regularizer = plan.recipe.regularizer
     if stages.active and stage == 1 and stages.first == "supervised":
         consistency = None
     if handover is not None:
         unlabelled = handover.confident
-        if consistency is not None:
+        if consistency is not None and not plan.weighs_rows:
             # The set is the handover's, for the whole stage.
             consistency = replace(consistency, threshold=0.0, threshold_end=None)
         # Averaged weights are for the first stage, as in GAMLP's code.
@@ -243,6 +258,7 @@ def _trainer(
         validation=plan.validation,
         training=training,
         consistency=consistency,
+        regularizer=regularizer,
         seed=plan.seed + SEED_STEP * (stage - 1),
         checkpoint=checkpoint,
         identity=plan.identity,

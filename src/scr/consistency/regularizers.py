@@ -1,0 +1,93 @@
+"""The one place where a regularizer's name becomes its term of the loss.
+
+A new method is a subclass of `UnlabelledLoss` and a line here; recipes, the training loop,
+checkpoints, comparisons and sweeps read the rest from its class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from scr.config import build, check
+from scr.consistency.alternatives import (
+    EntropyLoss,
+    FixMatchLoss,
+    FreeMatchLoss,
+    PiLoss,
+    RDropLoss,
+    SoftMatchLoss,
+)
+from scr.consistency.config import ConsistencyConfig
+from scr.consistency.loss import ConsistencyLoss
+from scr.consistency.unlabelled import UnlabelledLoss
+from scr.errors import ConfigError
+
+NO_REGULARIZER = "none"
+UNLABELLED_LOSSES: dict[str, type[UnlabelledLoss]] = {
+    "scr": ConsistencyLoss,
+    # The same term; its pseudo labels come from an averaged teacher, which the decay asks for.
+    "scr-m": ConsistencyLoss,
+    "pi": PiLoss,
+    "r-drop": RDropLoss,
+    "entropy": EntropyLoss,
+    "fixmatch": FixMatchLoss,
+    "freematch": FreeMatchLoss,
+    "softmatch": SoftMatchLoss,
+}
+REGULARIZERS: tuple[str, ...] = (NO_REGULARIZER, *UNLABELLED_LOSSES)
+
+
+def settings_of(regularizer: str) -> frozenset[str]:
+    """Settings of the section `consistency` that change something for a regularizer."""
+    if regularizer == NO_REGULARIZER:
+        return frozenset()
+    settings = UNLABELLED_LOSSES[regularizer].settings
+    return settings | {"decay"} if regularizer == "scr-m" else settings
+
+
+def defaults_of(regularizer: str) -> Mapping[str, Any]:
+    """Settings whose default a regularizer has of its own, from its paper."""
+    return {} if regularizer == NO_REGULARIZER else UNLABELLED_LOSSES[regularizer].defaults
+
+
+def consistency_config(regularizer: str, values: Mapping[str, Any]) -> ConsistencyConfig | None:
+    """The section `consistency` as a regularizer reads it.
+
+    What it does not read has the default, so that equal runs have equal settings: a recipe for
+    several regularizers holds the settings of all of them.
+
+    Args:
+        regularizer: A name of `REGULARIZERS`.
+        values: Plain values, as from TOML; they win over the regularizer's own defaults.
+    """
+    config = build(ConsistencyConfig, {**defaults_of(regularizer), **values}, section="consistency")
+    if regularizer == NO_REGULARIZER:
+        return None
+    if regularizer == "scr-m" and config.decay is None:
+        raise ConfigError("consistency.decay", None, "a number in [0, 1) for `scr-m`")
+    least = UNLABELLED_LOSSES[regularizer].least_views
+    check(config.views >= least, "consistency.views", config.views,
+          f"at least {least} for `{regularizer}`, which compares views")  # fmt: skip
+    unread: dict[str, Any] = {
+        field.name: field.default
+        for field in dataclasses.fields(config)
+        if field.name not in settings_of(regularizer)
+    }
+    return dataclasses.replace(config, **unread)
+
+
+def make_unlabelled_loss(
+    regularizer: str, config: ConsistencyConfig, classes: int
+) -> UnlabelledLoss:
+    """The term of a regularizer.
+
+    Args:
+        regularizer: A name of `UNLABELLED_LOSSES`.
+        config: Its settings.
+        classes: How many classes there are.
+    """
+    if regularizer not in UNLABELLED_LOSSES:
+        raise ConfigError("regularizer", regularizer, f"one of {', '.join(UNLABELLED_LOSSES)}")
+    return UNLABELLED_LOSSES[regularizer].from_config(config, classes)

@@ -1,0 +1,134 @@
+"""The interface of every way to learn from unlabelled nodes: SCR, SCR-m and their alternatives.
+
+A method is a module that is given the student's logits for the views of a batch and returns its
+term of the loss, weight included. What it must remember from step to step is in its buffers, so
+that a checkpoint of its `state_dict` is all that a stopped run needs. Which method has which name
+is in `regularizers.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from torch import Tensor, nn
+
+from scr.config import check
+from scr.consistency.config import ConsistencyConfig
+
+COMMON_SETTINGS = frozenset({"weight", "views", "warmup", "weight_ramp", "trust"})
+"""What the training loop reads for every method."""
+CONFIDENT_SET_SETTINGS = frozenset({"threshold", "threshold_end", "refresh", "refresh_sample"})
+"""What the loop reads for methods that leave it to the confident set which nodes take part."""
+
+RAMP_SHARPNESS = 5.0
+"""Of the ramp in Laine and Aila 2017, Section 2: the first weight is exp(-5) of the last."""
+
+
+def weight_share_at(epoch: int, ramp: int) -> float:
+    r"""How much of its weight a term has in one epoch: a Gaussian that rises to 1.
+
+    Equation: Pi-model, ramp-up of the unsupervised weight (docs/equations.md#weight-ramp)
+        exp(-5 (1 - t)^2), t = min(epoch / ramp, 1)
+
+    Args:
+        epoch: Counted from 0 at the first epoch that has the term.
+        ramp: Epochs until the full weight; 0: at once.
+
+    >>> [round(weight_share_at(epoch, 2), 4) for epoch in range(4)]
+    [0.0067, 0.2865, 1.0, 1.0]
+    """
+    if epoch >= ramp:
+        return 1.0
+    return math.exp(-RAMP_SHARPNESS * (1 - epoch / ramp) ** 2)
+
+
+class UnlabelledLoss(nn.Module, ABC):
+    """One term of the loss that needs no labels."""
+
+    settings: ClassVar[frozenset[str]] = COMMON_SETTINGS | CONFIDENT_SET_SETTINGS
+    """Fields of `ConsistencyConfig` that mean something to the method."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Fields whose value in the method's paper is not the default of `ConsistencyConfig`."""
+    least_views: ClassVar[int] = 1
+    """Noisy views that the method cannot do without."""
+    chooses_rows: ClassVar[bool] = False
+    """Whether the method weighs the rows of each batch itself; else the confident set does."""
+    needs_weak_view: ClassVar[bool] = False
+    """Whether `pseudo_labels` must be given, by a prediction with less noise than the views."""
+
+    def __init__(self, weight: float = 1.0) -> None:
+        """Check and keep the weight.
+
+        Args:
+            weight: Factor of the term.
+        """
+        super().__init__()
+        check(weight >= 0, "weight", weight, "a number of at least 0")
+        self.weight = weight
+        self.share = 1.0
+        self._seen = self._chosen = 0.0
+
+    @classmethod
+    @abstractmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+
+    @abstractmethod
+    def forward(
+        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+    ) -> Tensor:
+        """The weighted term of one batch.
+
+        Args:
+            logits: Of the unlabelled rows, shape (views, nodes, classes) or (nodes, classes).
+            pseudo_labels: Class probabilities of a teacher or of a weak view, shape
+                (nodes, classes), without gradient; for methods that use one.
+            known: Logits of the labelled rows, shape (views, labelled, classes), for methods that
+                compare views of these too.
+
+        Returns:
+            A scalar; exactly 0, with a gradient of 0, where there are no unlabelled rows.
+        """
+
+    @property
+    def scale(self) -> float:
+        """The weight at this moment of training."""
+        return self.weight * self.share
+
+    @property
+    def threshold(self) -> float | None:
+        """Confidence from which a row takes part in full; none where the method has no such bar."""
+        return None
+
+    @property
+    def chosen_share(self) -> float:
+        """Share of this epoch's unlabelled rows that took part, partial weights added up."""
+        return self._chosen / self._seen if self._seen else 1.0
+
+    def begin_epoch(self, epoch: int, epochs: int, *, share: float = 1.0) -> None:
+        """Follow schedules; a loop of one's own may leave it out, and has none.
+
+        Args:
+            epoch: Counted from 0.
+            epochs: How many there are in all.
+            share: Part of the weight that the term has now.
+        """
+        self.share = share
+        self._seen = self._chosen = 0.0
+
+    def count(self, weights: Tensor) -> None:
+        """Remember how many rows took part, for the record of the epoch."""
+        self._seen += len(weights)
+        self._chosen += float(weights.sum())
+
+    def extra_repr(self) -> str:
+        """Show the settings in the module's repr."""
+        return f"weight={self.weight}"
+
+
+def as_views(logits: Tensor) -> Tensor:
+    """Logits of shape (views, nodes, classes), also where a single view was given without them."""
+    return logits.unsqueeze(0) if logits.ndim == 2 else logits
