@@ -4,8 +4,8 @@ Paper: Sohn et al. 2020, "FixMatch: Simplifying Semi-Supervised Learning with Co
 Confidence", arXiv:2001.07685.
 
 There, weak and strong are augmentations of an image. Here the weak view is the student without
-dropout (with `teacher_dropout`: one more view with dropout), and strong views have dropout. Labelled
-rows share the passes of the strong views, where the paper shows them weakly augmented.
+dropout (with `teacher_dropout`: one more view with dropout), and strong views have dropout.
+Labelled rows share the passes of the strong views, where the paper shows them weakly augmented.
 """
 
 from __future__ import annotations

@@ -40,12 +40,13 @@ def pairwise_squared_distance(logits: Tensor) -> Tensor:
 class PiLoss(UnlabelledLoss):
     """Weight times the mean distance of views, over labelled and unlabelled rows alike."""
 
-    # The paper's weight is 100 M/N, for M labels among N inputs, of a squared difference averaged
-    # over classes, beside a cross-entropy that is divided by labelled and unlabelled rows
-    # together, which is M/N of ours. For its ten classes that is 100 / 10 of a sum over classes.
-    # It is reached after 80 of 300 epochs.
+    # The weight is that of the same squared distance in SCR's presets. The paper's own is 10 in
+    # these units (100 M/N, for M labels among N inputs, of an average over ten classes, beside a
+    # cross-entropy that is divided by all N), for images whose noise changes predictions less than
+    # dropout of half of all units does. The ramp and the missing warm-up are the paper's: the full
+    # weight comes after 80 of 300 epochs.
     defaults: ClassVar[Mapping[str, Any]] = {
-        "weight": 10.0,
+        "weight": 1.0,
         "views": 2,
         "threshold": 0.0,
         "warmup": 0,
@@ -53,7 +54,7 @@ class PiLoss(UnlabelledLoss):
     }
     least_views: ClassVar[int] = 2
 
-    def __init__(self, weight: float = 10.0) -> None:
+    def __init__(self, weight: float = 1.0) -> None:
         """Keep the weight: w in the paper."""
         super().__init__(weight)
 
