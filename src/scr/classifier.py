@@ -63,7 +63,9 @@ class NodeClassifier:
 
         Args:
             encoder: A name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``.
-            regularizer: ``"none"``, ``"scr"`` (the default) or ``"scr-m"``.
+            regularizer: ``"none"``, ``"scr"`` (the default), ``"scr-m"``, or another way to use
+                unlabelled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
+                ``"freematch"`` or ``"softmatch"``.
             seed: Decides initial weights, batches and dropout.
             device: Where torch computes.
             preset: A preset's name, or ``"auto"``.

@@ -17,7 +17,6 @@ from scr.consistency import (
     MeanTeacher,
     consistency_config,
     make_unlabelled_loss,
-    weak_view,
 )
 from scr.consistency.regularizers import settings_of
 from scr.encoders import HopBatch, ProblemShape, make_encoder
@@ -202,19 +201,7 @@ def test_it_works_by_name_in_the_classifier(name, random_graph):
 
 @pytest.mark.parametrize("name", ["pi", "r-drop"])
 def test_methods_that_compare_views_ask_for_two(name):
-    with pytest.raises(ConfigError, match=rf"`consistency\.views` is 1; expected at least 2.*{name}"):
+    with pytest.raises(
+        ConfigError, match=rf"`consistency\.views` is 1; expected at least 2.*{name}"
+    ):
         consistency_config(name, {"views": 1})
-
-
-def test_a_weak_view_is_the_model_without_dropout():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2))
-    model[1].eval()  # a part that is frozen stays so
-    rows = torch.randn(5, 3)
-    weak = weak_view(model, rows)
-    assert [module.training for module in model] == [True, False, True, True]
-    assert not weak.requires_grad
-    assert torch.equal(weak, model.eval()(rows).softmax(dim=-1))
-    model.train()
-    assert not torch.equal(weak_view(model, rows, dropout=True), weak)
-    assert int(model[1].num_batches_tracked) == 0

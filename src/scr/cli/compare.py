@@ -17,7 +17,9 @@ def compare(
     graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
     out: Annotated[Path, typer.Option(help="Folder for the result; goes on where it was.")],
     encoders: Annotated[str, typer.Option(help="Names, with commas.")] = "ssgc,sign,gamlp",
-    regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "none,scr,scr-m",
+    regularizers: Annotated[
+        str, typer.Option(help="Names, with commas, such as none,scr,pi,fixmatch; see `scr train`.")
+    ] = "none,scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,
     splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
     features: Annotated[

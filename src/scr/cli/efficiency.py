@@ -20,7 +20,8 @@ def efficiency(
         str | None, typer.Option(help="Such as ssgc or sign; none: the recipe's, else gamlp.")
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="Names, with commas: none, scr, scr-m, rlu, sle, or scr+rlu.")
+        str,
+        typer.Option(help="Names, with commas: regularizers such as scr, rlu, sle, or scr+rlu."),
     ] = "scr,scr-m,rlu",
     reference: Annotated[
         str, typer.Option(help="The method whose final accuracy the others are to reach.")

@@ -28,7 +28,12 @@ def train(
     graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
     encoder: Annotated[str | None, typer.Option(help="Such as ssgc, sign or gamlp.")] = None,
-    regularizer: Annotated[str | None, typer.Option(help="none, scr or scr-m.")] = None,
+    regularizer: Annotated[
+        str | None,
+        typer.Option(
+            help="none, scr, scr-m, pi, r-drop, entropy, fixmatch, freematch or softmatch."
+        ),
+    ] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
     ] = None,

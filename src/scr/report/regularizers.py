@@ -11,7 +11,7 @@ _EXPLANATIONS = {
     "pi": "noisy views of a node agree with each other (Pi-model)",
     "r-drop": "noisy views of a node, labelled or not, do not diverge in either direction (R-Drop)",
     "entropy": "predictions for unlabelled nodes are decided (entropy minimization)",
-    "fixmatch": "noisy views learn the class of which a prediction without noise is sure (FixMatch)",
+    "fixmatch": "noisy views learn the class that a prediction without noise is sure of (FixMatch)",
     "freematch": "FixMatch with thresholds that follow the model's confidence (FreeMatch)",
     "softmatch": "FixMatch with weights that fall with confidence, no threshold (SoftMatch)",
 }

@@ -75,7 +75,9 @@ def test_fairness_is_added_with_its_factor():
     strong = torch.tensor([[[2.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.0]]])
     plain = FreeMatchLoss(2, 3.0, momentum=0.0, fairness=0.0)(strong, WEAK)
     loss = FreeMatchLoss(2, 3.0, momentum=0.0, fairness=0.1)
-    fair = fairness_loss(strong[0, :3].softmax(dim=-1), WEAK.mean(dim=0), torch.tensor([0.75, 0.25]))
+    fair = fairness_loss(
+        strong[0, :3].softmax(dim=-1), WEAK.mean(dim=0), torch.tensor([0.75, 0.25])
+    )
     assert loss(strong, WEAK).item() == pytest.approx((plain + 3.0 * 0.1 * fair).item(), rel=1e-5)
 
 

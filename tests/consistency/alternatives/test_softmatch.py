@@ -37,7 +37,9 @@ def test_alignment_makes_the_classes_equally_likely_on_average():
     predictions = torch.tensor([[0.8, 0.2], [0.6, 0.4]])
     aligned = align_to_uniform(predictions, predictions.mean(dim=0))
     # Class 0 is divided by 0.7 and class 1 by 0.3.
-    ratio = torch.tensor([(0.8 / 0.7) / (0.8 / 0.7 + 0.2 / 0.3), (0.6 / 0.7) / (0.6 / 0.7 + 0.4 / 0.3)])
+    ratio = torch.tensor(
+        [(0.8 / 0.7) / (0.8 / 0.7 + 0.2 / 0.3), (0.6 / 0.7) / (0.6 / 0.7 + 0.4 / 0.3)]
+    )
     torch.testing.assert_close(aligned[:, 0], ratio, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(aligned.sum(dim=-1), torch.ones(2))
 

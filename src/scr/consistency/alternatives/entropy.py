@@ -36,8 +36,8 @@ def entropy(logits: Tensor) -> Tensor:
 class EntropyLoss(UnlabelledLoss):
     """Weight times the mean entropy over unlabelled rows and views."""
 
-    # The paper chooses lambda by cross-validation. 1 is what Miyato et al. 2018, "Virtual Adversarial
-    # Training" (arXiv:1704.03976), take for the entropy term beside their own.
+    # The paper chooses lambda by cross-validation. 1 is what Miyato et al. 2018, "Virtual
+    # Adversarial Training" (arXiv:1704.03976), take for the entropy term beside their own.
     defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1, "threshold": 0.0}
 
     def __init__(self, weight: float = 1.0) -> None:

@@ -29,6 +29,7 @@ from scr.report.page.html import (
     table,
 )
 from scr.report.page.run import training_plots
+from scr.report.regularizers import explanations
 from scr.report.tables import caption
 
 _READABLE = 4
@@ -65,7 +66,12 @@ def comparison_page(
             paragraph(headline(rows), "verdict"),
             *_sentences(rows),
         ),
-        section("The numbers", _table(rows), paragraph(caption(rows), "note")),
+        section(
+            "The numbers",
+            _table(rows),
+            paragraph(caption(rows), "note"),
+            bullets(explanations(row["regularizer"] for row in rows)),
+        ),
         _plots(runs, rows),
         _explanation(compare.get("explanation")),
         section(

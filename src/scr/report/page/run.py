@@ -31,6 +31,7 @@ from scr.report.page.html import (
 from scr.report.page.smoothing import smoothing_section
 from scr.report.predictions import Node, PredictionSummary
 from scr.report.records import RunRecord, read_run
+from scr.report.regularizers import explanation
 from scr.report.stages import stage_ends, stages_sentence
 
 _CURVE_TEXTS = {
@@ -68,7 +69,12 @@ def run_page(run_dir: str | Path) -> str:
         *_quality(record.predictions, graph.get("class_names")),
         explanation_section(record.explanation),
         section("The graph", facts(_graph_facts(graph))),
-        section("What was run", _preset(record.run), settings(recipe)),
+        section(
+            "What was run",
+            _preset(record.run),
+            _regularizer(regularizer),
+            settings(recipe),
+        ),
         footer=_footer(record.run),
     )
 
@@ -142,6 +148,11 @@ def _preset(run: Mapping[str, Any]) -> Markup:
         return Markup("")
     reason = f": {preset['reason']}" if preset.get("reason") else ""
     return paragraph(f"Preset {preset['name']}{reason}", "intro")
+
+
+def _regularizer(name: Any) -> Markup:
+    line = explanation(str(name))
+    return paragraph(f"Regularizer {name}: {line}", "intro") if line else Markup("")
 
 
 def _graph_facts(graph: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,12 @@ INK, MUTED, GRID, PAPER = "#1c2531", "#667281", "#d5dbe3", "#fefefe"
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY = "#cc79a7", "#56b4e9"
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
-REGULARIZERS = {"none": MUTED, "scr": BLUE, "scr-m": ORANGE}
+# Tol 2021, "Colour Schemes": for more series than the eight of Okabe and Ito.
+WINE, OLIVE = "#882255", "#999933"
+REGULARIZERS = {
+    "none": MUTED, "scr": BLUE, "scr-m": ORANGE, "pi": GREEN, "r-drop": PURPLE, "entropy": SKY,
+    "fixmatch": RED, "freematch": WINE, "softmatch": OLIVE,
+}  # fmt: skip
 
 _THEME: dict[RcKeyType, Any] = {
     "axes.axisbelow": True,
@@ -109,7 +114,9 @@ def to_bytes(figure: Figure, file_format: Format) -> bytes:
 
 def series_colors(names: list[str]) -> dict[str, str]:
     """A color per name; regularizers always keep theirs."""
-    free = iter([color for color in SERIES * 4 if color not in REGULARIZERS.values()] * 4)
+    # SCR's two colors are kept for it even where it is absent: pages stand beside each other.
+    taken = {BLUE, ORANGE, *(REGULARIZERS[name] for name in names if name in REGULARIZERS)}
+    free = iter([color for color in SERIES if color not in taken] * 16)
     return {name: REGULARIZERS.get(name) or next(free, MUTED) for name in names}
 
 
