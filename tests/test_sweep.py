@@ -43,6 +43,20 @@ def test_settings_without_usable_values_are_refused(names, values):
         parse_settings(names, values)
 
 
+@pytest.mark.parametrize(
+    ("setting", "readers"),
+    [("consistency.weight", {"scr", "scr-m", "pi", "fixmatch", "freematch"}),
+     ("consistency.threshold", {"scr", "scr-m", "pi", "fixmatch"}),
+     ("consistency.temperature", {"scr", "scr-m"}), ("consistency.decay", {"scr-m"}),
+     ("consistency.momentum", {"freematch"}), ("training.clip", {"none", "scr", "scr-m", "pi",
+     "fixmatch", "freematch"})],
+)  # fmt: skip
+def test_a_setting_is_swept_for_those_that_read_it(setting, readers):
+    names = ("none", "scr", "scr-m", "pi", "fixmatch", "freematch")
+    one = Setting(*setting.split("."), (0.5,))
+    assert {name for name in names if one.applies_to(name)} == readers
+
+
 def test_the_decay_is_swept_for_scr_m_alone_and_other_sections_for_the_base_too():
     planned = plan_sweep(
         [Setting("consistency", "decay", (0.5,)), Setting("training", "weight_decay", (0.1,))],

@@ -1,9 +1,10 @@
 """Sensitivity: accuracy over the values of one setting, for each regularizer and seed.
 
-A sweep is the base (no regularizer) once, and for each setting every value with SCR and SCR-m where
-the setting applies to them. All else stays as the recipe has it. Tasks are ordered so that those
-with the same propagation follow each other, and a worker keeps its hops; settings of the
-consistency term never change them. Every finished run is kept in `runs.jsonl`, as in a comparison.
+A sweep is the base (no regularizer) once, and for each setting every value with each regularizer
+that reads it, of SCR and SCR-m if none are named. All else stays as the recipe has it. Tasks are
+ordered so that those with the same propagation follow each other, and a worker keeps its hops;
+settings of the consistency term never change them. Every finished run is kept in `runs.jsonl`, as
+in a comparison.
 
 Reads a graph, writes `sweep.json`, `sweep.csv`, one picture per setting, one of all, and a page.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from scr.compare import Comparison, Task, run_tasks
+from scr.consistency import ConsistencyConfig
 from scr.consistency.regularizers import settings_of
 from scr.errors import ConfigError
 from scr.prediction.run_directory import versions, write_json
@@ -63,7 +65,9 @@ class Setting:
         """Whether the setting changes anything for a regularizer."""
         if self.section != "consistency":
             return True
-        return self.key in settings_of(regularizer)
+        known = {field.name for field in fields(ConsistencyConfig)}
+        # A name that nobody knows passes here: the recipe says which one was meant.
+        return regularizer != BASE and self.key not in known - settings_of(regularizer)
 
     def tables(self, value: float) -> dict[str, Any]:
         """The recipe layer that sets one value."""

@@ -279,3 +279,13 @@ def test_a_sample_for_refreshes_is_a_setting_of_the_run(tmp_path, capsys):
     assert recorded["rows_kept"] == "all"
     assert scr("train", "digits", "--out", tmp_path / "no", "--refresh-sample", "0") == 2
     assert not (tmp_path / "no").exists()
+
+
+def test_compare_takes_every_regularizer_in_one_command(tmp_path):
+    names = ["none", "scr", "pi", "r-drop", "entropy", "fixmatch", "freematch", "softmatch"]
+    code = scr("compare", "digits", "--encoders", "ssgc", "--regularizers", ",".join(names),
+               "--seeds", 1, "--out", tmp_path / "out", *QUICK)  # fmt: skip
+    assert code == 0
+    result = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert [row["regularizer"] for row in result["rows"]] == names
+    assert len({run["key"] for run in result["runs"]}) == len(names)

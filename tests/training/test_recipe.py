@@ -26,6 +26,28 @@ def test_every_preset_fits_every_encoder_and_regularizer(preset, encoder, regula
         assert recipe.consistency.decay is None
 
 
+def test_a_method_keeps_its_papers_values_below_a_preset_that_is_for_scr():
+    # The preset has a threshold of 0.85 and a weight of 0.5 for SCR.
+    facts = GraphFacts(nodes=10**6, train=10**5, classes=10)
+    scr = resolve(facts, regularizer="scr").consistency
+    assert (scr.weight, scr.threshold) == (0.5, 0.85)
+    fixmatch = resolve(facts, regularizer="fixmatch").consistency
+    assert (fixmatch.weight, fixmatch.threshold, fixmatch.views) == (1.0, 0.95, 1)
+    assert resolve(facts, regularizer="pi").consistency.threshold == 0.0
+    # What a preset has for the method wins, and what the user gives wins over that.
+    assert resolve(SMALL, regularizer="freematch").consistency.momentum == 0.9
+    given = [{"consistency": {"momentum": 0.5}}]
+    assert resolve(SMALL, regularizer="freematch", layers=given).consistency.momentum == 0.5
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS)
+def test_recorded_tables_make_the_same_recipe_again(regularizer):
+    recipe = resolve(SMALL, regularizer=regularizer, preset="few-labels")
+    again = Recipe.from_tables(recipe.tables())
+    assert again.tables() == recipe.tables()
+    assert again.consistency == recipe.consistency
+
+
 @pytest.mark.parametrize(
     ("train", "classes", "expected"),
     [(140, 7, "few-labels"), (500, 5, "few-labels"), (501, 5, "some-labels"),

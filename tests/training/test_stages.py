@@ -202,6 +202,15 @@ def test_a_saved_run_in_stages_predicts_the_same_again(tmp_path):
     assert not list((tmp_path / "run").glob("checkpoint*"))
 
 
+def test_a_method_that_weighs_rows_is_given_all_nodes_and_keeps_its_threshold():
+    settings = {"consistency": {"threshold": 0.7, "warmup": 0, "trust": "full"}}
+    staged = trained("rlu", "fixmatch", settings=settings)
+    graph = digits(seed=0)
+    assert len(staged.handover.confident) == graph.num_nodes - len(graph.train)
+    assert {record["threshold"] for record in staged.outcome.history[1:]} <= {None, 0.7}
+    assert staged.outcome.history[-1]["threshold"] == 0.7
+
+
 def test_watching_test_accuracy_changes_nothing():
     watched = trained("rlu", "scr", watch_test=True)
     plain = trained("rlu", "scr")

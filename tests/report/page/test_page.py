@@ -155,6 +155,17 @@ def test_comparison_page_with_one_seed_says_that_it_shows_little():
     assert "no interval" in text
 
 
+def test_pages_explain_the_regularizers_that_they_show(run_dir):
+    runs = [{**run, "regularizer": "softmatch" if run["regularizer"] == "scr" else "none"}
+            for run in compare()["runs"]]  # fmt: skip
+    page = comparison_page({"runs": runs}, title="t", graph_facts={})
+    assert "softmatch: FixMatch with weights" in page
+    assert "scr-m:" not in page
+    run = json.loads((run_dir / "run.json").read_text())
+    (run_dir / "run.json").write_text(json.dumps({**run, "regularizer": "r-drop"}))
+    assert "Regularizer r-drop: noisy views" in run_page(run_dir)
+
+
 def test_comparison_page_without_runs_is_still_a_page():
     check_self_contained(comparison_page({"runs": []}, title="t", graph_facts={}))
 
