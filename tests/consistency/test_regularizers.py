@@ -36,14 +36,6 @@ def test_given_values_win_over_the_papers():
     assert (config.threshold, config.views) == (0.8, 3)
 
 
-def test_settings_that_came_later_leave_no_trace_at_their_defaults():
-    later = {"refresh_sample", "weight_ramp", "momentum", "fairness", "sigmas", "alignment"}
-    assert not later & set(ConsistencyConfig().tables())
-    changed = ConsistencyConfig(momentum=0.9, fairness=0.0).tables()
-    assert later & set(changed) == {"momentum", "fairness"}
-    assert ConsistencyConfig(**changed) == ConsistencyConfig(momentum=0.9, fairness=0.0)
-
-
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("weight_ramp", -1), ("momentum", 1.0), ("fairness", -0.1), ("sigmas", 0.0),
