@@ -30,8 +30,9 @@ from scr.report.metrics import MetricsInParts
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities, stream_logits
-from scr.training.prepare import PreparedHops, fixed_mixture, label_rows, prepare_hops
-from scr.training.rows import Rows, positions_of
+from scr.training.prepare import Prepared, fixed_mixture, label_rows, prepare_hops
+from scr.training.row_source import RowSource
+from scr.training.rows import positions_of
 from scr.training.stages import Handover, rebuilds_label_hops
 
 SPLITS = ("train", "valid", "test")
@@ -97,7 +98,7 @@ class NodeClassifier:
         self.device = device
         self._graph: Graph | None = None
         self._model: run_directory.StoredModel | None = None
-        self._rows: Rows | None = None
+        self._rows: RowSource | None = None
         self._fitted: Fitted | None = None
 
     def resolve(self, graph: Graph) -> Recipe:
@@ -113,7 +114,7 @@ class NodeClassifier:
         self,
         graph: Graph,
         *,
-        prepared: PreparedHops | None = None,
+        prepared: Prepared | None = None,
         checkpoint: Path | None = None,
         on_epoch: Callable[[EpochRecord], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
@@ -401,7 +402,7 @@ class NodeClassifier:
         model.encoder.to(usable_device(device))
         return classifier
 
-    def _rows_of(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> Rows:
+    def _rows_of(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> RowSource:
         """Rows of the fitted graph (made once), or of another one; of some nodes if possible."""
         if graph is not None:
             return self._rows_of_other(graph, nodes)
@@ -417,14 +418,13 @@ class NodeClassifier:
                 known, model.recipe, seed=self.seed, handover=handover, kept=made.kept
             )
             device = torch.device(self.device)
-            classes, count = len(self._class_names()), made.subset_count
-            rows = Rows(made.array, classes, labels, device, made.kept, count)
+            rows = made.rows(len(self._class_names()), labels, device, seed=self.seed)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
             self._rows = rows
         return self._rows
 
-    def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> Rows:
+    def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> RowSource:
         prepared = self._loaded() if self._fitted is None else self._fitted.prepared
         return rows_of_other_graph(
             graph,

@@ -28,7 +28,7 @@ from scr.prediction.smoothing import smooth_predictions
 from scr.propagation.cache import has_hops_of_some_rows
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
 from scr.report.comparison import ComparisonRow, compare_runs
-from scr.training import PreparedHops, Recipe, prepare_hops
+from scr.training import Prepared, Recipe, prepare_hops
 from scr.training.fitting import run_identity, subsets_identity
 from scr.training.prepare import chosen_subsets, what_is_prepared
 
@@ -257,7 +257,7 @@ class _Worker:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self.hops: tuple[str, PreparedHops] | None = None
+        self.hops: tuple[str, Prepared] | None = None
 
     def run(self, task: Task) -> dict[str, Any]:
         graph = self.comparison.graph_of(task.seed)
@@ -305,7 +305,7 @@ class _Worker:
             }
         return record
 
-    def _prepared(self, graph: Graph, recipe: Recipe) -> PreparedHops:
+    def _prepared(self, graph: Graph, recipe: Recipe) -> Prepared:
         needed = what_is_prepared(graph, recipe)
         if has_hops_of_some_rows(graph):
             needed.append(rows_hash(labelled_nodes(graph)))  # another split may find other hops

@@ -1,4 +1,4 @@
-"""Decoupled encoders: from the hops of some rows to their logits, one file per paper."""
+"""Encoders: from the hops of some rows, or from the graph, to logits; one file per paper."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 
 from scr.config import build
 from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
+from scr.encoders.cluster_gcn import ClusterGCN
 from scr.encoders.gamlp import GAMLP
 from scr.encoders.gamlp_jk import GAMLPJK
+from scr.encoders.gcn import GCN
+from scr.encoders.graph_saint import GraphSAINT
+from scr.encoders.graphsage import GraphSAGE
 from scr.encoders.mlp import MLP
 from scr.encoders.nars import NARS
+from scr.encoders.rgcn import RGCN
 from scr.encoders.sagn import SAGN
 from scr.encoders.sgc import SGC
 from scr.encoders.sign import SIGN
@@ -21,11 +26,14 @@ from scr.errors import ConfigError
 _HOPS_APART: tuple[type[Encoder], ...] = (SIGN, SAGN, GAMLP, GAMLPJK)
 _FIXED_MIXTURES: tuple[type[Encoder], ...] = (MLP, SGC, SSGC)
 _OVER_SUBSETS = tuple(NARS.over(inner) for inner in _HOPS_APART)
+COUPLED: tuple[type[Encoder], ...] = (GCN, GraphSAGE, ClusterGCN, GraphSAINT, RGCN)
+"""Encoders that read the graph in every step."""
 ENCODERS: dict[str, type[Encoder]] = {
-    encoder.name: encoder for encoder in (*_FIXED_MIXTURES, *_HOPS_APART, *_OVER_SUBSETS)
+    encoder.name: encoder for encoder in (*_FIXED_MIXTURES, *_HOPS_APART, *_OVER_SUBSETS, *COUPLED)
 }
 
 __all__ = [
+    "COUPLED",
     "ENCODERS",
     "Encoder",
     "EncoderConfig",

@@ -1,14 +1,15 @@
-"""What every decoupled encoder is: a module from the hops of some rows to their logits.
+"""What every encoder is: a module from a batch of rows to their logits.
 
-An encoder never sees the graph, a device, a path or a split: only a batch of rows whose hops were
-computed once, before training. That is why SCR with these encoders scales.
+A decoupled encoder never sees the graph, a device, a path or a split: only a batch of rows whose
+hops were computed once, before training. That is why SCR with these encoders scales. Coupled ones,
+which read the graph in every step, are in `graph_encoder.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,10 @@ class ProblemShape:
     """Label matrices per row; 0 leaves the label branch out."""
     subsets: int = 1
     """Subsets of relations, each with `hops` matrices of which hop 0 is shared."""
+    relations: int = 1
+    """Kinds of edges that a coupled encoder tells apart, each direction for itself."""
+    embedded: int = 0
+    """Nodes that have learned vectors instead of features."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,10 @@ class HopBatch:
 
     def __len__(self) -> int:
         return self.hops.shape[0]
+
+    def after(self, count: int) -> HopBatch:
+        """The same rows without the first ones."""
+        return HopBatch(self.hops[count:], None if self.labels is None else self.labels[count:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +87,12 @@ class EncoderConfig:
 
 
 class Encoder(nn.Module, ABC):
-    """A batch of hops in, logits out."""
+    """A batch in, logits out."""
 
     name: ClassVar[str]
     config_class: ClassVar[type[EncoderConfig]]
+    batch_kind: ClassVar[type] = HopBatch
+    """What a batch is: hops of some rows, or for coupled encoders a `GraphBatch`."""
     attention_kind: ClassVar[AttentionKind] = "attention"
     """What `hop_attention` means."""
     mixes_subsets: ClassVar[bool] = False
@@ -114,5 +125,5 @@ class Encoder(nn.Module, ABC):
         return None
 
     @abstractmethod
-    def forward(self, batch: HopBatch) -> Tensor:
+    def forward(self, batch: Any) -> Tensor:
         """Logits of shape (rows, classes)."""

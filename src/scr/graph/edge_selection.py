@@ -14,7 +14,7 @@ from scr.graph.graph import Graph
 from scr.graph.relations import ONE_RELATION
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_compiled: Callable[[_Function], _Function] = numba.njit(parallel=True, cache=True, nogil=True)
+_compiled: Callable[[_Function], _Function] = numba.njit(cache=True, nogil=True)
 
 
 def select_edges(graph: Graph, codes: Iterable[int]) -> Graph:
@@ -59,7 +59,7 @@ def _count_selected(
     counts: NDArray[np.int64],
 ) -> None:
     """counts[i + 1] becomes the number of selected edges of row i."""
-    for row in numba.prange(len(indptr) - 1):
+    for row in range(len(indptr) - 1):
         found = 0
         for edge in range(indptr[row], indptr[row + 1]):
             if allowed[codes[edge]]:
@@ -77,7 +77,7 @@ def _take_selected(
     out: NDArray[Any],
 ) -> None:
     """Copy the values of selected edges, row by row."""
-    for row in numba.prange(len(indptr) - 1):
+    for row in range(len(indptr) - 1):
         place = starts[row]
         for edge in range(indptr[row], indptr[row + 1]):
             if allowed[codes[edge]]:

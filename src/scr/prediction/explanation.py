@@ -22,6 +22,7 @@ from scr.encoders.explanation import AttentionKind, evaluating
 from scr.errors import GraphError
 from scr.prediction.mixing import Mixing, Table, mixing_of, table
 from scr.prediction.permutation import Drop, Part, permutation_drops
+from scr.training.row_source import RowSource
 from scr.training.rows import Rows
 
 MOST_NODES = 5_000
@@ -92,7 +93,7 @@ class Explanation:
 
 def explain(
     encoder: Encoder,
-    rows: Rows,
+    rows: RowSource,
     nodes: ArrayLike,
     *,
     labels: NDArray[np.integer[Any]] | None = None,
@@ -120,6 +121,9 @@ def explain(
     """
     if np.size(nodes) == 0:
         raise GraphError("There are no nodes to look at; expected at least one")
+    if not isinstance(rows, Rows):
+        # A coupled encoder has no hops apart from each other that could be weighed or shuffled.
+        return Explanation(encoder=encoder.name, nodes=np.size(nodes), split=split, hops=())
     index = _drawn(np.asarray(nodes, dtype=np.int64), rows, at_most, seed)
     batch = rows.batch(torch.from_numpy(index))
     with evaluating(encoder):

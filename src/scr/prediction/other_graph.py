@@ -18,7 +18,7 @@ from scr.graph import Graph
 from scr.training import Recipe
 from scr.training.node_features import Preparation
 from scr.training.prepare import SubsetNames, label_rows, prepare_hops
-from scr.training.rows import Rows
+from scr.training.row_source import RowSource
 from scr.training.stages import Handover, handed_over, rebuilds_label_hops, stage_count
 
 
@@ -51,7 +51,7 @@ def rows_of_other_graph(
     device: str = "cpu",
     nodes: NDArray[np.int64] | None = None,
     subsets: SubsetNames | None = None,
-) -> Rows:
+) -> RowSource:
     """What an encoder reads of a graph that it was not trained on.
 
     After training in stages, label hops hold predictions of the stage before, whose encoder is not
@@ -74,10 +74,9 @@ def rows_of_other_graph(
     prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
     kept = prepared.kept
 
-    def rows_with(handover: Handover | None) -> Rows:
+    def rows_with(handover: Handover | None) -> RowSource:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        place, count = torch.device(device), prepared.subset_count
-        return Rows(prepared.array, len(class_names), labels, place, kept, count)
+        return prepared.rows(len(class_names), labels, torch.device(device), seed=seed)
 
     rows = rows_with(None)
     if rebuilds_label_hops(recipe):

@@ -4,7 +4,7 @@ from scr.consistency import REGULARIZERS
 from scr.training.config import TrainingConfig
 from scr.training.fitting import Fitted, fit, graph_facts
 from scr.training.loop import Trainer
-from scr.training.prepare import PreparedHops, prepare_hops
+from scr.training.prepare import Prepared, PreparedHops, prepare_hops
 from scr.training.presets import PRESETS, GraphFacts
 from scr.training.recipe import Recipe, resolve
 from scr.training.records import EpochRecord, TrainingOutcome
@@ -16,6 +16,7 @@ __all__ = [
     "EpochRecord",
     "Fitted",
     "GraphFacts",
+    "Prepared",
     "PreparedHops",
     "Recipe",
     "Rows",

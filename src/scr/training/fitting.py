@@ -27,11 +27,12 @@ from scr.propagation.kept_rows import rows_hash
 from scr.training.device import usable_device
 from scr.training.gathering import take_rows
 from scr.training.inference import predict_probabilities
-from scr.training.prepare import PreparedHops, SubsetNames, label_rows, prepare_hops
+from scr.training.prepare import Prepared, SubsetNames, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.recipe import Recipe
 from scr.training.records import EpochRecord, TrainingOutcome
-from scr.training.rows import Rows, positions_of
+from scr.training.row_source import RowSource
+from scr.training.rows import positions_of
 from scr.training.stages import Handover, StagePlan, train_in_stages
 from scr.training.validation import NO_VALIDATION, ValidationNodes
 
@@ -41,9 +42,9 @@ class Fitted:
     """A trained encoder and all that is known of how it came about."""
 
     encoder: Encoder
-    rows: Rows
+    rows: RowSource
     recipe: Recipe
-    prepared: PreparedHops
+    prepared: Prepared
     outcome: TrainingOutcome
     seed: int
     notes: list[str] = field(default_factory=list)
@@ -76,7 +77,7 @@ def fit(
     *,
     seed: int = 0,
     device: str = "cpu",
-    prepared: PreparedHops | None = None,
+    prepared: Prepared | None = None,
     checkpoint: Path | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -127,9 +128,9 @@ def fit(
         else run_identity(graph, recipe, seed, *_special(prepared)),
     )
 
-    def rows_with(handover: Handover | None) -> Rows:
+    def rows_with(handover: Handover | None) -> RowSource:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        return Rows(prepared.array, graph.num_classes, labels, place, kept, prepared.subset_count)
+        return prepared.rows(graph.num_classes, labels, place, seed=seed)
 
     devices = [place] if place.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
@@ -154,7 +155,7 @@ def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def _special(prepared: PreparedHops) -> list[str]:
+def _special(prepared: Prepared) -> list[str]:
     """What names the hops of a run beyond its settings.
 
     Rows that do not train are its unlabelled nodes; a file of subsets may have changed.

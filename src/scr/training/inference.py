@@ -12,14 +12,15 @@ from contextlib import closing
 import torch
 from torch import Tensor, nn
 
-from scr.training.rows import Rows
+from scr.training.graph_rows import GraphRows
+from scr.training.row_source import RowSource
 
 ROWS_AT_ONCE = 16_384
 """Rows of one forward pass: enough for full speed, and hidden layers stay small."""
 
 
 def stream_logits(
-    model: nn.Module, rows: Rows, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
 ) -> Generator[tuple[Tensor, Tensor]]:
     """Yield parts of `index`, in order, each with its logits without dropout, on the CPU.
 
@@ -30,6 +31,9 @@ def stream_logits(
     was_training = model.training
     model.eval()
     try:
+        if isinstance(rows, GraphRows):
+            yield from rows.stream_logits(model, index, at_once)
+            return
         with closing(rows.stream(index.split(at_once), lambda part: part)) as batches:
             for part, batch in batches:
                 with torch.no_grad():
@@ -40,7 +44,7 @@ def stream_logits(
 
 
 def predict_logits(
-    model: nn.Module, rows: Rows, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
 ) -> Tensor:
     """Logits without dropout, on the CPU, in the order of `index`.
 
@@ -58,7 +62,7 @@ def predict_logits(
 
 
 def predict_probabilities(
-    model: nn.Module, rows: Rows, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
 ) -> Tensor:
     """Class probabilities without dropout; see `predict_logits`."""
     out = torch.empty(len(index), rows.classes)

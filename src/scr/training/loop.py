@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,8 @@ from scr.training.inference import predict_logits, stream_logits
 from scr.training.objective import balanced_class_weights, mixed_loss
 from scr.training.records import EpochRecord, Progress, ReliableNodes, TrainingOutcome
 from scr.training.resuming import restore_trainer, trainer_state
-from scr.training.rows import Rows
+from scr.training.row_source import RowSource
+from scr.training.subgraph_rows import SubgraphRows
 from scr.training.subset_turns import SubsetTurns
 from scr.training.validation import ValidationNodes
 
@@ -47,7 +49,7 @@ class Trainer:
     def __init__(
         self,
         student: nn.Module,
-        rows: Rows,
+        rows: RowSource,
         *,
         train: Tensor,
         train_labels: Tensor,
@@ -66,7 +68,7 @@ class Trainer:
 
         Args:
             student: The encoder; it is trained in place and ends with the chosen weights.
-            rows: Hops of all nodes.
+            rows: What the encoder reads of the nodes.
             train: Indices of the training nodes.
             train_labels: Their classes.
             unlabelled: Indices of the nodes that may take part in the consistency term.
@@ -194,23 +196,14 @@ class Trainer:
         self.student.train()
         supervised = consistent = 0.0
         steps = 0
-        reliable = torch.arange(0 if self.reliable is None else len(self.reliable.nodes))
-        drawn = epoch_batches(
-            len(self.train),
-            nodes,
-            reliable,
-            batch_size=self.training.batch_size,
-            unlabelled_per_batch=self.training.unlabelled_per_batch,
-            generator=self.generator,
-        )
-        with closing(self.rows.stream(drawn, self._nodes_of)) as batches:
-            for (labelled, unlabelled, relied_on), batch in batches:
+        with closing(self.rows.stream(self._draw(epoch, nodes), self._nodes_of)) as batches:
+            for (labelled, unlabelled, relied_on, *_), batch in batches:
                 first, second = self._step(batch, labelled, unlabelled, relied_on)
                 supervised, consistent, steps = supervised + first, consistent + second, steps + 1
         record = EpochRecord(
             epoch=epoch + 1,
-            supervised_loss=supervised / steps,
-            consistency_loss=consistent / steps,
+            supervised_loss=supervised / max(steps, 1),
+            consistency_loss=consistent / max(steps, 1),
             learning_rate=rate,
             confident_nodes=round(len(nodes) * self.loss.chosen_share),
             threshold=self._threshold,
@@ -229,9 +222,23 @@ class Trainer:
             averages = [each.model for each in (self.teacher, self.average) if each is not None]
             self.rows = self.turns.begin(epoch, averages)
 
-    def _nodes_of(self, drawn: tuple[Tensor, ...]) -> Tensor:
+    def _draw(self, epoch: int, confident: Tensor) -> Iterator[tuple[Any, ...]]:
+        """The steps of an epoch; of some coupled encoders, the rows themselves decide on them."""
+        reliable = self.train[:0] if self.reliable is None else self.reliable.nodes
+        if isinstance(self.rows, SubgraphRows):
+            return self.rows.draws(epoch, self.train, confident, reliable)
+        return epoch_batches(
+            len(self.train),
+            confident,
+            torch.arange(len(reliable)),
+            batch_size=self.training.batch_size,
+            unlabelled_per_batch=self.training.unlabelled_per_batch,
+            generator=self.generator,
+        )
+
+    def _nodes_of(self, drawn: tuple[Any, ...]) -> Tensor:
         """The nodes of one step: labelled, reliable and unlabelled ones."""
-        labelled, unlabelled, relied_on = drawn
+        labelled, unlabelled, relied_on, *_ = drawn
         known = self.train[labelled]
         if self.reliable is not None:
             known = torch.cat([known, self.reliable.nodes[relied_on]])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from scr.consistency import MeanTeacher, UnlabelledLoss, noisy_views, weak_view
 from scr.encoders.base import HopBatch
+from scr.encoders.graph_batch import GraphBatch
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class BatchLoss:
 
 def mixed_loss(
     student: nn.Module,
-    batch: HopBatch,
+    batch: HopBatch | GraphBatch,
     targets: Tensor,
     consistency: UnlabelledLoss,
     *,
@@ -66,14 +67,17 @@ def mixed_loss(
     labelled = len(targets)
     known = labelled if reliable is None else labelled + len(reliable)
     pseudo_labels = None
-    if known < len(batch.hops):
+    if known < len(batch):
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
         if teacher is not None:
-            pseudo_labels = teacher(_after(batch, known), dropout=teacher_dropout)
+            pseudo_labels = teacher(batch.after(known), dropout=teacher_dropout)
         elif consistency.needs_weak_view:
-            pseudo_labels = weak_view(student, _after(batch, known), dropout=teacher_dropout)
+            pseudo_labels = weak_view(student, batch.after(known), dropout=teacher_dropout)
     logits = noisy_views(student, batch, views)
-    supervised = supervised_loss(logits[:, :labelled], targets, class_weights)
+    row_weights = None
+    if isinstance(batch, GraphBatch) and batch.loss_weight is not None:
+        row_weights = batch.loss_weight[:labelled]
+    supervised = supervised_loss(logits[:, :labelled], targets, class_weights, row_weights)
     if reliable is not None and len(reliable):
         share = labelled / known
         extra = reliable_loss(logits[:, labelled:known], reliable)
@@ -82,16 +86,27 @@ def mixed_loss(
     return BatchLoss(supervised, term)
 
 
-def supervised_loss(logits: Tensor, targets: Tensor, class_weights: Tensor | None = None) -> Tensor:
+def supervised_loss(
+    logits: Tensor,
+    targets: Tensor,
+    class_weights: Tensor | None = None,
+    row_weights: Tensor | None = None,
+) -> Tensor:
     """Cross-entropy averaged over views and labelled rows.
 
     Args:
         logits: Shape (views, labelled, classes).
         targets: Shape (labelled,).
         class_weights: Shape (classes,), or none.
+        row_weights: Factor of each row's loss, shape (labelled,), or none. They are not scaled to
+            a mean of 1: they make up for how often a row is drawn.
     """
     views = logits.shape[0]
-    return F.cross_entropy(logits.flatten(0, 1), targets.repeat(views), weight=class_weights)
+    rows, classes = logits.flatten(0, 1), targets.repeat(views)
+    if row_weights is None:
+        return F.cross_entropy(rows, classes, weight=class_weights)
+    losses = F.cross_entropy(rows, classes, weight=class_weights, reduction="none")
+    return (losses * row_weights.repeat(views)).mean()
 
 
 def reliable_loss(logits: Tensor, soft_labels: Tensor) -> Tensor:
@@ -119,8 +134,3 @@ def balanced_class_weights(targets: Tensor, classes: int) -> Tensor:
     counts = torch.bincount(targets, minlength=classes).float()
     present = (counts > 0).sum()
     return torch.where(counts > 0, len(targets) / (present * counts.clamp_min(1)), 1.0)
-
-
-def _after(batch: HopBatch, count: int) -> HopBatch:
-    labels = None if batch.labels is None else batch.labels[count:]
-    return HopBatch(batch.hops[count:], labels)

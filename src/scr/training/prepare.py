@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from scr.config import build
 from scr.encoders import encoder_class
+from scr.encoders.graph_batch import GraphBatch
 from scr.errors import MemoryBudgetError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig
@@ -28,7 +30,9 @@ from scr.propagation.hops import Hops
 from scr.propagation.plan import plan_propagation
 from scr.propagation.subsets import Subset, as_subsets, choose_subsets
 from scr.training.node_features import NodeFeatures, Preparation, node_features
+from scr.training.prepare_graph import PreparedGraph, prepare_graph
 from scr.training.recipe import Recipe
+from scr.training.rows import Rows
 from scr.training.stages import Handover
 
 SubsetNames = tuple[tuple[str, ...], ...]
@@ -55,6 +59,21 @@ class PreparedHops:
         """Subsets whose hops a row has."""
         return 1 if self.subsets is None else len(self.subsets)
 
+    def rows(
+        self,
+        classes: int,
+        labels: NDArray[np.floating[Any]] | None,
+        device: torch.device,
+        *,
+        seed: int = 0,
+    ) -> Rows:
+        """What an encoder is trained on; no seed decides anything about hops."""
+        return Rows(self.array, classes, labels, device, self.kept, self.subset_count)
+
+
+Prepared = PreparedHops | PreparedGraph
+"""What an encoder is trained on, decoupled or coupled."""
+
 
 def prepare_hops(
     graph: Graph,
@@ -63,8 +82,8 @@ def prepare_hops(
     fitted: Preparation | None = None,
     nodes: NDArray[np.int64] | None = None,
     subsets: SubsetNames | None = None,
-) -> PreparedHops:
-    """Scale, reduce and complete features, then propagate them.
+) -> Prepared:
+    """Scale, reduce and complete features; propagate them, unless the encoder reads the graph.
 
     Args:
         graph: Its features are used, its labels are not.
@@ -74,6 +93,8 @@ def prepare_hops(
             nodes, and maybe others, will do. None: the nodes of the graph's splits.
         subsets: Subsets of relations of an earlier run; none: those that the recipe asks for.
     """
+    if encoder_class(recipe.encoder).batch_kind is GraphBatch:
+        return prepare_graph(graph, recipe, fitted=fitted)
     started = time.perf_counter()
     features = node_features(graph, recipe.data, fitted)
     mixture = fixed_mixture(recipe)
@@ -101,8 +122,10 @@ def chosen_subsets(graph: Graph, recipe: Recipe) -> SubsetNames | None:
 
 def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
     """All that decides the hops of a graph, as plain values: runs with the same can share them."""
-    mixture = fixed_mixture(recipe)
     tables = recipe.tables()
+    if encoder_class(recipe.encoder).batch_kind is GraphBatch:
+        return [tables["data"], tables["propagation"], tables["encoder"]]
+    mixture = fixed_mixture(recipe)
     return [
         tables["data"],
         tables["propagation"],

@@ -31,7 +31,7 @@ from scr.training.inference import stream_logits
 from scr.training.loop import Trainer
 from scr.training.recipe import Recipe
 from scr.training.records import EpochRecord, ReliableNodes, TrainingOutcome
-from scr.training.rows import Rows
+from scr.training.row_source import RowSource
 from scr.training.validation import ValidationNodes
 
 SEED_STEP = 1_000_003
@@ -66,7 +66,7 @@ class Staged:
     """The end of all stages."""
 
     encoder: Encoder
-    rows: Rows
+    rows: RowSource
     outcome: TrainingOutcome
     handover: Handover | None
     """What the last stage was given; none if it was the first."""
@@ -103,8 +103,8 @@ class StagePlan:
 
 def train_in_stages(
     plan: StagePlan,
-    rows_with: Callable[[Handover | None], Rows],
-    make: Callable[[Rows], Encoder],
+    rows_with: Callable[[Handover | None], RowSource],
+    make: Callable[[RowSource], Encoder],
     *,
     checkpoint: Path | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
@@ -170,7 +170,7 @@ def stage_epochs(recipe: Recipe) -> int:
 
 def handed_over(
     encoder: Encoder,
-    rows: Rows,
+    rows: RowSource,
     nodes: Tensor,
     stages: StagesConfig,
     stage: int,
@@ -222,7 +222,7 @@ def hand_over(
 def _trainer(
     plan: StagePlan,
     encoder: Encoder,
-    rows: Rows,
+    rows: RowSource,
     stage: int,
     handover: Handover | None,
     checkpoint: Path | None,

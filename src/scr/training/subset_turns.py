@@ -27,6 +27,7 @@ from torch import nn
 
 from scr.encoders.nars import NARS
 from scr.training.gathering import take_rows
+from scr.training.row_source import RowSource
 from scr.training.rows import Rows
 
 PART_ROWS = 16_384
@@ -53,9 +54,11 @@ class SubsetTurns:
         self._rows = rows
 
     @classmethod
-    def of(cls, student: nn.Module, rows: Rows, *, seed: int) -> SubsetTurns | None:
+    def of(cls, student: nn.Module, rows: RowSource, *, seed: int) -> SubsetTurns | None:
         """The turns of a student that is to be trained so; none: all of it is always trained."""
-        if not isinstance(student, NARS) or student.settings.subset_sample is None:
+        if not isinstance(student, NARS) or not isinstance(rows, Rows):
+            return None
+        if student.settings.subset_sample is None:
             return None
         if student.settings.subset_sample >= student.mixture.subsets:
             return None

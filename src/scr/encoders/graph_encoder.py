@@ -1,0 +1,138 @@
+"""What all encoders that read the graph share: layers that each sum over neighbors.
+
+These are the coupled encoders. A layer needs the activations of all neighbors, so a batch is either
+the whole graph or a sampled part of it, and what a batch costs grows with the layers. They predict
+layer by layer, for which `layer_output` is one layer alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from scr.config import check
+from scr.encoders.activation import activate, make_norm
+from scr.encoders.adjacency import Adjacency
+from scr.encoders.base import Encoder, EncoderConfig, ProblemShape
+from scr.encoders.dropout import dropout
+from scr.encoders.graph_batch import GraphBatch
+from scr.encoders.label_branch import LabelBranch
+from scr.errors import ConfigError, GraphError
+
+Aggregation = Literal["mean", "sym", "relations", "none"]
+"""How edges are scaled: by 1/degree; by both ends' degrees, with self-loops; by 1/degree of each
+relation and direction; not at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphEncoderConfig(EncoderConfig):
+    """Settings that every encoder has that reads the graph."""
+
+    layers: int = 2
+    """Layers that sum over neighbors."""
+    neighbors: tuple[int, ...] | None = None
+    """Neighbors drawn for each node, layer by layer from the seeds outwards, -1 for all of them. An
+    empty list: the whole graph in every step. None: the whole graph if it is small, or 10 each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fanouts = self.neighbors or ()
+        check(all(fanout == -1 or fanout >= 1 for fanout in fanouts), "encoder.neighbors",
+              list(fanouts), "whole numbers of at least 1, or -1")  # fmt: skip
+        if fanouts and len(fanouts) != self.layers:
+            raise ConfigError(
+                "encoder.neighbors",
+                list(fanouts),
+                f"as many numbers as layers, which are {self.layers}",
+                hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
+            )
+
+
+class GraphEncoder(Encoder):
+    """A batch of nodes and edges in, logits of its seeds out."""
+
+    batch_kind = GraphBatch
+    aggregation: ClassVar[Aggregation]
+
+    def __init__(self, config: GraphEncoderConfig, shape: ProblemShape) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = None
+        if shape.embedded:
+            drawn = torch.empty(shape.embedded, shape.features)
+            self.embeddings = nn.Parameter(nn.init.xavier_uniform_(drawn))
+        widths = self.widths(config, shape)
+        self.layers = nn.ModuleList(
+            self.make_layer(config, shape, number) for number in range(config.layers)
+        )
+        self.norms = nn.ModuleList(make_norm(config.norm, width) for width in widths[1:-1])
+        self.label_branch = LabelBranch(config, shape) if shape.label_hops else None
+
+    @staticmethod
+    def widths(config: GraphEncoderConfig, shape: ProblemShape) -> list[int]:
+        """Columns before the first layer, between layers, and after the last."""
+        return [shape.features, *[config.hidden] * (config.layers - 1), shape.classes]
+
+    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
+        """The layer of a number: a module from (x, adjacency) to what the rows get."""
+        raise NotImplementedError
+
+    @classmethod
+    def default_neighbors(cls, layers: int) -> tuple[int, ...]:
+        """How many neighbors are drawn in a graph that is too large for one batch."""
+        return (10,) * layers
+
+    def inputs(self, batch: GraphBatch) -> Tensor:
+        """What the first layer reads: features, and learned vectors of nodes without any."""
+        x, embedded = batch.features, batch.embedded
+        if self.embeddings is not None and embedded is not None:
+            if len(embedded.numbers) and int(embedded.numbers.max()) >= len(self.embeddings):
+                raise GraphError(
+                    f"The graph has more nodes without features than the {len(self.embeddings):,} "
+                    "that the encoder has learned vectors of; expected the graph of the training",
+                    hint="train with encoder.node_embeddings=false to predict other graphs",
+                )
+            x = x.index_copy(0, embedded.rows, self.embeddings[embedded.numbers])
+        return dropout(x, self.config.input_dropout, self.training)
+
+    def layer_output(self, number: int, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """One layer with all that follows it; nothing follows the last.
+
+        Args:
+            number: From 0.
+            x: Activations of the nodes that send. Shape (columns of the adjacency, width).
+            adjacency: The edges to the nodes that receive.
+        """
+        x = self.layers[number](x, adjacency)
+        if number + 1 == len(self.layers):
+            return x
+        return activate(
+            x,
+            self.norms[number],
+            chance=self.config.dropout,
+            training=self.training,
+            overwrite=True,
+        )
+
+    def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
+        """Add what propagated labels say, where the encoder reads them."""
+        if self.label_branch is None:
+            return logits
+        if labels is None:
+            raise ValueError("The encoder has a label branch, but the batch has no labels")
+        return logits + cast(Tensor, self.label_branch(labels))
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Logits of shape (seeds, classes)."""
+        x = self.inputs(batch)
+        for number, adjacency in enumerate(batch.layers):
+            x = self.layer_output(number, x, adjacency)
+        return self.with_labels(x.index_select(0, batch.seeds), batch.labels)
+
+
+def glorot(*shape: int) -> nn.Parameter:
+    """A weight drawn as by Glorot and Bengio 2010, for products from the left."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(*shape)))

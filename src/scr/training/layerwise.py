@@ -1,0 +1,92 @@
+"""Predictions of coupled encoders: all nodes layer by layer, each layer a range of rows at a time.
+
+A node's logits depend on neighbors of neighbors, which many nodes share; computing a layer for all
+nodes before the next one computes nothing twice. What is in memory is two layers of activations,
+not all of them as in training. The last layer is computed for the nodes that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders.graph_encoder import GraphEncoder
+
+if TYPE_CHECKING:
+    from scr.training.graph_rows import GraphRows
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows of a layer that are computed at once in a graph that is not trained on whole."""
+
+
+class LayerwiseLogits:
+    """Logits of any nodes; what the last layer reads is kept until the weights change."""
+
+    def __init__(self, rows: GraphRows, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self.rows, self.rows_at_once = rows, rows_at_once
+        self._weights: dict[str, Tensor] = {}
+        self._known: Tensor | None = None
+
+    def forget(self) -> None:
+        """Free what is kept."""
+        self._weights, self._known = {}, None
+
+    def stream(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index`, in order, each with its logits on the CPU.
+
+        Args:
+            model: A coupled encoder in evaluation mode.
+            index: Numbers of target nodes.
+            at_once: Most nodes of a part.
+        """
+        encoder = cast(GraphEncoder, model)
+        for part in index.split(at_once):
+            with torch.no_grad():
+                yield part, self._logits(encoder, part).cpu()
+
+    def _logits(self, encoder: GraphEncoder, part: Tensor) -> Tensor:
+        known, prepared = self._before_last(encoder), self.rows.prepared
+        last = len(prepared.layers) - 1
+        if prepared.whole:  # logits of all are known
+            logits = known.index_select(0, part.to(known.device))
+        else:
+            edges = prepared.layers[last].take(part.numpy())
+            logits = encoder.layer_output(last, known, edges)
+        return encoder.with_labels(logits, self.rows.label_hops(part))
+
+    def _before_last(self, encoder: GraphEncoder) -> Tensor:
+        """What the last layer reads; in a graph that is trained on whole, what it gives."""
+        state = encoder.state_dict()
+        if self._known is not None and _equal(state, self._weights):
+            return self._known
+        self.forget()
+        prepared = self.rows.prepared
+        count = len(prepared.layers) - (not prepared.whole)
+        x = encoder.inputs(self.rows.whole_graph)
+        for number, adjacency in enumerate(prepared.layers[:count]):
+            if prepared.whole or adjacency.rows <= self.rows_at_once:
+                x = encoder.layer_output(number, x, adjacency)
+                continue
+            made: Tensor | None = None
+            for start in range(0, adjacency.rows, self.rows_at_once):
+                stop = min(start + self.rows_at_once, adjacency.rows)
+                part = encoder.layer_output(number, x, adjacency.range(start, stop))
+                if made is None:
+                    made = part.new_empty(adjacency.rows, part.shape[1])
+                made[start:stop] = part
+            assert made is not None
+            x = made
+        self._weights = {name: value.clone() for name, value in state.items()}
+        self._known = x
+        return x
+
+
+def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return state.keys() == other.keys() and all(
+        torch.equal(value, other[name]) for name, value in state.items()
+    )

@@ -1,0 +1,136 @@
+"""Encoders that are trained on drawn subgraphs: who takes part, how much it counts, resuming."""
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import make_random_graph
+
+import scr
+from scr.errors import ConfigError
+from scr.graph.digits import digits
+from scr.training import fit, prepare_hops, resolve
+from scr.training.fitting import graph_facts
+from scr.training.objective import supervised_loss
+
+SETTINGS = {
+    "cluster-gcn": {"clusters": 6, "clusters_per_batch": 2, "partition": "label-propagation"},
+    "graph-saint": {"roots": 8, "walk_length": 2, "coverage": 20},
+}
+names = pytest.mark.parametrize("name", SETTINGS)
+
+
+def rows_of(graph, name, **settings):
+    encoder = {"name": name, **SETTINGS[name], "hidden": 8, **settings}
+    layer = {"encoder": encoder}
+    recipe = resolve(graph_facts(graph), regularizer="none", layers=[layer], preset="none")
+    return prepare_hops(graph, recipe).rows(graph.num_classes, None, torch.device("cpu"))
+
+
+def epoch(rows, graph, number, confident):
+    train, nobody = torch.from_numpy(graph.train), torch.zeros(0, dtype=torch.int64)
+    return list(rows.draws(number, train, confident, nobody))
+
+
+@names
+def test_a_step_has_the_training_and_confident_nodes_that_are_in_its_subgraph(name):
+    graph = make_random_graph(nodes=120, edges=400)
+    rows, confident = rows_of(graph, name), torch.tensor([100, 30, 77, 60])
+    drawn = epoch(rows, graph, 3, confident)
+    assert len(drawn) > 1
+    for draw in drawn:
+        inside = set(draw.subgraph.nodes.tolist())
+        expected = [place for place, node in enumerate(graph.train) if node in inside]
+        assert draw.labelled.tolist() == expected
+        assert draw.unlabelled.tolist() == [n for n in confident.tolist() if n in inside]
+        assert draw.share == len(expected) / len(graph.train)
+    again = epoch(rows_of(graph, name), graph, 3, confident)
+    assert [d.subgraph.nodes.tolist() for d in again] == [d.subgraph.nodes.tolist() for d in drawn]
+    others = epoch(rows, graph, 4, confident)
+    assert [d.subgraph.nodes.tolist() for d in others] != [d.subgraph.nodes.tolist() for d in drawn]
+
+
+def test_an_epoch_of_clusters_has_every_training_node_once():
+    graph = make_random_graph(nodes=120, edges=400)
+    drawn = epoch(rows_of(graph, "cluster-gcn"), graph, 0, torch.zeros(0, dtype=torch.int64))
+    seen = torch.cat([draw.labelled for draw in drawn])
+    assert sorted(seen.tolist()) == list(range(len(graph.train)))
+
+
+def test_seeds_of_a_batch_are_the_nodes_of_its_step():
+    graph = make_random_graph(nodes=120, edges=400)
+    rows = rows_of(graph, "cluster-gcn")
+    train = torch.from_numpy(graph.train)
+    drawn = epoch(rows, graph, 0, torch.arange(60, 120))
+    nodes_of = lambda draw: torch.cat([train[draw.labelled], draw.unlabelled])  # noqa: E731
+    for draw, batch in rows.stream(drawn, nodes_of):
+        found = draw.subgraph.nodes[batch.seeds.numpy()]
+        assert found.tolist() == nodes_of(draw).tolist()
+        assert torch.equal(
+            batch.features, torch.from_numpy(rows.prepared.inputs[draw.subgraph.nodes])
+        )
+        # Means are taken over the edges inside.
+        sums = batch.layers[0].times(torch.ones(len(batch.features), 1))[:, 0]
+        assert set(sums.round(decimals=5).tolist()) <= {0.0, 1.0}
+
+
+def test_saint_losses_add_up_to_the_loss_of_all_training_nodes_on_average():
+    graph = make_random_graph(nodes=60, edges=200)
+    rows = rows_of(graph, "graph-saint", coverage=400, steps=1500)
+    train = torch.from_numpy(graph.train)
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(60, 3, generator=generator)
+    targets = torch.from_numpy(graph.labels)
+    drawn = rows.draws(0, train, train[:0], train[:0])
+    total = 0.0
+    for draw, batch in rows.stream(drawn, lambda draw: train[draw.labelled]):
+        nodes = train[draw.labelled]
+        loss = supervised_loss(logits[nodes][None], targets[nodes], None, batch.loss_weight)
+        total += loss.item()
+    expected = supervised_loss(logits[train][None], targets[train]).item()
+    assert total / 1500 == pytest.approx(expected, rel=0.1)
+
+
+@names
+@pytest.mark.parametrize("regularizer", ["none", "scr", "scr-m"])
+def test_training_is_far_above_chance(name, regularizer):
+    classifier = scr.NodeClassifier(
+        {"name": name, **SETTINGS[name], "hidden": 16, "input_dropout": 0.0},
+        regularizer,
+        consistency={"warmup": 3, "threshold": 0.4, "trust": "full"},
+        epochs=12,
+    ).fit(make_random_graph(nodes=150, edges=300))
+    assert classifier.score("test") > 0.6
+    if regularizer != "none":
+        assert max(record["confident_nodes"] for record in classifier.history_) > 0
+
+
+@names
+def test_a_stopped_run_ends_in_the_same_weights(name, tmp_path):
+    graph = digits(seed=0)
+    layers = [
+        {
+            "training": {"epochs": 4, "evaluate_every": 2},
+            "consistency": {"threshold": 0.15, "warmup": 1},
+            "encoder": {**SETTINGS[name], "hidden": 8},
+            "stages": {"method": "rlu", "count": 2, "threshold": 0.15},
+        }
+    ]
+    recipe = resolve(graph_facts(graph), encoder=name, regularizer="scr", layers=layers)
+    whole = fit(graph, recipe, seed=2)
+    seen = []
+    fit(graph, recipe, seed=2, checkpoint=tmp_path / "checkpoint", on_epoch=seen.append,
+        should_stop=lambda: len(seen) == 6)  # fmt: skip
+    pieces = fit(graph, recipe, seed=2, checkpoint=tmp_path / "checkpoint")
+    for key, value in whole.encoder.state_dict().items():
+        assert torch.equal(value, pieces.encoder.state_dict()[key]), key
+
+
+def test_a_graph_of_few_nodes_is_cut_into_no_more_parts_than_nodes():
+    rows = rows_of(make_random_graph(nodes=20), "cluster-gcn", clusters=500, partition="random")
+    assert np.unique(rows.prepared.clusters).tolist() == list(range(20))
+
+
+@names
+def test_neighbors_are_refused(name):
+    with pytest.raises(ConfigError, match=r"`encoder\.neighbors` is \(5, 5\); expected"):
+        rows_of(make_random_graph(), name, neighbors=[5, 5])
