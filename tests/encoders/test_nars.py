@@ -55,7 +55,11 @@ def test_settings_are_those_of_the_encoder_and_of_the_mixture(name):
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("mixing", "median", "`encoder.mixing` is 'median'; expected one of `mean`, `xavier`"),
+        (
+            "mixing",
+            "median",
+            "`encoder.mixing` is 'median'; expected one of `mean`, `sum`",
+        ),
         ("subset_sample", 0, "`encoder.subset_sample` is 0; expected"),
         ("resample", 0, "`encoder.resample` is 0; expected a whole number of at least 1"),
         ("heads", 0, "`encoder.heads` is 0; expected"),  # SAGN's own check
