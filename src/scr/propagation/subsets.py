@@ -35,12 +35,22 @@ _SEPARATORS = re.compile(r"[\s,]+")
 def choose_subsets(graph: Graph, config: PropagationConfig) -> tuple[Subset, ...]:
     """The subsets that `config.subsets` and `config.subset_seed` ask for."""
     if isinstance(config.subsets, int):
-        return draw_subsets(graph, config.subsets, config.subset_seed)
+        count = config.subsets
+        if count == PropagationConfig.subsets:
+            # Nobody asked for just as many: a graph of few relations has fewer, and that is fine.
+            count = min(count, count_subsets(graph))
+        return draw_subsets(graph, count, config.subset_seed)
     if config.subsets == SINGLE:
         return single_relations(graph)
     if config.subsets == ALL:
         return as_subsets(graph, [graph.relations])
     return read_subsets(config.subsets, graph)
+
+
+def count_subsets(graph: Graph) -> int:
+    """Subsets with a relation that touches the target type."""
+    away = sum(not _touches(graph, each) for each in graph.relations)
+    return int(2 ** len(graph.relations) - 2**away)
 
 
 def draw_subsets(graph: Graph, count: int, seed: int = 0) -> tuple[Subset, ...]:
@@ -55,9 +65,7 @@ def draw_subsets(graph: Graph, count: int, seed: int = 0) -> tuple[Subset, ...]:
         count: How many subsets.
         seed: The same seed draws the same subsets.
     """
-    relations = graph.relations
-    touching = np.array([_touches(graph, each) for each in relations])
-    there = 2 ** len(relations) - 2 ** int((~touching).sum())
+    relations, there = graph.relations, count_subsets(graph)
     if there <= count:
         if there < count:
             warnings.warn(
@@ -68,6 +76,7 @@ def draw_subsets(graph: Graph, count: int, seed: int = 0) -> tuple[Subset, ...]:
         sizes = range(1, len(relations) + 1)
         every = (some for size in sizes for some in itertools.combinations(relations, size))
         return tuple(some for some in every if any(_touches(graph, each) for each in some))
+    touching = np.array([_touches(graph, each) for each in relations])
     generator = np.random.default_rng(seed)
     drawn: dict[Subset, None] = {}
     while len(drawn) < count:
