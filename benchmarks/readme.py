@@ -12,6 +12,7 @@ from typing import Any
 import combinations_table
 from scale_tables import papers_sentence, scale_lines
 from scr.report import compare_runs, pooled_difference
+from typed_tables import heterogeneous_lines, heterogeneous_sentence, typed_speed_lines
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -253,12 +254,24 @@ def main() -> None:
         "python benchmarks/accuracy.py defaults",
         "the preset alone, nothing tuned.",
     )
-    tuned += ["", *CAVEATS]
+    typed = heterogeneous_sentence()
     speed = ["", "Speed, beside peers in the same run on 2 cores:", "", *speed_lines()]
     readme = ROOT / "README.md"
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    text = "\n".join([BEGIN, *tuned, *speed, "", "More: [docs/results.md](docs/results.md).", END])
+    text = "\n".join(
+        [
+            BEGIN,
+            *tuned,
+            "",
+            *CAVEATS,
+            *typed,
+            *speed,
+            "",
+            "More: [docs/results.md](docs/results.md).",
+            END,
+        ]
+    )
     readme.write_text(before + text + after, encoding="utf-8")
     page = [
         "# Results",
@@ -270,17 +283,21 @@ def main() -> None:
         "",
         *tuned,
         "",
+        *CAVEATS,
+        "",
         "## With the presets alone",
         "",
         *untuned,
         "",
         *combination_lines(),
+        *heterogeneous_lines(),
         *figure_lines(),
         "## Speed",
         "",
         *speed_lines(),
         "",
         *scale_lines(),
+        *typed_speed_lines(),
     ]
     (ROOT / "docs" / "results.md").write_text("\n".join(page), encoding="utf-8")
 
