@@ -68,7 +68,13 @@ def typed_speed_lines() -> list[str]:
     found = read("typed")
     if found is None:
         return []
-    rows = [row for row in found["rows"] if row["step"] != "make"]
+    names = {
+        "propagate": "`scr propagate`, on disk",
+        "propagate with one thread": "the same with one thread",
+        "in-memory": "`scr.propagate`, in memory",
+        "scipy": "SciPy, in memory",
+    }
+    rows = [row for row in found["rows"] if row["step"] in names]
     lines = [
         "## Subsets of relations of a graph of the size of ogbn-mag",
         "",
@@ -81,7 +87,7 @@ def typed_speed_lines() -> list[str]:
     ]
     for row in rows:
         memory = row["memory_bytes"] / 1e9
-        lines.append(f"| {row['step']} | {row['seconds']:.0f} | {memory:.2f} GB |")
+        lines.append(f"| {names[row['step']]} | {row['seconds']:.0f} | {memory:.2f} GB |")
     return [*lines, ""]
 
 
