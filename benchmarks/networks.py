@@ -1,0 +1,125 @@
+"""The paper's table "with different GNNs" on real graphs: base, SCR and the gain.
+
+    python benchmarks/networks.py search --data DIR   choose settings on validation nodes
+    python benchmarks/networks.py table --data DIR    run all seeds with the chosen settings
+
+For GraphSAGE, ClusterGCN and GraphSAINT, which read the graph in every step. Candidates are in
+`settings/networks.toml`, the same for base and SCR, and are chosen by validation accuracy of the
+first seed. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Every finished run is kept,
+and both steps go on where they were. `table` writes `results/networks/GRAPH.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import accuracy
+from accuracy import BENCHMARKS, HERE, Benchmark, run
+from scr.compare import Task
+from scr.prediction.run_directory import versions, write_json
+
+RESULTS = HERE / "results" / "networks"
+ENCODERS = ("graphsage", "cluster-gcn", "graph-saint")
+REGULARIZERS = ("none", "scr")
+
+console = Console()
+
+
+def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
+    """Pick a candidate for each pair by validation accuracy of the first seed."""
+    tasks, labels = [], []
+    for encoder in ENCODERS:
+        for regularizer in REGULARIZERS:
+            for label, settings in accuracy.candidates("networks", encoder, regularizer):
+                tasks.append(Task(encoder, regularizer, 0, (settings,)))
+                labels.append((encoder, regularizer, label))
+    scores: dict[tuple[str, str], dict[str, float]] = {}
+    for (encoder, regularizer, label), record in zip(
+        labels, run(benchmark, data, tasks, jobs), strict=True
+    ):
+        scores.setdefault((encoder, regularizer), {})[label] = record["valid_accuracy"]
+    chosen = [
+        {
+            "encoder": encoder,
+            "regularizer": regularizer,
+            "candidate": max(found, key=lambda label: found[label]),
+            "valid_accuracy": found,
+        }
+        for (encoder, regularizer), found in scores.items()
+    ]
+    command = f"python benchmarks/networks.py search --graph {benchmark.name}"
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    write_json(
+        RESULTS / f"{benchmark.name}-search.json",
+        {"command": command, "seeds": 1, "chosen": chosen},
+    )
+
+
+def table(benchmark: Benchmark, data: Path, jobs: int) -> None:
+    """All seeds with the chosen settings."""
+    file = RESULTS / f"{benchmark.name}-search.json"
+    picked = json.loads(file.read_text(encoding="utf-8"))["chosen"]
+    tasks, labels = [], []
+    for row in picked:
+        encoder, regularizer, label = row["encoder"], row["regularizer"], row["candidate"]
+        settings = dict(accuracy.candidates("networks", encoder, regularizer))[label]
+        for seed in range(benchmark.seeds):
+            tasks.append(Task(encoder, regularizer, seed, (settings,)))
+            labels.append(label)
+    runs: list[dict[str, Any]] = [
+        {
+            "graph": benchmark.name,
+            "encoder": record["encoder"],
+            "regularizer": record["regularizer"],
+            "candidate": label,
+            "seed": record["seed"],
+            "valid_accuracy": record["valid_accuracy"],
+            "test_accuracy": record["test_accuracy"],
+            "train_seconds": record["train_seconds"],
+        }
+        for label, record in zip(labels, run(benchmark, data, tasks, jobs), strict=True)
+    ]
+    command = f"python benchmarks/networks.py table --graph {benchmark.name}"
+    write_json(
+        RESULTS / f"{benchmark.name}.json",
+        {"command": command, "versions": versions(), "runs": runs},
+    )
+    for encoder in ENCODERS:
+        for regularizer in REGULARIZERS:
+            found = [
+                each["test_accuracy"]
+                for each in runs
+                if (each["encoder"], each["regularizer"]) == (encoder, regularizer)
+            ]
+            mean = 100 * statistics.mean(found)
+            console.print(f"{benchmark.name} {encoder} {regularizer}: {mean:.1f}")
+
+
+def main() -> None:
+    """Parse the command line and go through the graphs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("step", choices=["search", "table"])
+    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
+    parser.add_argument("--seeds", type=int, help="fewer seeds than the graph's table has")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    step = {"search": search, "table": table}[arguments.step]
+    for benchmark in BENCHMARKS:
+        if benchmark.name == "actor":
+            continue
+        if arguments.seeds is not None:
+            benchmark = replace(benchmark, seeds=min(arguments.seeds, benchmark.seeds))
+        if arguments.graph is None or benchmark.name in arguments.graph:
+            step(benchmark, arguments.data, arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()
