@@ -5,8 +5,8 @@
 
 For GraphSAGE, ClusterGCN and GraphSAINT, which read the graph in every step. Candidates are in
 `settings/networks.toml`, the same for base and SCR, and are chosen by validation accuracy of the
-first seed. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Every finished run is kept,
-and both steps go on where they were. `table` writes `results/networks/GRAPH.json`.
+first seed. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Every finished run is
+kept, and both steps go on where they were. `table` writes `results/networks/GRAPH.json`.
 """
 
 from __future__ import annotations
