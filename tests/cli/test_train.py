@@ -134,6 +134,15 @@ def test_bad_options_are_one_sentence_and_exit_code_2(tmp_path, capsys, argument
     assert not (tmp_path / "run").exists()
 
 
+def test_input_that_is_refused_after_the_start_leaves_no_run_directory(tmp_path, capsys):
+    run = tmp_path / "run"
+    paths = 'propagation.label_paths=["nothing"]'
+    assert scr("train", "digits", "--out", run, *QUICK, "--set", paths) == 2
+    assert "There is no relation `nothing`" in " ".join(capsys.readouterr().err.split())
+    assert not run.exists()
+    assert scr("train", "digits", "--out", run, *QUICK) == 0
+
+
 def test_a_missing_graph_is_named(tmp_path, capsys):
     assert scr("train", tmp_path / "nothing", "--out", tmp_path / "run") == 2
     assert "nothing" in capsys.readouterr().err

@@ -61,6 +61,7 @@ def train(
 ) -> None:
     """Train one encoder on one graph."""
     from scr.classifier import NodeClassifier
+    from scr.errors import SCRError
     from scr.graph import load_graph
     from scr.prediction import run_directory
     from scr.prediction.table import ProbabilityColumns
@@ -95,12 +96,16 @@ def train(
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
     with watched(stage_epochs(resolved)) as on_epoch, stoppable() as should_stop:
-        classifier.fit(
-            loaded,
-            checkpoint=out / run_directory.CHECKPOINT,
-            on_epoch=on_epoch,
-            should_stop=should_stop,
-        )
+        try:
+            classifier.fit(
+                loaded,
+                checkpoint=out / run_directory.CHECKPOINT,
+                on_epoch=on_epoch,
+                should_stop=should_stop,
+            )
+        except SCRError:
+            run_directory.withdraw_run(out)
+            raise
     if classifier.stopped_ == "interrupted":
         console.print(
             f"Stopped; continue with the same command and --resume. Kept in {out}.", soft_wrap=True

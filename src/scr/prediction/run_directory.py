@@ -153,6 +153,16 @@ def start_run(path: Path, run: Mapping[str, Any], *, resume: bool) -> bool:
     return False
 
 
+def withdraw_run(path: Path) -> None:
+    """Remove a run in which nothing was trained, as if it had never been started.
+
+    What is wrong with the input of a run may only show once its graph is prepared.
+    """
+    if [file.name for file in path.iterdir()] == [RUN]:
+        (path / RUN).unlink()
+        path.rmdir()
+
+
 def _check_same(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """A run continues only with the settings, seed and data that it was started with."""
     for what, before, now in (
