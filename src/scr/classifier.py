@@ -260,6 +260,7 @@ class NodeClassifier:
             split=split,
             at_most=at_most,
             seed=seed,
+            target=graph.target,
         )
 
     def summary(self) -> dict[str, Any]:

@@ -178,6 +178,18 @@ def test_a_subsets_share_goes_equally_to_its_relations():
     np.testing.assert_allclose(made.relation, np.array([0.25, 0.75]) @ expected, rtol=1e-6)
 
 
+def test_a_relation_has_no_share_in_hops_that_cannot_go_along_it():
+    near, far = "author:writes:paper", "author:of:city"
+    made = subset_explanation(subsets=[[near, far], ["paper:cites:paper", far]], target="paper")
+    assert made.mixing is not None
+    first, second = np.array(made.mixing.by_hop)
+    # One step from a paper leads to authors; only the second one goes on to cities, and only where
+    # the first one is in the subset.
+    expected = [[first[0], 0, first[1]], [second[0] / 2, second[0] / 2, second[1]]]
+    assert made.mixing.relations == (near, far, "paper:cites:paper")
+    np.testing.assert_allclose(made.mixing.relation_by_hop, expected)
+
+
 def test_subsets_without_names_are_counted():
     made = subset_explanation().mixing
     assert made is not None

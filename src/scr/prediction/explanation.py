@@ -103,6 +103,7 @@ def explain(
     split: str | None = None,
     at_most: int = MOST_NODES,
     seed: int = 0,
+    target: str | None = None,
 ) -> Explanation:
     """Look at an encoder's hops, subsets and predictions on some nodes.
 
@@ -118,6 +119,7 @@ def explain(
         split: What to call the nodes.
         at_most: Nodes to draw.
         seed: Decides which nodes are drawn and how parts are shuffled.
+        target: The type of the nodes, from which relations are walked along.
     """
     if np.size(nodes) == 0:
         raise GraphError("There are no nodes to look at; expected at least one")
@@ -142,7 +144,7 @@ def explain(
     mixing = None
     if mixture is not None and _weight(mixture).shape[1] > 1:  # one subset has all shares
         counts = None if attention is None else attention.mean
-        mixing = mixing_of(_weight(mixture), batch.hops, subsets, counts)
+        mixing = mixing_of(_weight(mixture), batch.hops, subsets, counts, target)
     named = [] if mixing is None else [" + ".join(names) for names in mixing.subsets]
     parts = _parts(batch, hops, named, mixed=fixed is not None)
     accuracy, drops = _measured(encoder, batch, index, labels, parts, seed)

@@ -24,7 +24,8 @@ class Mixing:
     relations: tuple[str, ...]
     """Empty where the relations of a subset are not known."""
     relation_by_hop: Table
-    """The same by relation, the share of a subset divided equally among its relations."""
+    """The same by relation: the share of a subset in a hop is divided equally among those of its
+    relations that so many steps from the target type can go along."""
     relation: tuple[float, ...]
     """Mean over hops, each counting as much as its attention, or all alike without."""
 
@@ -56,6 +57,7 @@ def mixing_of(
     hops: Tensor,
     subsets: Sequence[Sequence[str]] | None,
     attention: Sequence[float] | None = None,
+    target: str | None = None,
 ) -> Mixing:
     """The shares of subsets and relations in each hop.
 
@@ -64,6 +66,7 @@ def mixing_of(
         hops: See `subset_shares`.
         subsets: Names of the relations of each subset; none: not known.
         attention: How much each hop counts, hop 0 included; none: all alike.
+        target: The type of the nodes; none: all relations of a subset count in all hops.
     """
     shares = subset_shares(weight, hops).cpu().numpy()
     count, number = shares.shape
@@ -73,16 +76,30 @@ def mixing_of(
         relations: tuple[str, ...] = ()
     else:
         relations = tuple(dict.fromkeys(name for names in named for name in names))
-    belongs = np.zeros((number, len(relations)))
+    belongs = np.zeros((count, number, len(relations)))
     for place, names in enumerate(named if relations else ()):
-        for name in names:
-            belongs[place, relations.index(name)] += 1 / len(names)
-    by_hop = shares @ belongs
+        for hop, walked in enumerate(_walked(names, count, target)):
+            for name in walked:
+                belongs[hop, place, relations.index(name)] += 1 / len(walked)
+    by_hop = np.einsum("ks,ksr->kr", shares, belongs)
     counts = np.ones(count)
     if attention is not None and min(attention) >= 0 and sum(attention[1:]) > 0:
         counts = np.array(attention[1:])
     overall = (counts / counts.sum()) @ by_hop
     return Mixing(named, table(shares), relations, table(by_hop), tuple(overall.tolist()))
+
+
+def _walked(names: Sequence[str], hops: int, target: str | None) -> list[Sequence[str]]:
+    """The relations of a subset that hops 1, 2, ... from the target type can go along."""
+    ends = {name: (name.split(":")[0], name.split(":")[-1]) for name in names if ":" in name}
+    if target is None or len(ends) < len(names):
+        return [names] * hops
+    reached, walked = {target}, []
+    for _ in range(hops):
+        near = [name for name in names if not reached.isdisjoint(ends[name])]
+        walked.append(near or names)
+        reached.update(kind for name in near for kind in ends[name])
+    return walked
 
 
 def table(rows: ArrayLike) -> Table:

@@ -64,7 +64,8 @@ def _intro(explanation: Mapping[str, Any], of: str) -> str:
     if explanation.get("mixing"):
         texts.append(
             "Subsets of the relations are mixed per hop; the share of a subset is the size of its "
-            "weights times how much its features vary, and a subset's relations share it equally."
+            "weights times how much its features vary, and those of its relations that the hop can "
+            "go along share it equally."
         )
     if explanation.get("drops"):
         texts.append(
