@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from tests.propagation.typed_graphs import random_typed
 from typer.testing import CliRunner
 
 from scr.cli import app
+from scr.completion import complete_features
 from scr.graph import FeatureConfig, load_graph, prepare_features
 from scr.propagation import (
     Hops,
@@ -19,6 +18,7 @@ from scr.propagation import (
     propagate,
 )
 from scr.propagation.work_folder import WorkFolder
+from scr.training.prepare import propagate_command
 
 runner = CliRunner()
 
@@ -140,36 +140,56 @@ def test_a_graph_without_a_store_needs_a_place():
 
 
 @pytest.fixture
-def typed_store(tmp_path, monkeypatch):
-    """A store of several types, and features of all nodes without the work of making them."""
-    graph = random_typed(0)
-    graph.save(tmp_path / "typed")
-    matrix = np.random.default_rng(0).normal(size=(graph.num_nodes, 4)).astype(np.float32)
-    made = SimpleNamespace(
-        matrix=matrix, fitted=SimpleNamespace(identity=("filled",)), steps=("filled all types",)
-    )
-    completion = ModuleType("scr.completion")
-    completion.complete_features = lambda graph, config: made
-    monkeypatch.setitem(sys.modules, "scr.completion", completion)
+def typed_store(tmp_path):
+    random_typed(0).save(tmp_path / "typed")
     return tmp_path / "typed"
 
 
 def test_hops_over_subsets_are_left_where_training_finds_them(typed_store):
     result = run(typed_store, "--hops", 2, "--subsets", 3, "--subset-seed", 1)
     assert result.exit_code == 0, result.output
-    assert "7 hops of 12 nodes x 4 columns" in result.output
-    assert "filled all types" in result.output
     graph = load_graph(str(typed_store))
+    made = complete_features(graph)
+    assert f"7 hops of 12 nodes x {made.matrix.shape[1]} columns" in result.output
+    assert made.steps[0] in " ".join(result.output.split())
     config = PropagationConfig(hops=2, norm="row", subsets=3, subset_seed=1)
     subsets = choose_subsets(graph, config)
     assert f"Subset 1: {' '.join(map(str, subsets[0]))}" in result.output
-    found = load_cached_hops(graph, config, ("filled",), subsets=subsets)
-    matrix = sys.modules["scr.completion"].complete_features(graph, None).matrix
-    expected = propagate(graph, 2, features=matrix, subsets=subsets)
+    found = load_cached_hops(graph, config, made.fitted.identity, subsets=subsets)
+    expected = propagate(graph, 2, features=made.matrix, subsets=subsets)
     assert np.array_equal(np.asarray(found), np.asarray(expected))
     again = run(typed_store, "--hops", 2, "--subsets", 3, "--subset-seed", 1)
     assert "there already" in again.output
     assert "there already" not in run(typed_store, "--hops", 2, "--norm", "row").output
+
+
+def test_the_command_that_training_names_leaves_what_it_looks_for(typed_store):
+    graph = load_graph(str(typed_store))
+    config = PropagationConfig(hops=1, norm="row", subsets="single", subset_seed=3, dtype="float16")
+    data = FeatureConfig(missing="random", embedding_seed=5, scale="none")
+    command = propagate_command(graph, config, data, rows="all", walks_subsets=True).split()
+    assert run(*command[2:]).exit_code == 0
+    identity = complete_features(graph, data).fitted.identity
+    subsets = choose_subsets(graph, config)
+    assert load_cached_hops(graph, config, identity, subsets=subsets) is not None
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [("data.missing=nothing", "`average`"), ("propagation.hops=3", "a setting of `data`")],
+)
+def test_settings_that_propagation_does_not_know_are_refused(typed_store, setting, message):
+    result = run(typed_store, "--subsets", 2, "--set", setting)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (typed_store / "hops").exists()
+
+
+def test_features_of_several_types_keep_to_the_memory_that_is_given(typed_store):
+    result = run(typed_store, "--subsets", 2, "--memory", "1MiB")
+    assert result.exit_code == 2
+    assert "Averaging features" in result.stderr
+    assert list(typed_store.glob("features/*")) == []
 
 
 @pytest.mark.parametrize(("subsets", "count"), [("single", 5), ("all", 1), ("FILE", 2)])
@@ -178,16 +198,18 @@ def test_subsets_come_from_words_or_from_a_file(typed_store, tmp_path, subsets, 
     asked = tmp_path / "FILE" if subsets == "FILE" else subsets
     out = ("--out", tmp_path / "out", "--rows", "labelled")
     assert run(typed_store, "--hops", 1, "--subsets", asked, *out).exit_code == 0
-    assert Hops.open(tmp_path / "out").shape == (8, 1 + count, 4)
+    assert Hops.open(tmp_path / "out").shape[:2] == (8, 1 + count)
 
 
 def test_a_plan_of_subsets_prints_sizes_and_writes_nothing(typed_store):
     result = run(typed_store, "--hops", 2, "--subsets", "single", "--plan")
     assert result.exit_code == 0, result.output
-    assert f"{12 * 11 * 4 * 4:,} bytes" in result.output
+    columns = load_graph(str(typed_store)).num_features
+    assert f"{12 * 11 * columns * 4:,} bytes" in result.output
     assert "10 over the edges" in result.output
     assert "a subset of a block begins again" in result.output
     assert not (typed_store / "hops").exists()
+    assert not (typed_store / "features").exists()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -69,6 +70,12 @@ def propagate(
         ),
     ] = None,
     subset_seed: Annotated[int, typer.Option(min=0, help="Decides which subsets are drawn.")] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="data.key=value, as in training, such as data.missing; may be repeated."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the hops. [beside the store]")
     ] = None,
@@ -86,6 +93,7 @@ def propagate(
     A command that was stopped goes on where it was when it is given again.
     """
     from scr.cli.progress import steps_progress
+    from scr.config import build
     from scr.errors import ConfigError
     from scr.graph.features import FeatureConfig
     from scr.graph.sources import load_graph
@@ -103,11 +111,15 @@ def propagate(
         direction=direction, dtype=dtype, hop_scale=hop_scale, subset_seed=subset_seed,
         subsets=_asked(subsets),
     )  # fmt: skip
-    feature_config = FeatureConfig(scale=scale, reduce=reduce, reduce_to=reduce_to)
+    options = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
+    feature_config = build(FeatureConfig, options | _data_settings(settings), section="data")
     source = load_graph(graph, features=features_file)
     kept = kept_rows(source, _nodes(rows))
     chosen = None if subsets is None else choose_subsets(source, config)
-    matrix, identity, steps = _features(source, feature_config)
+    with steps_progress() as tell:
+        matrix, identity, steps = _features(
+            source, feature_config, memory=memory, on_progress=tell, is_planned=plan
+        )
     path = out or cached_hops_path(source, config, identity, kept, subsets=chosen)
     if path is None and not plan:
         raise ConfigError(
@@ -143,23 +155,46 @@ def propagate(
     )
 
 
-def _features(graph: Graph, config: FeatureConfig) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+def _features(
+    graph: Graph,
+    config: FeatureConfig,
+    *,
+    memory: str,
+    on_progress: Callable[[str, int, int], None],
+    is_planned: bool,
+) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
     """X of all nodes, what tells it from others, and what was done, in words.
 
-    Features that lie on disk stay there.
+    Features that lie on disk stay there; of a plan, those of several types are not even made.
     """
+    from scr.completion import complete_features, is_plain, planned_features
     from scr.graph.features import fit_features, transform_lazily
     from scr.propagation.engine import check_features
 
-    if graph.is_typed:
+    if not is_plain(graph, config):
         # Nodes of other types need features of their own, of as many columns.
-        from scr.completion import complete_features  # type: ignore[import-not-found, unused-ignore]
-
-        completed = complete_features(graph, config)
+        if is_planned:
+            planned = planned_features(graph, config)
+            return planned, planned.fitted.identity, planned.fitted.steps
+        completed = complete_features(graph, config, memory=memory, on_progress=on_progress)
         return completed.matrix, tuple(completed.fitted.identity), tuple(completed.steps)
     features = check_features(graph)
     fitted = fit_features(features, config)
     return transform_lazily(fitted, features), fitted.identity, fitted.steps
+
+
+def _data_settings(settings: list[str] | None) -> dict[str, Any]:
+    """What `--set` says of the section `data`; the other sections have no say here."""
+    from scr.config import parse_assignment
+    from scr.errors import ConfigError
+
+    found = {}
+    for text in settings or []:
+        section, key, value = parse_assignment(text)
+        if section != "data":
+            raise ConfigError("--set", text, "a setting of `data`, such as `data.missing=random`")
+        found[key] = value
+    return found
 
 
 def _asked(subsets: str | None) -> int | str:

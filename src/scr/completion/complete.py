@@ -75,7 +75,7 @@ def complete_features(
         MemoryBudgetError: The work does not fit the memory.
     """
     config = config or FeatureConfig()
-    if isinstance(fitted, FittedFeatures) or (fitted is None and _is_plain(graph, config)):
+    if isinstance(fitted, FittedFeatures) or (fitted is None and is_plain(graph, config)):
         return _plain(graph, config, fitted)
     if fitted is not None:
         fitted.check_graph(graph)
@@ -102,6 +102,25 @@ def complete_features(
     return _stored(read_manifest(path, KIND, schema=SCHEMA))
 
 
+@dataclass(frozen=True)
+class PlannedFeatures:
+    """What `complete_features` would give, without its numbers."""
+
+    shape: tuple[int, int]
+    fitted: FittedCompletion
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Of the numbers that there will be."""
+        return np.dtype(np.float32)
+
+
+def planned_features(graph: Graph, config: FeatureConfig) -> PlannedFeatures:
+    """The sizes of what `complete_features` would give; nothing is filled, trained or written."""
+    fitted = fit_completion(graph, config, embedded=config.missing in EMBEDDINGS)
+    return PlannedFeatures((graph.num_nodes, fitted.width), fitted)
+
+
 def restore_fitted(
     settings: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> FittedFeatures | FittedCompletion:
@@ -111,7 +130,7 @@ def restore_fitted(
     return FittedFeatures.restore(settings, arrays)
 
 
-def _is_plain(graph: Graph, config: FeatureConfig) -> bool:
+def is_plain(graph: Graph, config: FeatureConfig) -> bool:
     """Whether a graph's own features are all that there is to prepare."""
     if len(graph.node_types) > 1:
         return False

@@ -186,13 +186,19 @@ def _check_memory(
             raise
         asked = needed.get("nodes", ())
         rows = "all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labelled"
-        command = propagate_command(graph, config, data, rows=rows)
+        walks = subsets is not None
+        command = propagate_command(graph, config, data, rows=rows, walks_subsets=walks)
         hint = f"first `{command}`, which works on disk; what it leaves is found"
         raise MemoryBudgetError(error.message, hint=hint) from None
 
 
 def propagate_command(
-    graph: Graph, config: PropagationConfig, data: FeatureConfig, *, rows: str = "labelled"
+    graph: Graph,
+    config: PropagationConfig,
+    data: FeatureConfig,
+    *,
+    rows: str = "labelled",
+    walks_subsets: bool = False,
 ) -> str:
     """The command that leaves hops of some nodes beside a store, as training wants them.
 
@@ -201,6 +207,7 @@ def propagate_command(
         config: How features are propagated.
         data: How features are prepared.
         rows: Of which nodes: `labelled`, or a file.
+        walks_subsets: Whether subsets of relations are walked apart, as `config` says.
     """
     options = {
         "rows": rows, "hops": config.hops, "norm": config.norm, "dtype": config.dtype,
@@ -212,6 +219,13 @@ def propagate_command(
     words = [f"--{name} {value}" for name, value in options.items() if usual.get(name) != value] + [
         "--self-loops"
     ] * config.self_loops
+    if walks_subsets:
+        words.append(f"--subsets {config.subsets}")
+        words += [f"--subset-seed {config.subset_seed}"] if config.subset_seed else []
+    others = {
+        key: value for key, value in data.table().items() if key.replace("_", "-") not in options
+    }
+    words += [f"--set data.{key}={value}" for key, value in others.items()]
     if graph.features_file is not None:
         words.append(f"--features {graph.features_file}")
     return " ".join(["scr propagate", str(graph.path), *words])
