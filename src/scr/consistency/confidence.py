@@ -9,13 +9,16 @@ it can be made over a sample of the rows, a fresh one each time, and the set is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from scr.errors import ConfigError
+
+ROUNDING = 1e-2
+"""By how much a probability in half precision may be above 1."""
 
 
 def confidence_mask(probabilities: Tensor, threshold: float) -> Tensor:
@@ -56,11 +59,13 @@ class ConfidentSet:
 
     Usable in anybody's loop:
 
-        confident = ConfidentSet(unlabelled, threshold=0.9, threshold_end=0.8, refresh=20)
+        confident = ConfidentSet(~train_mask, threshold=0.9, threshold_end=0.8, refresh=20)
         for epoch in range(epochs):
             if confident.due(epoch):
-                confident.update(predict_proba(unlabelled), epoch, epochs)
-            rows = confident.nodes
+                confident.update(predict_proba, epoch, epochs)
+            nodes = confident.sample(256)
+
+    Its `state_dict` belongs into the checkpoint of a loop that is to go on later.
     """
 
     def __init__(
@@ -76,7 +81,7 @@ class ConfidentSet:
         """Start with every candidate in the set.
 
         Args:
-            candidates: Indices of the unlabelled nodes, shape (nodes,).
+            candidates: Indices of the unlabelled nodes, shape (nodes,); or a mask of all nodes.
             threshold: eta, or its first value.
             threshold_end: Last value of eta; none keeps it constant.
             refresh: beta, epochs between two updates.
@@ -86,12 +91,15 @@ class ConfidentSet:
         for name, value in (("refresh", refresh), ("refresh_sample", sample)):
             if value is not None and value < 1:
                 raise ConfigError(f"consistency.{name}", value, "a whole number of at least 1")
-        self.candidates = candidates
-        self.nodes = candidates
+        for name, share in (("threshold", threshold), ("threshold_end", threshold_end)):
+            if share is not None and not 0 <= share <= 1:
+                raise ConfigError(f"consistency.{name}", share, "a number in [0, 1]")
+        self.candidates = _numbers(candidates)
+        self.nodes = self.candidates
         self.start = threshold
         self.end = threshold_end
         self.refresh = refresh
-        self.sample = sample
+        self.scored_at_once = sample
         self.seed = seed
         self.threshold = threshold
 
@@ -115,15 +123,44 @@ class ConfidentSet:
         All of them, or a sample that depends on the seed and the epoch alone: a run that was
         stopped and goes on draws the same, and no other draw of the run changes.
         """
-        if self.sample is None or self.sample >= len(self.candidates):
+        size = self.scored_at_once
+        if size is None or size >= len(self.candidates):
             return self.candidates
         generator = np.random.default_rng([self.seed, epoch])
-        drawn = generator.choice(len(self.candidates), self.sample, replace=False, shuffle=False)
+        drawn = generator.choice(len(self.candidates), size, replace=False, shuffle=False)
         return self.candidates[torch.from_numpy(np.sort(drawn)).to(self.candidates.device)]
 
-    def update(self, probabilities: Tensor, epoch: int, epochs: int) -> None:
-        """Choose the confident nodes by fresh predictions for `to_score`, without dropout."""
-        self.update_by_parts([probabilities], epoch, epochs)
+    def update(
+        self,
+        probabilities: Tensor | Callable[[Tensor], Tensor],
+        epoch: int = 0,
+        epochs: int = 1,
+    ) -> None:
+        """Choose the confident nodes by fresh predictions, without dropout.
+
+        Args:
+            probabilities: Of the nodes of `to_score`, in their order, shape (nodes, classes); or a
+                function from these nodes to that.
+            epoch: Counted from 0; a threshold that does not change needs neither this nor `epochs`.
+            epochs: How many there are in all.
+        """
+        scored = self.to_score(epoch)
+        found = probabilities(scored) if callable(probabilities) else probabilities
+        if found.ndim != 2 or len(found) != len(scored):
+            raise ConfigError(
+                "probabilities",
+                f"of shape {tuple(found.shape)}",
+                f"one row per candidate, {len(scored)}, and a column per class",
+                hint="of all nodes' probabilities, take `probabilities[confident.to_score(epoch)]`",
+            )
+        if found.numel() and not bool(((found >= 0) & (found <= 1 + ROUNDING)).all()):
+            raise ConfigError(
+                "probabilities",
+                f"numbers from {float(found.min()):.3g} to {float(found.max()):.3g}",
+                "class probabilities",
+                hint="take the softmax of logits",
+            )
+        self.update_by_parts([found.detach()], epoch, epochs)
 
     def update_by_parts(self, parts: Iterable[Tensor], epoch: int, epochs: int) -> None:
         """The same, by predictions that come part by part and need not be held together.
@@ -142,7 +179,54 @@ class ConfidentSet:
         self.threshold = threshold
         self.nodes = scored[mask]
 
+    def sample(self, count: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw some of the confident nodes, without replacement.
+
+        Args:
+            count: How many; where there are fewer, all of them are given, in their order.
+            generator: Decides which; none: torch's own.
+        """
+        if count >= len(self.nodes):
+            return self.nodes
+        place = self.nodes.device if generator is None else generator.device
+        drawn = torch.randperm(len(self.nodes), generator=generator, device=place)[:count]
+        return self.nodes[drawn.to(self.nodes.device)]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What changes through training, as tensors for a checkpoint."""
+        return {
+            "nodes": self.nodes.clone(),
+            "threshold": torch.tensor(self.threshold, dtype=torch.float64),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state_dict` gave."""
+        missing = [name for name in ("nodes", "threshold") if name not in state]
+        if missing:
+            raise ConfigError("state", sorted(state), f"`{missing[0]}` among its names")
+        nodes = state["nodes"].to(self.candidates.device)
+        if len(nodes) and not bool(torch.isin(nodes, self.candidates).all()):
+            raise ConfigError(
+                "state", "nodes that are no candidates", "the state of a set of the same candidates"
+            )
+        self.restore(nodes, float(state["threshold"]))
+
     def restore(self, nodes: Tensor, threshold: float) -> None:
         """Put back a set that was saved in the middle of training."""
         self.nodes = nodes.to(torch.int64)
         self.threshold = threshold
+
+
+def _numbers(candidates: Tensor) -> Tensor:
+    """Node numbers, also of a mask."""
+    kind = candidates.dtype
+    if candidates.ndim != 1 or kind.is_floating_point or kind.is_complex:
+        raise ConfigError(
+            "candidates",
+            f"{kind} of shape {tuple(candidates.shape)}",
+            "node numbers, or a mask, of one dimension",
+        )
+    return candidates.nonzero()[:, 0] if kind == torch.bool else candidates

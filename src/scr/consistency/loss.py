@@ -1,10 +1,11 @@
 """The consistency term of SCR's loss, for our trainer and for anybody's torch model.
 
-loss = cross_entropy(logits[:labelled], y) + ConsistencyLoss()(noisy_views(model, rows, 2))
+loss = cross_entropy(logits[:labelled], y) + ConsistencyLoss()([model(rows), model(rows)])
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import torch
@@ -14,7 +15,7 @@ from scr.config import check
 from scr.consistency.config import ConsistencyConfig
 from scr.consistency.distance import DISTANCES, DistanceName
 from scr.consistency.sharpening import sharpen
-from scr.consistency.unlabelled import UnlabelledLoss, as_views
+from scr.consistency.unlabelled import UnlabelledLoss, as_pseudo_labels, as_views
 from scr.consistency.views import average_views
 from scr.errors import ConfigError
 
@@ -57,12 +58,17 @@ class ConsistencyLoss(UnlabelledLoss):
         return cls(config.weight, config.temperature, config.distance)
 
     def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+        self,
+        logits: Tensor | Sequence[Tensor],
+        pseudo_labels: Tensor | None = None,
+        *,
+        known: Tensor | None = None,
     ) -> Tensor:
         """The weighted consistency term of one batch.
 
         Args:
-            logits: Of the unlabelled rows, shape (views, nodes, classes) or (nodes, classes).
+            logits: Of the unlabelled rows, shape (views, nodes, classes) or (nodes, classes), or a
+                list of views; half precision is computed in float32.
             pseudo_labels: Class probabilities, unsharpened, such as a `MeanTeacher` returns
                 (SCR-m), shape (nodes, classes); none: the average of the views (SCR).
             known: Not read.
@@ -74,7 +80,10 @@ class ConsistencyLoss(UnlabelledLoss):
         if logits.shape[1] == 0:
             return logits.sum() * 0
         with torch.no_grad():
-            target = average_views(logits) if pseudo_labels is None else pseudo_labels
+            if pseudo_labels is None:
+                target = average_views(logits)
+            else:
+                target = as_pseudo_labels(pseudo_labels, logits)
             target = sharpen(target, self.temperature)
         distances = self.distance(target, torch.log_softmax(logits, dim=-1))
         return self.scale * distances.mean()

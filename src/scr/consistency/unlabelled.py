@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
 
 from scr.config import check
 from scr.consistency.config import ConsistencyConfig
+from scr.consistency.views import single_precision
+from scr.errors import ConfigError
 
 COMMON_SETTINGS = frozenset({"weight", "views", "warmup", "weight_ramp", "trust"})
 """What the training loop reads for every method."""
@@ -25,6 +28,9 @@ CONFIDENT_SET_SETTINGS = frozenset({"threshold", "threshold_end", "refresh", "re
 
 RAMP_SHARPNESS = 5.0
 """Of the ramp in Laine and Aila 2017, Section 2: the first weight is exp(-5) of the last."""
+
+SUM_TOLERANCE = 0.02
+"""Of the sum of a row of probabilities: half precision with many classes is off by a percent."""
 
 
 def weight_share_at(epoch: int, ramp: int) -> float:
@@ -129,6 +135,50 @@ class UnlabelledLoss(nn.Module, ABC):
         return f"weight={self.weight}"
 
 
-def as_views(logits: Tensor) -> Tensor:
-    """Logits of shape (views, nodes, classes), also where a single view was given without them."""
-    return logits.unsqueeze(0) if logits.ndim == 2 else logits
+def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
+    """Logits of shape (views, nodes, classes), in single precision or better.
+
+    Args:
+        logits: Of that shape; or one view, of shape (nodes, classes); or a list of such views.
+    """
+    if isinstance(logits, (list, tuple)):
+        shapes = {tuple(view.shape) for view in logits}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+            found = ", ".join(map(str, sorted(shapes))) or "no views"
+            raise ConfigError("logits", found, "views of one shape, (nodes, classes)")
+        logits = torch.stack(list(logits))
+    assert isinstance(logits, Tensor)
+    if logits.ndim not in (2, 3) or not logits.is_floating_point():
+        raise ConfigError(
+            "logits",
+            f"{logits.dtype} of shape {tuple(logits.shape)}",
+            "numbers of shape (views, nodes, classes) or (nodes, classes)",
+            hint="stack the views: `torch.stack([model(rows), model(rows)])`",
+        )
+    return single_precision(logits.unsqueeze(0) if logits.ndim == 2 else logits)
+
+
+def as_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> Tensor:
+    """Pseudo labels in the precision and on the device of the views, without gradient.
+
+    Args:
+        pseudo_labels: Class probabilities, shape (nodes, classes).
+        logits: Shape (views, nodes, classes).
+    """
+    if pseudo_labels.shape != logits.shape[1:]:
+        raise ConfigError(
+            "pseudo_labels",
+            f"of shape {tuple(pseudo_labels.shape)}",
+            f"{tuple(logits.shape[1:])}, one distribution per node of the logits",
+            hint="take the same nodes of both, such as `teacher(x, edge_index)[nodes]`",
+        )
+    labels = pseudo_labels.detach().to(logits.device, logits.dtype)
+    # One row tells: logits that were mistaken for probabilities add up to anything.
+    if len(labels) and abs(float(labels[0].sum()) - 1) > SUM_TOLERANCE:
+        raise ConfigError(
+            "pseudo_labels",
+            f"rows that add up to {float(labels[0].sum()):.3g}",
+            "class probabilities, whose rows add up to 1",
+            hint="take the softmax of logits; a `MeanTeacher` has done so already",
+        )
+    return labels

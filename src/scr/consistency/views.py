@@ -46,14 +46,20 @@ def average_views(logits: Tensor) -> Tensor:
     return torch.softmax(logits, dim=-1).mean(dim=0)
 
 
+def single_precision(numbers: Tensor) -> Tensor:
+    """Half precision, such as under autocast, as float32; anything else as it is."""
+    return numbers.float() if numbers.dtype in (torch.float16, torch.bfloat16) else numbers
+
+
 @torch.no_grad()
-def weak_view(model: nn.Module, batch: Any, *, dropout: bool = False) -> Tensor:
+def weak_view(model: nn.Module, *inputs: Any, dropout: bool = False, **named: Any) -> Tensor:
     """Class probabilities with less noise than a view has; the model is left as it was.
 
     Args:
         model: Maps a batch to logits.
-        batch: Whatever the model takes.
+        *inputs: Whatever the model takes, such as a batch, or `x` and `edge_index`.
         dropout: Leave dropout on. Without it the model is in evaluation mode altogether.
+        **named: The same, by name.
 
     Returns:
         Probabilities without gradient, shape (nodes, classes).
@@ -66,7 +72,7 @@ def weak_view(model: nn.Module, batch: Any, *, dropout: bool = False) -> Tensor:
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.eval()
     try:
-        return torch.softmax(model(batch), dim=-1)
+        return torch.softmax(single_precision(model(*inputs, **named)), dim=-1)
     finally:
         for module, mode in modes:
             module.training = mode
