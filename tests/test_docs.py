@@ -87,8 +87,9 @@ def test_what_the_guide_to_typed_graphs_shows_can_be_run(tmp_path, monkeypatch, 
 OWN_MODEL = (REPOSITORY / "docs/guides/bring-your-own-model.md").read_text(encoding="utf-8")
 
 
-def test_what_the_guide_to_own_models_shows_can_be_run():
+def test_what_the_guide_to_own_models_shows_can_be_run(tmp_path, monkeypatch):
     pytest.importorskip("torch_geometric")
+    monkeypatch.chdir(tmp_path)
     import torch
 
     names: dict = {}
@@ -108,3 +109,5 @@ def test_what_the_guide_to_own_models_shows_can_be_run():
     assert torch.equal(other.confident.nodes, module.confident.nodes)
     x, edge_index = names["x"], names["edge_index"]
     assert torch.equal(other.teacher(x, edge_index), module.teacher(x, edge_index))
+    assert names["classifier"].score("test") > 0.75
+    assert names["again"].score("test") == names["classifier"].score("test")

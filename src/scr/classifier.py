@@ -11,13 +11,15 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
-from scr.encoders import Encoder
+from scr.encoders import Encoder, ProblemShape
+from scr.encoders.own_module import separate_module
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph
 from scr.prediction import run_directory
@@ -46,7 +48,11 @@ class NodeClassifier:
 
     def __init__(
         self,
-        encoder: str | Mapping[str, Any] | None = None,
+        encoder: str
+        | Mapping[str, Any]
+        | nn.Module
+        | Callable[[ProblemShape], nn.Module]
+        | None = None,
         regularizer: str | None = None,
         *,
         seed: int = 0,
@@ -63,7 +69,10 @@ class NodeClassifier:
         """Take settings; those left out come from a preset that is chosen by the graph.
 
         Args:
-            encoder: A name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``.
+            encoder: A name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``. Or a torch
+                module of your own, which reads hops or `(x, edge_index)` and is trained as a copy,
+                from the weights that it has; or a function that makes one, told the sizes of the
+                data; or ``{"module": either, "neighbors": [10, 10]}``.
             regularizer: ``"none"``, ``"scr"`` (the default), ``"scr-m"``, or another way to use
                 unlabelled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
                 ``"freematch"`` or ``"softmatch"``.
@@ -79,7 +88,7 @@ class NodeClassifier:
             postprocess: Settings of the section `postprocess`.
             **training: Settings of the section `training`, such as ``epochs=200``.
         """
-        settings = {"name": encoder} if isinstance(encoder, str) else dict(encoder or {})
+        settings, self._own = separate_module(encoder)
         sections: dict[str, Any] = {
             "data": data,
             "propagation": propagation,
@@ -103,10 +112,16 @@ class NodeClassifier:
 
     def resolve(self, graph: Graph) -> Recipe:
         """The recipe that `fit` would use on this graph."""
+        layers = self._layers
+        if self._own is not None:
+            columns = graph.num_features if graph.features is not None else 1
+            sizes = ProblemShape(features=columns, hops=2, classes=graph.num_classes)
+            found = self._own.settings(sizes)
+            layers = [{"encoder": found}, *layers, {"encoder": {"name": found["name"]}}]
         return resolve(
             graph_facts(graph),
             regularizer=self._regularizer,
-            layers=self._layers,
+            layers=layers,
             preset=self._preset,
         )
 
@@ -145,6 +160,7 @@ class NodeClassifier:
             on_epoch=on_epoch,
             should_stop=should_stop,
             watch_test=watch_test,
+            own=self._own,
         )
         self._fitted, self._graph, self._rows = fitted, graph, fitted.rows
         return self
@@ -153,6 +169,12 @@ class NodeClassifier:
     def recipe_(self) -> Recipe:
         """All settings of the run."""
         return self._fitted.recipe if self._fitted is not None else self._loaded().recipe
+
+    @property
+    def module_(self) -> nn.Module:
+        """The trained torch module: your own, if you gave one, else the encoder."""
+        encoder = self._encoder()
+        return encoder if self._own is None else cast(nn.Module, encoder.module)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
@@ -386,7 +408,12 @@ class NodeClassifier:
 
     @classmethod
     def load(
-        cls, path: str | Path, *, graph: Graph | None = None, device: str = "cpu"
+        cls,
+        path: str | Path,
+        *,
+        graph: Graph | None = None,
+        device: str = "cpu",
+        encoder: nn.Module | Callable[[ProblemShape], nn.Module] | None = None,
     ) -> NodeClassifier:
         """Read a run directory.
 
@@ -394,9 +421,13 @@ class NodeClassifier:
             path: As given to `save`, or to ``scr train --out``.
             graph: The graph it was fitted on; none: loaded again from where it was, when needed.
             device: Where torch computes.
+            encoder: Of a run with a module of your own: that module, whose weights do not matter,
+                or the function that made it.
         """
-        model = run_directory.read_model(Path(path))
-        classifier = cls(seed=model.run["seed"], device=device, recipe=model.run["recipe"])
+        own = separate_module(encoder)[1]
+        model = run_directory.read_model(Path(path), own)
+        recipe = model.run["recipe"]
+        classifier = cls(encoder, seed=model.run["seed"], device=device, recipe=recipe)
         classifier._model = model
         if graph is not None:
             classifier._graph = with_classes(graph, classifier._class_names())

@@ -16,6 +16,7 @@ from scr.encoders.graph_saint import GraphSAINT
 from scr.encoders.graphsage import GraphSAGE
 from scr.encoders.mlp import MLP
 from scr.encoders.nars import NARS
+from scr.encoders.own_module import OWN, OwnModule
 from scr.encoders.rgcn import RGCN
 from scr.encoders.sagn import SAGN
 from scr.encoders.sgc import SGC
@@ -38,6 +39,7 @@ __all__ = [
     "Encoder",
     "EncoderConfig",
     "HopBatch",
+    "OwnModule",
     "ProblemShape",
     "encoder_class",
     "make_encoder",
@@ -49,19 +51,33 @@ def encoder_class(name: str) -> type[Encoder]:
     # A name from a file may be anything.
     if isinstance(name, str) and name in ENCODERS:
         return ENCODERS[name]
+    if isinstance(name, str) and name in OWN:
+        return OWN[name]
     close = difflib.get_close_matches(str(name).lower().replace("_", "-"), ENCODERS, n=1)
     hint = f"did you mean `{close[0]}`?" if close else None
     raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}", hint=hint)
 
 
-def make_encoder(name: str, settings: Mapping[str, Any], shape: ProblemShape) -> Encoder:
+def make_encoder(
+    name: str, settings: Mapping[str, Any], shape: ProblemShape, own: OwnModule | None = None
+) -> Encoder:
     """Build an encoder with fresh weights, drawn from torch's default generator.
 
     Args:
         name: One of `ENCODERS`.
         settings: Its own settings by name; those left out have the paper's values.
         shape: The sizes of the data.
+        own: The user's own module, where the name says that there is one.
     """
+    if name in OWN:
+        if own is None:
+            raise ConfigError(
+                "encoder.name",
+                name,
+                f"one of {', '.join(ENCODERS)}, or a torch module",
+                hint="give it in Python: `scr.NodeClassifier(encoder=my_module)`",
+            )
+        return OWN[name](shape, own.build(shape))
     chosen = encoder_class(name)
     config = build(chosen.config_class, settings, section="encoder")
     return chosen(config, shape)

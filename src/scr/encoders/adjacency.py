@@ -104,6 +104,18 @@ class Adjacency:
         made.index_add_(0, torch.from_numpy(receivers).to(x.device), gathered)
         return made if self.row_scale is None else made * _vector(self.row_scale, x)[:, None]
 
+    def edge_index(self, device: torch.device) -> Tensor:
+        """Senders and receivers of all edges, by receiver; made once for a device."""
+        if device not in self._pairs:
+            receivers = np.repeat(np.arange(self.rows), np.diff(self.indptr))
+            pairs = np.stack([self.indices.astype(np.int64), receivers])
+            self._pairs[device] = torch.from_numpy(pairs).to(device)
+        return self._pairs[device]
+
+    @cached_property
+    def _pairs(self) -> dict[torch.device, Tensor]:
+        return {}
+
     @cached_property
     def transposed(self) -> Adjacency:
         """Sending nodes by row, for gradients."""

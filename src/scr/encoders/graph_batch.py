@@ -43,6 +43,14 @@ class GraphBatch:
     def __len__(self) -> int:
         return len(self.seeds)
 
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges as torch_geometric has them, senders and receivers. Shape (2, edges).
+
+        Those of the first layer, among which those of all others are.
+        """
+        return self.layers[0].edge_index(self.features.device)
+
     def after(self, count: int) -> GraphBatch:
         """The same nodes and edges, without the first seeds."""
         return replace(

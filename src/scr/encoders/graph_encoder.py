@@ -39,16 +39,21 @@ class GraphEncoderConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fanouts = self.neighbors or ()
-        check(all(fanout == -1 or fanout >= 1 for fanout in fanouts), "encoder.neighbors",
-              list(fanouts), "whole numbers of at least 1, or -1")  # fmt: skip
-        if fanouts and len(fanouts) != self.layers:
-            raise ConfigError(
-                "encoder.neighbors",
-                list(fanouts),
-                f"as many numbers as layers, which are {self.layers}",
-                hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
-            )
+        check_neighbors(self.neighbors, self.layers)
+
+
+def check_neighbors(neighbors: tuple[int, ...] | None, layers: int) -> None:
+    """Refuse numbers of neighbors that do not fit the layers."""
+    fanouts = neighbors or ()
+    check(all(fanout == -1 or fanout >= 1 for fanout in fanouts), "encoder.neighbors",
+          list(fanouts), "whole numbers of at least 1, or -1")  # fmt: skip
+    if fanouts and len(fanouts) != layers:
+        raise ConfigError(
+            "encoder.neighbors",
+            list(fanouts),
+            f"as many numbers as layers, which are {layers}",
+            hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
+        )
 
 
 class GraphEncoder(Encoder):
@@ -56,6 +61,8 @@ class GraphEncoder(Encoder):
 
     batch_kind = GraphBatch
     aggregation: ClassVar[Aggregation]
+    layerwise: ClassVar[bool] = True
+    """Whether it predicts layer by layer, in the memory of two; else all of it at once."""
 
     def __init__(self, config: GraphEncoderConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -116,6 +123,10 @@ class GraphEncoder(Encoder):
             training=self.training,
             overwrite=True,
         )
+
+    def every_row(self, batch: GraphBatch) -> Tensor:
+        """Logits of all rows of the last layer, of an encoder that is not made of layers."""
+        raise NotImplementedError
 
     def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
         """Add what propagated labels say, where the encoder reads them."""

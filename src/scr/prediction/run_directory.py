@@ -31,9 +31,10 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from scr.completion import restore_fitted
-from scr.encoders import Encoder, make_encoder
+from scr.encoders import Encoder, OwnModule, make_encoder
 from scr.encoders.base import ProblemShape
-from scr.errors import RunError, StoreError
+from scr.encoders.own_module import OWN
+from scr.errors import ConfigError, RunError, StoreError
 from scr.graph import Graph
 from scr.training import Fitted, Recipe
 from scr.training.checkpoint import write_bytes
@@ -182,8 +183,13 @@ def write_model(path: Path, fitted: Fitted) -> None:
     """Weights and the features' preparation in one file."""
     shape = fitted.rows.shape
     tensors: dict[str, Tensor] = {}
+    places: set[int] = set()
     for name, tensor in fitted.encoder.state_dict().items():
-        tensors[f"encoder/{name}"] = tensor.detach().cpu().contiguous()
+        stored = tensor.detach().cpu().contiguous()
+        if stored.untyped_storage().data_ptr() in places:
+            stored = stored.clone()  # a weight that a module has twice
+        places.add(stored.untyped_storage().data_ptr())
+        tensors[f"encoder/{name}"] = stored
     for name, array in fitted.prepared.features.arrays().items():
         tensors[f"features/{name}"] = torch.from_numpy(array)
     header = {
@@ -193,11 +199,17 @@ def write_model(path: Path, fitted: Fitted) -> None:
     write_bytes(path, save(tensors, metadata=header))
 
 
-def read_model(path: Path) -> StoredModel:
-    """Read a finished run; nothing in it is executed."""
+def read_model(path: Path, own: OwnModule | None = None) -> StoredModel:
+    """Read a finished run; nothing in it is executed, and nothing in it names code.
+
+    Args:
+        path: The run directory.
+        own: The module that the run was trained with, if it was the user's own.
+    """
     from safetensors import safe_open
 
     run = read_run(path)
+    _check_own(path, run, own)
     file = path / MODEL
     try:
         tensors = load_file(file)
@@ -210,12 +222,34 @@ def read_model(path: Path) -> StoredModel:
         ) from None
     recipe = Recipe.from_tables(run["recipe"], preset=run["preset"]["name"])
     shape = ProblemShape(**json.loads(header["shape"]))
-    encoder = make_encoder(recipe.encoder, recipe.encoder_settings, shape)
-    encoder.load_state_dict(_below("encoder/", tensors))
+    encoder = make_encoder(recipe.encoder, recipe.encoder_settings, shape, own)
+    try:
+        encoder.load_state_dict(_below("encoder/", tensors))
+    except RuntimeError as error:
+        if own is None:
+            raise
+        raise ConfigError(
+            "encoder", type(encoder.module).__name__, f"the module of the run `{path}`: {error}"
+        ) from None
     encoder.eval()
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     features = restore_fitted(json.loads(header["features"]), arrays)
     return StoredModel(encoder, features, recipe, run, path)
+
+
+def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:
+    """Weights of a module that is not ours fit that module only, which no file holds."""
+    if run["encoder"] in OWN and own is None:
+        raise RunError(
+            f"The run `{path}` was trained with a torch module of its user, of which it has the "
+            "weights; expected the module to be given again",
+            hint="`scr.NodeClassifier.load(path, encoder=my_module)`",
+        )
+    if run["encoder"] not in OWN and own is not None:
+        raise RunError(
+            f"The run `{path}` was trained with the encoder `{run['encoder']}`; expected no module",
+            hint="`scr.NodeClassifier.load(path)`",
+        )
 
 
 def write_handover(path: Path, handover: Handover) -> None:

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from scr.consistency import ConsistencyConfig, agreement_beyond_chance, trusted_share
 from scr.consistency.trust import MOST_ROWS
-from scr.encoders import Encoder, make_encoder
+from scr.encoders import Encoder, OwnModule, make_encoder
 from scr.encoders.buffers import keep_freed_memory
+from scr.encoders.own_module import try_out
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
@@ -35,6 +36,9 @@ from scr.training.row_source import RowSource
 from scr.training.rows import positions_of
 from scr.training.stages import Handover, StagePlan, train_in_stages
 from scr.training.validation import NO_VALIDATION, ValidationNodes
+
+TRIED_ROWS = 2
+"""On which a module of the user's own is tried out: one would hide a missing dimension."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def fit(
     should_stop: Callable[[], bool] | None = None,
     checkpoint_seconds: float = 60.0,
     watch_test: bool = False,
+    own: OwnModule | None = None,
 ) -> Fitted:
     """Train one encoder on one graph, in one stage or in several.
 
@@ -100,6 +105,7 @@ def fit(
         should_stop: Asked after every epoch.
         checkpoint_seconds: Least time between two checkpoints.
         watch_test: Write test accuracy into the history, for curves; nothing reads it back.
+        own: A module of the user's own, where the recipe says that there is one.
     """
     _check(graph, recipe)
     place = usable_device(device)
@@ -132,12 +138,19 @@ def fit(
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
         return prepared.rows(graph.num_classes, labels, place, seed=seed)
 
+    def make(rows: RowSource) -> Encoder:
+        encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
+        if own is not None:
+            some = torch.tensor(rows.nodes()[:TRIED_ROWS])
+            try_out(encoder.to(place), rows.batch(some), rows.classes)
+        return encoder
+
     devices = [place] if place.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
         staged = train_in_stages(
             plan,
             rows_with,
-            lambda rows: make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape),
+            make,
             checkpoint=checkpoint,
             on_epoch=on_epoch,
             should_stop=should_stop,

@@ -52,7 +52,7 @@ class LayerwiseLogits:
     def _logits(self, encoder: GraphEncoder, part: Tensor) -> Tensor:
         known, prepared = self._before_last(encoder), self.rows.prepared
         last = len(prepared.layers) - 1
-        if prepared.whole:  # logits of all are known
+        if prepared.whole or not encoder.layerwise:  # logits of all are known
             logits = known.index_select(0, part.to(known.device))
         else:
             edges = prepared.layers[last].take(part.numpy())
@@ -65,7 +65,14 @@ class LayerwiseLogits:
         if self._known is not None and _equal(state, self._weights):
             return self._known
         self.forget()
+        self._known = self._computed(encoder)
+        self._weights = {name: value.clone() for name, value in state.items()}
+        return self._known
+
+    def _computed(self, encoder: GraphEncoder) -> Tensor:
         prepared = self.rows.prepared
+        if not encoder.layerwise:
+            return encoder.every_row(self.rows.whole_graph)
         count = len(prepared.layers) - (not prepared.whole)
         x = encoder.inputs(self.rows.whole_graph)
         for number, adjacency in enumerate(prepared.layers[:count]):
@@ -81,8 +88,6 @@ class LayerwiseLogits:
                 made[start:stop] = part
             assert made is not None
             x = made
-        self._weights = {name: value.clone() for name, value in state.items()}
-        self._known = x
         return x
 
 

@@ -1,0 +1,270 @@
+"""A module of the user's own as encoder: trained, stored and asked as the named ones are."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.conftest import make_random_graph
+from torch import nn
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import Sequential as GraphSequential
+from torch_geometric.nn.models import GCN as StockGCN
+
+import scr
+from scr.encoders import HopBatch
+from scr.encoders.own_module import depth, what_is_read
+from scr.errors import ConfigError, RunError, SCRError
+
+FEATURES, CLASSES = 8, 3
+
+
+class Net(nn.Module):
+    """Two layers of a kind, as in every tutorial."""
+
+    def __init__(self, layer, features=FEATURES, classes=CLASSES):
+        super().__init__()
+        self.first, self.second = layer(features, 16), layer(16, classes)
+
+    def forward(self, x, edge_index):
+        x = F.relu(self.first(x, edge_index))
+        return self.second(F.dropout(x, 0.3, self.training), edge_index)
+
+
+class OnHops(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.Linear(shape.hops * shape.features, 16), nn.ReLU(), nn.Dropout(0.3),
+            nn.Linear(16, shape.classes),
+        )  # fmt: skip
+
+    def forward(self, hops):
+        return self.layers(hops)
+
+
+class OnBatch(OnHops):
+    def forward(self, batch: HopBatch):
+        assert isinstance(batch, HopBatch)
+        return self.layers(batch.hops)
+
+
+def graph(seed=0, **settings):
+    """Features that tell the class, and four in five edges within a class."""
+    made = make_random_graph(nodes=120, num_features=FEATURES, seed=seed)
+    generator = np.random.default_rng(seed)
+    senders, steps = generator.integers(0, 120, 300), CLASSES * generator.integers(1, 40, 300)
+    receivers = (senders + steps + (generator.random(300) < 0.2)) % 120
+    return scr.Graph.from_edges(
+        np.stack([senders, receivers]), features=made.features, labels=made.labels,
+        train=made.train, valid=made.valid, test=made.test, **settings,
+    )  # fmt: skip
+
+
+def classifier(encoder, regularizer="scr", **settings):
+    settings = {"epochs": 15, "batch_size": 16, "learning_rate": 0.05, **settings}
+    # Plain features, as the module alone would see them.
+    data, propagation = {"scale": "none"}, {"hops": 2, "row_scale": "none"}
+    return scr.NodeClassifier(
+        encoder, regularizer, data=data, propagation=propagation, preset="few-labels", **settings
+    )
+
+
+def by_hand(module, data):
+    """Probabilities by a forward pass of the module itself."""
+    edges = torch.tensor(np.stack(data.adjacency().nonzero()))
+    with torch.no_grad():
+        return module.eval()(torch.tensor(data.features), edges).softmax(-1).numpy()
+
+
+@pytest.mark.parametrize("neighbors", [None, [4, 4]], ids=["whole graph", "drawn neighbors"])
+@pytest.mark.parametrize("regularizer", ["none", "scr", "scr-m"])
+@pytest.mark.parametrize("layer", [GCNConv, SAGEConv, GATConv])
+def test_a_stock_module_of_pyg_is_trained_and_predicts_what_it_says_itself(
+    layer, regularizer, neighbors
+):
+    torch.manual_seed(0)
+    data, net = graph(), Net(layer)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    made = classifier({"module": net, "neighbors": neighbors}, regularizer).fit(data)
+    assert made.recipe_.encoder == "own-graph"
+    assert made.recipe_.encoder_settings["layers"] == 2
+    assert made.score("test") > 0.6  # features alone tell the class; chance is a third
+    np.testing.assert_allclose(made.predict_proba(), by_hand(made.module_, data), atol=1e-5)
+    # What was given is as it was.
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize("module", [OnHops, OnBatch])
+def test_a_module_that_reads_hops_is_trained(module):
+    data = graph()
+    made = classifier(module, "scr-m").fit(data)
+    assert made.recipe_.encoder == "own-hops"
+    assert made.score("test") > 0.6
+    again = classifier(module, "scr-m").fit(data)
+    assert np.array_equal(made.predict_proba(), again.predict_proba())
+    other = classifier(module, "scr-m", seed=1).fit(data)
+    assert not np.array_equal(made.predict_proba(), other.predict_proba())
+
+
+def test_a_plain_sequence_of_layers_is_an_encoder():
+    layers = nn.Sequential(nn.Flatten(), nn.Dropout(0.2), nn.Linear(3 * FEATURES, CLASSES))
+    assert classifier(layers).fit(graph()).score("test") > 0.6
+
+
+def test_layers_that_find_out_their_widths_do():
+    made = classifier(StockGCN(-1, 16, 2, CLASSES, dropout=0.3), "scr-m").fit(graph())
+    assert made.score("test") > 0.6
+
+
+def test_edge_weights_are_given_to_a_module_that_takes_them():
+    class Weighed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = GCNConv(FEATURES, CLASSES, normalize=False, add_self_loops=False)
+
+        def forward(self, x, edge_index, edge_weight=None):
+            assert edge_weight is not None
+            return self.layer(x, edge_index, edge_weight)
+
+    weights = np.random.default_rng(0).random(300).astype(np.float32)
+    data = graph(weights=weights)
+    made = classifier(Weighed()).fit(data)
+    layer = made.module_.layer
+    logits = data.adjacency() @ (data.features @ layer.lin.weight.detach().numpy().T)
+    expected = torch.softmax(torch.tensor(logits) + layer.bias.detach(), -1)
+    np.testing.assert_allclose(made.predict_proba(), expected.numpy(), atol=1e-5)
+
+
+def test_a_run_stores_weights_and_asks_for_the_module(tmp_path):
+    data = graph()
+    made = classifier(Net(GCNConv)).fit(data)
+    made.save(tmp_path / "run")
+    with pytest.raises(RunError, match="expected the module to be given again") as error:
+        scr.NodeClassifier.load(tmp_path / "run", graph=data)
+    assert "NodeClassifier.load(path, encoder=my_module)" in error.value.hint
+    loaded = scr.NodeClassifier.load(tmp_path / "run", graph=data, encoder=Net(GCNConv))
+    np.testing.assert_allclose(loaded.predict_proba(), made.predict_proba(), atol=1e-6)
+    assert loaded.score("test") == made.score("test")
+    assert loaded.resolve(data).tables() == made.recipe_.tables()
+    written = json.dumps(json.loads((tmp_path / "run" / "run.json").read_text()))
+    for word in ("Net", "GCNConv", "torch_geometric", __name__):
+        assert word not in written
+
+
+@pytest.mark.parametrize("wrong", [Net(SAGEConv), Net(GCNConv, FEATURES + 1), OnHops])
+def test_a_run_refuses_another_module(tmp_path, wrong):
+    data = graph()
+    classifier(Net(GCNConv), epochs=1).fit(data).save(tmp_path / "run")
+    with pytest.raises(ConfigError, match="encoder"):
+        scr.NodeClassifier.load(tmp_path / "run", graph=data, encoder=wrong)
+
+
+def test_a_run_with_a_named_encoder_wants_no_module(tmp_path):
+    data = graph()
+    classifier("sgc", epochs=1).fit(data).save(tmp_path / "run")
+    with pytest.raises(RunError, match="expected no module"):
+        scr.NodeClassifier.load(tmp_path / "run", encoder=Net(GCNConv))
+
+
+def test_a_function_makes_the_module_that_is_loaded(tmp_path):
+    data = graph()
+    made = classifier(OnHops).fit(data)
+    made.save(tmp_path / "run")
+    loaded = scr.NodeClassifier.load(tmp_path / "run", graph=data, encoder=OnHops)
+    np.testing.assert_allclose(loaded.predict_proba(), made.predict_proba(), atol=1e-6)
+
+
+def test_weights_that_a_module_has_twice_are_stored(tmp_path):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(FEATURES, FEATURES)
+            self.second = nn.Linear(FEATURES, FEATURES)
+            self.second.weight = self.first.weight
+            self.last = nn.Linear(FEATURES, CLASSES)
+
+        def forward(self, hops):
+            return self.last(F.dropout(self.second(self.first(hops[:, 1])), 0.1, self.training))
+
+    data = graph()
+    made = classifier(Tied(), epochs=2).fit(data)
+    made.save(tmp_path / "run")
+    loaded = scr.NodeClassifier.load(tmp_path / "run", graph=data, encoder=Tied())
+    np.testing.assert_allclose(loaded.predict_proba(), made.predict_proba(), atol=1e-6)
+
+
+def test_a_graph_that_was_not_there_is_predicted():
+    net, other = Net(SAGEConv), graph(seed=5)
+    made = classifier(net).fit(graph())
+    np.testing.assert_allclose(
+        made.predict_proba(graph=other), by_hand(made.module_, other), atol=1e-5
+    )
+
+
+def test_stages_start_from_modules_of_their_own():
+    made = classifier(OnHops, "scr", stages={"method": "rlu", "count": 2, "epochs": [3, 3]})
+    assert made.fit(graph()).score("test") > 0.4
+
+
+class Adjacency(nn.Module):
+    def forward(self, x, adj):
+        return x
+
+
+class Nothing(nn.Module):
+    def forward(self):
+        return None
+
+
+@pytest.mark.parametrize("module", [Adjacency(), Nothing()])
+def test_a_signature_that_cannot_be_served_is_named_in_one_sentence(module):
+    with pytest.raises(ConfigError) as error:
+        classifier(module).fit(graph())
+    assert f"{type(module).__name__}.forward(" in error.value.message
+    assert "forward(hops), forward(batch) or forward(x, edge_index)" in error.value.message
+    assert "\n" not in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("encoder", "sentence"),
+    [
+        (Net(GCNConv, FEATURES + 2), r"takes inputs of shape \(120, 8\), which it cannot"),
+        (
+            Net(GCNConv, classes=CLASSES + 1),
+            r"gives \(2, 4\) for 2 nodes.*logits of shape \(2, 3\)",
+        ),
+        (nn.Linear(FEATURES, CLASSES), r"gives \(2, 3, 3\) for 2 nodes"),
+        (lambda shape: "net", "expected a function that returns a torch module"),
+        (7, "expected a name, a table of settings, a torch module"),
+        ({"module": Net(GCNConv), "hidden": 7}, r"encoder\.hidden.*expected a known setting"),
+        ("own-graph", "or a torch module"),
+    ],
+)
+def test_what_cannot_work_is_said_before_training(encoder, sentence):
+    with pytest.raises(SCRError, match=sentence):
+        classifier(encoder).fit(graph())
+
+
+def test_propagated_labels_are_for_modules_that_take_a_batch():
+    with pytest.raises(ConfigError, match="expected 0 for a module"):
+        scr.NodeClassifier(Net(GCNConv), propagation={"label_hops": 2}).fit(graph())
+
+
+def test_what_a_module_reads_is_told_by_its_signature():
+    taken = "x, edge_index"
+    chain = GraphSequential(
+        taken, [(GCNConv(2, 3), f"{taken} -> x"), (GCNConv(3, 3), f"{taken} -> x")]
+    )
+    assert what_is_read(chain) == "edges"
+    assert depth(chain) == depth(Net(GATConv)) == 2
+    assert what_is_read(StockGCN(2, 3, 2)) == "edges"
+    assert what_is_read(nn.Linear(2, 3)) == "hops"
+
+
+def test_the_callers_random_state_is_left_alone():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    classifier(OnHops, epochs=1).fit(graph())
+    assert torch.equal(torch.get_rng_state(), before)
