@@ -167,3 +167,11 @@ def test_learned_vectors_take_the_place_of_features():
     with pytest.raises(GraphError, match="expected the graph of the training"):
         beyond = dataclasses.replace(given, numbers=torch.tensor([1, 2]))
         encoder.inputs(dataclasses.replace(rows.batch(some()), embedded=beyond))
+
+
+def test_a_width_that_heads_cannot_share_is_named():
+    shape = ProblemShape(features=FEATURES, hops=1, classes=CLASSES)
+    with pytest.raises(ConfigError, match=r"`encoder\.hidden` is 20; expected a multiple of"):
+        make_encoder("gat", {"hidden": 20}, shape)
+    with pytest.raises(ConfigError, match=r"`encoder\.output_heads` is 0"):
+        make_encoder("gat", {"output_heads": 0}, shape)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import make_random_graph
-from torch_geometric.nn import GCNConv, RGCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, RGCNConv, SAGEConv
 
 from scr.encoders.adjacency import Adjacency, inverse, row_sums
+from scr.encoders.gat import GATLayer
 from scr.encoders.gcn import GCNLayer
 from scr.encoders.graphsage import SAGELayer
 from scr.encoders.rgcn import RGCNLayer
@@ -64,6 +65,30 @@ def test_a_graphsage_layer_is_that_of_torch_geometric(edges, inputs, outputs):
         theirs.lin_r.weight.copy_(ours.own_weight)
     x = torch.randn(NODES, inputs)
     assert_same(lambda x: ours(x, adjacency), lambda x: theirs(x, pairs), x)
+
+
+@widths
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("join", [True, False])
+def test_a_gat_layer_is_that_of_torch_geometric(edges, inputs, outputs, heads, join):
+    pairs, adjacency = edges
+    ours = GATLayer(inputs, heads, outputs, join=join)
+    theirs = GATConv(inputs, outputs, heads, concat=join)
+    with torch.no_grad():
+        ours.bias.normal_()
+        theirs.lin.weight.copy_(ours.weight)
+        theirs.att_src.copy_(ours.source)
+        theirs.att_dst.copy_(ours.target)
+        theirs.bias.copy_(ours.bias)
+    x = torch.randn(NODES, inputs)
+    assert_same(lambda x: ours(ours.project(x), adjacency), lambda x: theirs(x, pairs), x)
+    for mine, its in [
+        (ours.weight, theirs.lin.weight),
+        (ours.source, theirs.att_src),
+        (ours.target, theirs.att_dst),
+        (ours.bias, theirs.bias),
+    ]:
+        torch.testing.assert_close(mine.grad, its.grad.view_as(mine), rtol=1e-3, atol=1e-3)
 
 
 @widths

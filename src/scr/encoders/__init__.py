@@ -11,6 +11,7 @@ from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.cluster_gcn import ClusterGCN
 from scr.encoders.gamlp import GAMLP
 from scr.encoders.gamlp_jk import GAMLPJK
+from scr.encoders.gat import GAT
 from scr.encoders.gcn import GCN
 from scr.encoders.graph_saint import GraphSAINT
 from scr.encoders.graphsage import GraphSAGE
@@ -27,7 +28,14 @@ from scr.errors import ConfigError
 _HOPS_APART: tuple[type[Encoder], ...] = (SIGN, SAGN, GAMLP, GAMLPJK)
 _FIXED_MIXTURES: tuple[type[Encoder], ...] = (MLP, SGC, SSGC)
 _OVER_SUBSETS = tuple(NARS.over(inner) for inner in _HOPS_APART)
-COUPLED: tuple[type[Encoder], ...] = (GCN, GraphSAGE, ClusterGCN, GraphSAINT, RGCN)
+COUPLED: tuple[type[Encoder], ...] = (
+    GCN,
+    GraphSAGE,
+    GAT,
+    ClusterGCN,
+    GraphSAINT,
+    RGCN,
+)
 """Encoders that read the graph in every step."""
 ENCODERS: dict[str, type[Encoder]] = {
     encoder.name: encoder for encoder in (*_FIXED_MIXTURES, *_HOPS_APART, *_OVER_SUBSETS, *COUPLED)

@@ -131,6 +131,14 @@ class Adjacency:
             self.row_scale,
         )
 
+    @cached_property
+    def transposed_order(self) -> NDArray[np.int64]:
+        """The place of each edge of `transposed` among the edges."""
+        shape = (self.rows, self.columns)
+        places = np.arange(len(self.indices), dtype=np.int64)
+        turned = sp.csr_array((places, self.indices, self.indptr), shape=shape).T.tocsr()
+        return cast("NDArray[np.int64]", turned.data)
+
     def first_rows(self, rows: int, columns: int) -> Adjacency:
         """The first rows, which have no edges to columns beyond the first ones."""
         if (rows, columns) == (self.rows, self.columns):

@@ -105,12 +105,21 @@ class GraphEncoder(Encoder):
             x = x.index_copy(0, embedded.rows, self.embeddings[embedded.numbers])
         return dropout(x, self.config.input_dropout, self.training)
 
+    def layer_input(self, number: int, x: Tensor) -> Tensor:
+        """What a layer does with each sending node for itself, before its edges are looked at.
+
+        Args:
+            number: From 0.
+            x: Activations of the nodes that send.
+        """
+        return x
+
     def layer_output(self, number: int, x: Tensor, adjacency: Adjacency) -> Tensor:
         """One layer with all that follows it; nothing follows the last.
 
         Args:
             number: From 0.
-            x: Activations of the nodes that send. Shape (columns of the adjacency, width).
+            x: From `layer_input`. Shape (columns of the adjacency, width).
             adjacency: The edges to the nodes that receive.
         """
         x = self.layers[number](x, adjacency)
@@ -140,7 +149,7 @@ class GraphEncoder(Encoder):
         """Logits of shape (seeds, classes)."""
         x = self.inputs(batch)
         for number, adjacency in enumerate(batch.layers):
-            x = self.layer_output(number, x, adjacency)
+            x = self.layer_output(number, self.layer_input(number, x), adjacency)
         return self.with_labels(x.index_select(0, batch.seeds), batch.labels)
 
 

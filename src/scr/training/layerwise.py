@@ -76,6 +76,7 @@ class LayerwiseLogits:
         count = len(prepared.layers) - (not prepared.whole)
         x = encoder.inputs(self.rows.whole_graph)
         for number, adjacency in enumerate(prepared.layers[:count]):
+            x = encoder.layer_input(number, x)
             if prepared.whole or adjacency.rows <= self.rows_at_once:
                 x = encoder.layer_output(number, x, adjacency)
                 continue
@@ -88,7 +89,7 @@ class LayerwiseLogits:
                 made[start:stop] = part
             assert made is not None
             x = made
-        return x
+        return x if prepared.whole else encoder.layer_input(count, x)
 
 
 def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
