@@ -457,6 +457,7 @@ class NodeClassifier:
         return self._rows
 
     def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> RowSource:
+        self._check_learned_vectors(graph)
         prepared = self._loaded() if self._fitted is None else self._fitted.prepared
         return rows_of_other_graph(
             graph,
@@ -468,7 +469,26 @@ class NodeClassifier:
             device=self.device,
             nodes=nodes,
             subsets=prepared.subsets,
+            relations=self._relations(),
         )
+
+    def _check_learned_vectors(self, graph: Graph) -> None:
+        """Refuse another graph's nodes where nodes have learned vectors of their own."""
+        if not self.recipe_.encoder_settings.get("node_embeddings"):
+            return
+        if graph.fingerprint("edges") != self._fit_graph().fingerprint("edges"):
+            raise GraphError(
+                f"The model learned a vector for each node without features, which the nodes of "
+                f"the graph `{graph.name}` do not have; expected the graph of the training",
+                hint="train with `encoder.node_embeddings = false` to predict on other graphs",
+            )
+
+    def _relations(self) -> tuple[str, ...]:
+        """Full names of the relations trained on; none of a graph of one type and relation."""
+        if self._fitted is None:
+            return tuple(self._loaded().run["graph"].get("relations", ()))
+        graph = self._fit_graph()
+        return tuple(map(str, graph.relations)) if graph.is_typed else ()
 
     def _encoder(self) -> Encoder:
         return self._loaded().encoder if self._fitted is None else self._fitted.encoder

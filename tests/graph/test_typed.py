@@ -11,6 +11,7 @@ from tests.graph.typed_graphs import dense_relation, offsets, typed_inputs
 
 from scr.errors import GraphError
 from scr.graph import Graph
+from scr.graph.hetero_data import from_hetero_data
 
 WRITES = ("author", "writes", "paper")
 CITES = ("paper", "cites", "paper")
@@ -280,3 +281,17 @@ def test_relations_of_hetero_data_without_edges_are_refused():
 def test_a_target_is_refused_for_data_of_one_type():
     with pytest.raises(GraphError, match="has one type of nodes"):
         Graph.from_pyg(SimpleNamespace(edge_index=np.array([[0], [1]])), target="paper")
+
+
+def test_a_triple_by_itself_is_one_relation():
+    writes, cites = ("author", "writes", "paper"), ("paper", "cites", "paper")
+    graph = Graph.from_relations({writes: [[0], [1]], cites: [[0, 1], [1, 2]]}, target="paper")
+    assert graph.only(writes).num_edges == 2
+    assert graph.only([cites]).num_edges == graph.only("cites").num_edges == 4
+    assert graph.only([writes, "cites"]).num_edges == 6
+
+
+def test_hetero_data_without_anything_is_refused_in_one_sentence():
+    empty = SimpleNamespace(node_types=[], edge_types=[])
+    with pytest.raises(GraphError, match="has no edges"):
+        from_hetero_data(empty)

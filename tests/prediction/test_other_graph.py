@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tests.training.typed_graphs import make_typed_graph
 
 from scr.classifier import NodeClassifier
 from scr.encoders.base import HopBatch
-from scr.errors import StoreError
+from scr.errors import GraphError, StoreError
 from scr.graph import Graph
 from scr.prediction.other_graph import rows_of_other_graph, with_classes
 
@@ -162,3 +163,52 @@ def test_a_run_that_was_stopped_in_its_first_stage_can_be_loaded(graph, tmp_path
     ).fit(graph, should_stop=lambda: True)
     loaded = NodeClassifier.load(classifier.save(tmp_path / "run"), graph=graph)
     np.testing.assert_array_equal(loaded.predict_proba(), classifier.predict_proba())
+
+
+def edges_of(graph, number):
+    """Ends of a relation's edges within their types."""
+    relation, chosen = graph.relations[number], np.asarray(graph.edge_types) == number
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))[chosen]
+    sources = rows - graph.nodes_of(relation.source).start
+    return np.stack([sources, graph.indices[chosen] - graph.nodes_of(relation.target).start])
+
+
+def of_relations(graph, names):
+    """The same nodes with relations in the order of names, empty where there is none."""
+    known = [relation.name for relation in graph.relations]
+    return Graph.from_relations(
+        {graph.relations[known.index(name)]: edges_of(graph, known.index(name)) for name in names}
+        if set(names) <= set(known)
+        else {("paper", name, "paper"): [[0], [1]] for name in names}
+        | {relation: edges_of(graph, place) for place, relation in enumerate(graph.relations)},
+        {"paper": graph.features}, None, "paper", num_nodes=graph.node_types,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("encoder", ["rgcn", "nars-sign"])
+def test_weights_of_relations_go_by_name(tmp_path, encoder):
+    graph = make_typed_graph()
+    fitted = NodeClassifier(encoder, "none", epochs=3, propagation={"subsets": 3}).fit(graph)
+    turned = of_relations(graph, ["has_topic", "writes", "cites"])
+    expected = fitted.predict_proba()
+    np.testing.assert_allclose(fitted.predict_proba(graph=turned), expected, atol=1e-5)
+    fitted.save(tmp_path / "run")
+    loaded = NodeClassifier.load(tmp_path / "run")
+    np.testing.assert_allclose(loaded.predict_proba(graph=turned), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("names", [["writes", "has_topic"], ["likes"]])
+def test_rgcn_refuses_a_graph_of_other_relations(names):
+    graph = make_typed_graph()
+    fitted = NodeClassifier("rgcn", "none", epochs=1).fit(graph)
+    with pytest.raises(GraphError, match="expected author:writes:paper, paper:cites:paper"):
+        fitted.predict(graph=of_relations(graph, names))
+
+
+def test_learned_vectors_of_nodes_serve_their_own_graph_only():
+    graph = make_typed_graph()
+    settings = {"name": "rgcn", "node_embeddings": True}
+    fitted = NodeClassifier(settings, "none", epochs=1).fit(graph)
+    np.testing.assert_allclose(fitted.predict_proba(graph=graph), fitted.predict_proba(), atol=1e-6)
+    with pytest.raises(GraphError, match="learned a vector for each node"):
+        fitted.predict(graph=make_typed_graph(seed=1))

@@ -145,10 +145,11 @@ class Graph:
         """
         from scr.graph.edge_selection import select_edges
 
-        if isinstance(relations, str | Relation):
-            relations = [relations]
+        listed = [relations] if isinstance(relations, str) else list(relations)
+        if tuple(listed) in self.relations:
+            listed = [tuple(listed)]  # a triple by itself
         count = len(self.relations)
-        found = [find_relation(self.relations, each) for each in relations]
+        found = [find_relation(self.relations, each) for each in listed]
         return select_edges(self, [*found, *(number + count for number in found)])
 
     def renamed(self, relation: Relation) -> Graph:

@@ -32,6 +32,8 @@ def from_hetero_data(
         **settings: As in `from_relations`; they win over what ``data`` says.
     """
     relations = [Relation(*each) for each in data.edge_types]
+    if not relations:
+        raise GraphError("The `HeteroData` has no edges; expected at least one relation")
     # Types that only edges name have no attributes at all, and PyG does not list them.
     ends = (kind for each in relations for kind in (each.source, each.target))
     types = list(dict.fromkeys([*data.node_types, *ends]))

@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from scr.encoders import Encoder
+from scr.encoders.graph_encoder import GraphEncoder
+from scr.errors import GraphError
 from scr.graph import Graph
 from scr.training import Recipe
 from scr.training.node_features import Preparation
@@ -40,6 +42,34 @@ def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
     )
 
 
+def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
+    """The graph with its relations in the order of a model, whose weights go by their numbers.
+
+    Args:
+        graph: Any graph.
+        relations: Full names of those that the model was trained on; none: it knows a single one.
+
+    Raises:
+        GraphError: The graph has other relations.
+    """
+    found = tuple(str(relation) for relation in graph.relations)
+    if found == relations or (not relations and not graph.is_typed):
+        return graph
+    if graph.edge_types is None or sorted(found) != sorted(relations):
+        expected = ", ".join(relations) or "a single one"
+        raise GraphError(
+            f"The graph `{graph.name}` has the relations {', '.join(found)}; expected {expected}, "
+            "as in training",
+            hint="a relation may be without edges",
+        )
+    place = np.array([relations.index(name) for name in found])
+    codes = np.concatenate([place, place + len(place)]).astype(graph.edge_types.dtype)
+    ordered = tuple(graph.relations[found.index(name)] for name in relations)
+    return dataclasses.replace(
+        graph, relations=ordered, edge_types=codes[np.asarray(graph.edge_types)], path=None
+    )
+
+
 def rows_of_other_graph(
     graph: Graph,
     encoder: Encoder,
@@ -51,6 +81,7 @@ def rows_of_other_graph(
     device: str = "cpu",
     nodes: NDArray[np.int64] | None = None,
     subsets: SubsetNames | None = None,
+    relations: tuple[str, ...] = (),
 ) -> RowSource:
     """What an encoder reads of a graph that it was not trained on.
 
@@ -69,8 +100,11 @@ def rows_of_other_graph(
         device: Where torch computes.
         nodes: The nodes that rows are needed of; none: those of the graph's splits.
         subsets: Subsets of relations of the run, if it has any.
+        relations: Full names of all relations of the run's graph, if it was one of several types.
     """
     graph = with_classes(graph, class_names)
+    if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
+        graph = with_relations(graph, relations)
     prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
     kept = prepared.kept
 
