@@ -433,7 +433,7 @@ def test_members_of_an_archive_are_not_linked(tmp_path, monkeypatch):
 
 def test_a_plan_writes_nothing(tmp_path):
     source = write_shards(tmp_path / "source")
-    plan = plan_of(source, tmp_path / "deep" / "store", IngestOptions(), memory="1GiB")
+    plan = plan_of(source, tmp_path / "deep" / "store", IngestOptions(), memory="8GiB")
     assert plan.way == "memory"
     assert left(tmp_path) == ["source"]
     with pytest.raises(SourceError, match="nothing to plan"):
