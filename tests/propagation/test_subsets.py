@@ -131,3 +131,9 @@ def test_subsets_are_a_list(graph, given):
     assert as_subsets(graph, ["cites writes", [CITES], [("paper", "has_topic", "field")]]) == (
         (WRITES, CITES), (CITES,), (TOPIC,),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [0, -3, "-3", "12", " "])
+def test_a_number_of_subsets_is_a_whole_number_from_1_on(asked):
+    with pytest.raises(ConfigError, match=r"propagation\.subsets"):
+        PropagationConfig(subsets=asked)

@@ -226,3 +226,14 @@ def test_one_worker_makes_hops_once_for_all_seeds(monkeypatch):
     worker = _Worker(Comparison(graph))
     recipe = _recipe(graph, "nars-sign")
     assert worker._prepared(graph, recipe) is worker._prepared(graph, recipe)
+
+
+def test_whoever_prepares_is_told_of_embeddings_in_the_making():
+    pytest.importorskip("torch_geometric")
+    graph = make_typed_graph()
+    data = {"missing": "distmult", "embedding_epochs": 2}
+    told = []
+    recipe = _recipe(graph, "nars-sign", data=data, propagation={"hops": 1})
+    prepare_hops(graph, recipe, on_progress=lambda *step: told.append(step))
+    assert told
+    assert all(0 <= done <= total for _, done, total in told)

@@ -18,7 +18,8 @@ from scr.cli.progress import steps_progress
 from scr.config import parse_assignment, read_toml
 
 if TYPE_CHECKING:
-    from scr.training import EpochRecord
+    from scr.graph import Graph
+    from scr.training import EpochRecord, Prepared, Recipe
 
 INTERRUPTED = 130
 """Exit code of a run that was stopped from the keyboard, as shells have it."""
@@ -95,17 +96,19 @@ def train(
         console.print(f"The run in {out} is finished already.", soft_wrap=True)
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
-    with watched(stage_epochs(resolved)) as on_epoch, stoppable() as should_stop:
-        try:
+    try:
+        prepared = _prepared(loaded, resolved, device)
+        with watched(stage_epochs(resolved)) as on_epoch, stoppable() as should_stop:
             classifier.fit(
                 loaded,
+                prepared=prepared,
                 checkpoint=out / run_directory.CHECKPOINT,
                 on_epoch=on_epoch,
                 should_stop=should_stop,
             )
-        except SCRError:
-            run_directory.withdraw_run(out)
-            raise
+    except SCRError:
+        run_directory.withdraw_run(out)
+        raise
     if classifier.stopped_ == "interrupted":
         console.print(
             f"Stopped; continue with the same command and --resume. Kept in {out}.", soft_wrap=True
@@ -182,6 +185,16 @@ def score_line(summary: dict[str, Any]) -> str:
     parts.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}")
     parts.append(f"{summary['train_seconds']:.1f} s of training")
     return ", ".join(parts)
+
+
+def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
+    """What a typed graph is trained on: features of its types may take long, and that is shown."""
+    from scr.training import prepare_hops
+
+    if not graph.is_typed:
+        return None  # made by the training itself
+    with steps_progress() as tell:
+        return prepare_hops(graph, recipe, device=device, on_progress=tell)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class PropagationConfig:
         check_choice("propagation.hop_scale", self.hop_scale, ("none", "unit"))
         check_choice("propagation.row_scale", self.row_scale, ("none", "unit"))
         has_subsets = (
-            self.subsets.strip() != ""
+            self.subsets.strip() != "" and not self.subsets.strip().lstrip("-").isdecimal()
             if isinstance(self.subsets, str)
             else (isinstance(self.subsets, int) and self.subsets >= 1)
         )

@@ -110,7 +110,7 @@ def fit(
     _check(graph, recipe)
     place = usable_device(device)
     keep_freed_memory()
-    prepared = prepared or prepare_hops(graph, recipe)
+    prepared = prepared or prepare_hops(graph, recipe, device=device)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
     train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
     kept = prepared.kept

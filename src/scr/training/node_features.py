@@ -21,6 +21,7 @@ from scr.graph.features import FeatureConfig, FittedFeatures, fit_features
 
 Preparation = FittedFeatures | FittedCompletion
 """How features were prepared, to be stored with a run and applied to new nodes."""
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,12 @@ class NodeFeatures:
 
 
 def node_features(
-    graph: Graph, config: FeatureConfig, fitted: Preparation | None = None
+    graph: Graph,
+    config: FeatureConfig,
+    fitted: Preparation | None = None,
+    *,
+    device: str = "cpu",
+    on_progress: Progress | None = None,
 ) -> NodeFeatures:
     """Prepare the features of a graph.
 
@@ -43,6 +49,8 @@ def node_features(
         graph: Its features are used, its labels are not.
         config: What to do.
         fitted: The preparation of an earlier run, which is applied as it is.
+        device: Where embeddings are trained, if they are.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
     """
     if graph.features is None and not graph.is_typed and config.missing == "average":
         raise GraphError(
@@ -52,7 +60,7 @@ def node_features(
     if not isinstance(fitted, FittedCompletion) and _has_all(graph, config):
         ready = fitted or fit_features(graph.features, config)
         return NodeFeatures(ready, ready.steps, lambda: ready.transform(graph.features))
-    completed = complete_features(graph, config, fitted)
+    completed = complete_features(graph, config, fitted, device=device, on_progress=on_progress)
     return NodeFeatures(completed.fitted, completed.steps, lambda: np.asarray(completed.matrix))
 
 

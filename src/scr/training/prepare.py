@@ -29,7 +29,7 @@ from scr.propagation.engine import unit_rows
 from scr.propagation.hops import Hops
 from scr.propagation.plan import plan_propagation
 from scr.propagation.subsets import Subset, as_subsets, choose_subsets
-from scr.training.node_features import NodeFeatures, Preparation, node_features
+from scr.training.node_features import NodeFeatures, Preparation, Progress, node_features
 from scr.training.prepare_graph import PreparedGraph, prepare_graph
 from scr.training.recipe import Recipe
 from scr.training.rows import Rows
@@ -82,6 +82,8 @@ def prepare_hops(
     fitted: Preparation | None = None,
     nodes: NDArray[np.int64] | None = None,
     subsets: SubsetNames | None = None,
+    device: str = "cpu",
+    on_progress: Progress | None = None,
 ) -> Prepared:
     """Scale, reduce and complete features; propagate them, unless the encoder reads the graph.
 
@@ -92,11 +94,14 @@ def prepare_hops(
         nodes: The nodes that hops are needed of: hops beside the store that were kept for these
             nodes, and maybe others, will do. None: the nodes of the graph's splits.
         subsets: Subsets of relations of an earlier run; none: those that the recipe asks for.
+        device: Where embeddings of nodes without features are trained, if they are.
+        on_progress: Told what is done about features, how much of it, and how much there is.
     """
+    means: dict[str, Any] = {"device": device, "on_progress": on_progress}
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
-        return prepare_graph(graph, recipe, fitted=fitted)
+        return prepare_graph(graph, recipe, fitted=fitted, **means)
     started = time.perf_counter()
-    features = node_features(graph, recipe.data, fitted)
+    features = node_features(graph, recipe.data, fitted, **means)
     mixture = fixed_mixture(recipe)
     kept = names = None
     if mixture is None:

@@ -30,7 +30,7 @@ from scr.propagation.normalization import normalize
 from scr.propagation.steps import unit_rows
 from scr.sampling import partition
 from scr.training.graph_rows import GraphRows
-from scr.training.node_features import Preparation
+from scr.training.node_features import Preparation, Progress
 from scr.training.recipe import Recipe
 from scr.training.subgraph_rows import SubgraphRows
 
@@ -174,7 +174,12 @@ class PreparedGraph:
 
 
 def prepare_graph(
-    graph: Graph, recipe: Recipe, *, fitted: Preparation | None = None
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    fitted: Preparation | None = None,
+    device: str = "cpu",
+    on_progress: Progress | None = None,
 ) -> PreparedGraph:
     """Make ready what a coupled encoder reads.
 
@@ -182,12 +187,16 @@ def prepare_graph(
         graph: Its features and edges are used, its labels are not.
         recipe: Of the section `propagation`, `direction` and the scales of rows matter.
         fitted: The preparation of an earlier run, for prediction on a new graph.
+        device: Where embeddings of nodes without features are trained, if they are.
+        on_progress: Told what is done about features, how much of it, and how much there is.
     """
     started = time.perf_counter()
     edges = receiving(graph, recipe.propagation.direction)
     encoder = cast("type[GraphEncoder]", encoder_class(recipe.encoder))
     settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    completed = complete_features(graph, recipe.data, fitted)
+    completed = complete_features(
+        graph, recipe.data, fitted, device=device, on_progress=on_progress
+    )
     inputs = completed.matrix
     if "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale):
         inputs = np.array(inputs)  # it may be a memory map
