@@ -75,7 +75,7 @@ class NodeClassifier:
                 data; or ``{"module": either, "neighbors": [10, 10]}``.
             regularizer: ``"none"``, ``"scr"`` (the default), ``"scr-m"``, or another way to use
                 unlabelled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
-                ``"freematch"`` or ``"softmatch"``.
+                ``"freematch"``, ``"softmatch"`` or ``"grand"``.
             seed: Decides initial weights, batches and dropout.
             device: Where torch computes.
             preset: A preset's name, or ``"auto"``.

@@ -291,7 +291,17 @@ def test_a_sample_for_refreshes_is_a_setting_of_the_run(tmp_path, capsys):
 
 
 def test_compare_takes_every_regularizer_in_one_command(tmp_path):
-    names = ["none", "scr", "pi", "r-drop", "entropy", "fixmatch", "freematch", "softmatch"]
+    names = [
+        "none",
+        "scr",
+        "pi",
+        "r-drop",
+        "entropy",
+        "fixmatch",
+        "freematch",
+        "softmatch",
+        "grand",
+    ]
     code = scr("compare", "digits", "--encoders", "ssgc", "--regularizers", ",".join(names),
                "--seeds", 1, "--out", tmp_path / "out", *QUICK)  # fmt: skip
     assert code == 0

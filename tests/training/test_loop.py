@@ -60,6 +60,26 @@ def test_patience_stops_training():
     assert fitted.outcome.epochs < 20
 
 
+def test_the_kept_weights_may_be_those_of_the_lowest_loss():
+    training = {"epochs": 30, "learning_rate": 0.3, "select": "lowest-loss", "select_after": 0}
+    fitted = outcome(training=training)
+    losses = {record["epoch"]: record["valid_loss"] for record in fitted.outcome.history}
+    assert fitted.outcome.best_epoch == min(losses, key=losses.__getitem__) < 30
+    graph = digits(seed=0)
+    valid = torch.from_numpy(np.asarray(graph.valid))
+    labels = torch.from_numpy(np.asarray(graph.labels[graph.valid]))
+    kept = torch.nn.functional.nll_loss(fitted.probabilities(valid).log(), labels).item()
+    assert kept == pytest.approx(min(losses.values()), rel=1e-4)
+
+
+def test_with_the_lowest_loss_an_accuracy_as_high_as_ever_renews_patience():
+    """Weights that hardly move keep their accuracy, so that training goes on to the end."""
+    settings = {"patience": 6, "learning_rate": 1e-9, "select_after": 0, "epochs": 40}
+    by_accuracy = outcome(training=settings).outcome
+    by_loss = outcome(training={**settings, "select": "lowest-loss"}).outcome
+    assert (by_accuracy.stopped, by_loss.stopped) == ("patience", "epochs")
+
+
 def test_warm_up_switches_off_only_the_loss_term():
     history = outcome("scr-m", consistency={"warmup": 6}).outcome.history
     losses = [record["consistency_loss"] for record in history]

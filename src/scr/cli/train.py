@@ -32,7 +32,7 @@ def train(
     regularizer: Annotated[
         str | None,
         typer.Option(
-            help="none, scr, scr-m, pi, r-drop, entropy, fixmatch, freematch or softmatch."
+            help="none, scr, scr-m, pi, r-drop, entropy, fixmatch, freematch, softmatch or grand."
         ),
     ] = None,
     recipe: Annotated[

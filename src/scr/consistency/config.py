@@ -51,6 +51,10 @@ class ConsistencyConfig:
     alignment: Literal["uniform", "none"] = "uniform"
     """Whether classes are evened out before confidence is judged (`softmatch`)."""
 
+    drop_node: float = 0.5
+    """Chance that a view drops the features of a node before they are propagated (delta of
+    `grand`)."""
+
     def __post_init__(self) -> None:
         check(self.weight >= 0, "consistency.weight", self.weight, "a number of at least 0")
         check(0 < self.temperature <= 1, "consistency.temperature", self.temperature,
@@ -72,4 +76,6 @@ class ConsistencyConfig:
               "a whole number of at least 0")  # fmt: skip
         check(0 <= self.momentum < 1, "consistency.momentum", self.momentum, "a number in [0, 1)")
         check(self.fairness >= 0, "consistency.fairness", self.fairness, "a number of at least 0")
+        check(0 <= self.drop_node < 1, "consistency.drop_node", self.drop_node,
+              "a number in [0, 1)")  # fmt: skip
         check(self.sigmas > 0, "consistency.sigmas", self.sigmas, "a number above 0")

@@ -15,6 +15,7 @@ from scr.consistency.alternatives import (
     EntropyLoss,
     FixMatchLoss,
     FreeMatchLoss,
+    GrandLoss,
     PiLoss,
     RDropLoss,
     SoftMatchLoss,
@@ -35,6 +36,7 @@ UNLABELLED_LOSSES: dict[str, type[UnlabelledLoss]] = {
     "fixmatch": FixMatchLoss,
     "freematch": FreeMatchLoss,
     "softmatch": SoftMatchLoss,
+    "grand": GrandLoss,
 }
 REGULARIZERS: tuple[str, ...] = (NO_REGULARIZER, *UNLABELLED_LOSSES)
 
@@ -50,6 +52,11 @@ def settings_of(regularizer: str) -> frozenset[str]:
 def defaults_of(regularizer: str) -> Mapping[str, Any]:
     """Settings whose default a regularizer has of its own, from its paper."""
     return {} if regularizer == NO_REGULARIZER else UNLABELLED_LOSSES[regularizer].defaults
+
+
+def drops_nodes(regularizer: str) -> bool:
+    """Whether views under a regularizer differ on the graph: `grand`."""
+    return regularizer != NO_REGULARIZER and UNLABELLED_LOSSES[regularizer].drops_nodes
 
 
 def consistency_config(regularizer: str, values: Mapping[str, Any]) -> ConsistencyConfig | None:

@@ -64,6 +64,8 @@ class UnlabelledLoss(nn.Module, ABC):
     """Whether the method weighs the rows of each batch itself; else the confident set does."""
     needs_weak_view: ClassVar[bool] = False
     """Whether `pseudo_labels` must be given, by a prediction with less noise than the views."""
+    drops_nodes: ClassVar[bool] = False
+    """Whether views differ on the graph too, by random propagation; else by dropout alone."""
 
     def __init__(self, weight: float = 1.0) -> None:
         """Check and keep the weight.

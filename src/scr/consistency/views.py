@@ -1,13 +1,13 @@
 """Noisy predictions of the same rows, and the average that SCR takes as their pseudo label.
 
 The noise is the model's own dropout: nothing is augmented on the graph, so a view costs one more
-forward pass over rows that are already in memory.
+forward pass over rows that are already in memory. GRAND does augment: its batches are `Augmented`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,17 +15,27 @@ from torch import Tensor, nn
 Batch = TypeVar("Batch")
 
 
+@runtime_checkable
+class Augmented(Protocol):
+    """A batch with noise of its own, beside the model's."""
+
+    def noisy_view(self) -> Any:
+        """The same rows under fresh noise."""
+
+
 def noisy_views(model: Callable[[Batch], Tensor], batch: Batch, views: int) -> Tensor:
     """Run the same rows through a model in training mode several times.
 
     Args:
         model: Anything that maps a batch to logits, with dropout switched on.
-        batch: Whatever the model takes.
+        batch: Whatever the model takes; of an `Augmented` one, it takes a fresh view each time.
         views: S, how many times.
 
     Returns:
         Logits, shape (views, nodes, classes).
     """
+    if isinstance(batch, Augmented):
+        return torch.stack([model(batch.noisy_view()) for _ in range(views)])
     return torch.stack([model(batch) for _ in range(views)])
 
 

@@ -118,9 +118,10 @@ def kept_curve(epochs: Sequence[Mapping[str, Any]], selection: Selection) -> Kep
         valid, test = (number_or_none(record.get(f"{kind}_accuracy")) for kind in ("valid", "test"))
         if valid is None or test is None:
             continue
-        score = (valid, -(number_or_none(record.get("valid_loss")) or 0.0))
+        loss = number_or_none(record.get("valid_loss")) or 0.0
+        score = (-loss, 0.0) if selection.select == "lowest-loss" else (valid, -loss)
         first = selection.after * selection.stage_epochs[stage - 1]
-        may_be_kept = selection.select == "best" and passed - 1 - stage_began >= first
+        may_be_kept = selection.select != "last" and passed - 1 - stage_began >= first
         if best is None or (may_be_kept and score > best):
             kept = (valid, test)
             best = score if may_be_kept else None

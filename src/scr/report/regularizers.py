@@ -14,6 +14,7 @@ _EXPLANATIONS = {
     "fixmatch": "noisy views learn the class that a prediction without noise is sure of (FixMatch)",
     "freematch": "FixMatch with thresholds that follow the model's confidence (FreeMatch)",
     "softmatch": "FixMatch with weights that fall with confidence, no threshold (SoftMatch)",
+    "grand": "views with some nodes dropped before propagation agree with their average (GRAND)",
 }
 
 

@@ -32,11 +32,13 @@ class TrainingConfig:
     average_decay: float | None = None
     """Evaluate an exponential average of the weights with this decay; none: the weights."""
     patience: int = 100
-    """Epochs without a better validation accuracy after which training stops; 0: never."""
+    """Epochs without a better validation accuracy after which training stops; 0: never. With
+    `lowest-loss`: without an accuracy as high, or a loss as low, as any before."""
     evaluate_every: int = 5
     """Epochs between two evaluations on validation nodes."""
-    select: Literal["best", "last"] = "best"
-    """Which weights to keep: those of the best validation accuracy, or the last."""
+    select: Literal["best", "lowest-loss", "last"] = "best"
+    """Which weights to keep: those of the best validation accuracy, of the lowest validation loss,
+    or the last."""
     select_after: float = 0.0
     """Share of the epochs that pass before weights may be kept: a small validation set likes some
     early ones by luck."""

@@ -30,6 +30,7 @@ from scr.training.gathering import take_rows
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import Prepared, SubsetNames, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
+from scr.training.random_rows import node_dropper
 from scr.training.recipe import Recipe
 from scr.training.records import EpochRecord, TrainingOutcome
 from scr.training.row_source import RowSource
@@ -134,9 +135,12 @@ def fit(
         else run_identity(graph, recipe, seed, *_special(prepared)),
     )
 
+    dropper = node_dropper(graph, recipe, prepared)
+
     def rows_with(handover: Handover | None) -> RowSource:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        return prepared.rows(graph.num_classes, labels, place, seed=seed)
+        rows = prepared.rows(graph.num_classes, labels, place, seed=seed)
+        return rows if dropper is None else dropper.over(rows)
 
     def make(rows: RowSource) -> Encoder:
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
@@ -230,10 +234,10 @@ def _check(graph: Graph, recipe: Recipe) -> None:
             f"The graph `{graph.name}` has no training nodes; expected at least one",
             hint="give a split, such as --per-class 20,30 or train=...",
         )
-    if len(graph.valid) == 0 and recipe.training.select == "best":
+    if len(graph.valid) == 0 and recipe.training.select != "last":
         raise ConfigError(
             "training.select",
-            "best",
+            recipe.training.select,
             "`last` where a graph has no validation nodes",
             hint="give validation nodes, or set training.select=last",
         )

@@ -321,10 +321,14 @@ class Trainer:
         # Of a few epochs not even the last may come after the share; it is late enough, always.
         is_last = epoch + 1 == self.training.epochs
         late_enough = is_last or epoch >= self.training.select_after * self.training.epochs
-        if late_enough and score.beats(self.progress.best):
+        by_loss = self.training.select == "lowest-loss"
+        if score.joins(self.progress.extremes):
+            self.progress.hopeful_epoch = epoch + 1
+        self.progress.extremes = score.extremes(self.progress.extremes)
+        if late_enough and score.beats(self.progress.best, by_loss=by_loss):
             self.progress.best = score
             self.progress.best_epoch = epoch + 1
-            if self.training.select == "best":
+            if self.training.select != "last":
                 state = self._evaluated.state_dict()
                 self.best_state = {name: value.clone() for name, value in state.items()}
         scores: dict[str, float | None] = {
@@ -341,11 +345,13 @@ class Trainer:
 
     def _patience_is_over(self) -> bool:
         patience = self.training.patience
-        waited = self.progress.epoch - self.progress.best_epoch
-        return bool(patience and self.progress.best is not None and waited >= patience)
+        progress = self.progress
+        by_loss = self.training.select == "lowest-loss"
+        waited = progress.epoch - (progress.hopeful_epoch if by_loss else progress.best_epoch)
+        return bool(patience and progress.best is not None and waited >= patience)
 
     def _keep_chosen_weights(self) -> None:
-        if self.training.select == "best" and self.best_state:
+        if self.training.select != "last" and self.best_state:
             self.student.load_state_dict(self.best_state)
         elif self.average is not None:
             self.student.load_state_dict(self.average.model.state_dict())

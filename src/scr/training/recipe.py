@@ -13,8 +13,9 @@ from typing import Any
 
 from scr.config import build
 from scr.consistency import REGULARIZERS, ConsistencyConfig, consistency_config
-from scr.consistency.regularizers import defaults_of
+from scr.consistency.regularizers import defaults_of, drops_nodes
 from scr.encoders import ENCODERS, encoder_class
+from scr.encoders.base import EncoderConfig
 from scr.encoders.nars import PREFIX
 from scr.errors import ConfigError
 from scr.graph.features import FeatureConfig
@@ -32,7 +33,15 @@ LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
     "propagation": (PropagationConfig, ("subsets", "subset_seed", "label_paths")),
     "consistency": (
         ConsistencyConfig,
-        ("refresh_sample", "weight_ramp", "momentum", "fairness", "sigmas", "alignment"),
+        (
+            "refresh_sample",
+            "weight_ramp",
+            "momentum",
+            "fairness",
+            "sigmas",
+            "alignment",
+            "drop_node",
+        ),
     ),
 }
 """Settings that are younger than recorded runs: at their defaults they leave no trace in tables, so
@@ -84,14 +93,14 @@ class Recipe:
         if regularizer not in REGULARIZERS:
             raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
         settings = build(encoder_class(name).config_class, encoder, section="encoder")
+        propagation = build(PropagationConfig, tables.get("propagation", {}), section="propagation")
+        _check_mixture(name, settings, regularizer, propagation)
         return cls(
             encoder=name,
             encoder_settings=asdict(settings),
             regularizer=regularizer,
             data=build(FeatureConfig, tables.get("data", {}), section="data"),
-            propagation=build(
-                PropagationConfig, tables.get("propagation", {}), section="propagation"
-            ),
+            propagation=propagation,
             consistency=consistency_config(regularizer, tables.get("consistency", {})),
             training=build(TrainingConfig, tables.get("training", {}), section="training"),
             stages=build(StagesConfig, tables.get("stages", {}), section="stages"),
@@ -195,6 +204,24 @@ def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
             if entry.name in names and table.get(entry.name, entry.default) == entry.default:
                 table.pop(entry.name, None)
     return tables
+
+
+def _check_mixture(
+    encoder: str, settings: EncoderConfig, regularizer: str, propagation: PropagationConfig
+) -> None:
+    """Refuse random propagation for encoders that do not read one fixed mixture of hops."""
+    if not drops_nodes(regularizer):
+        return
+    if encoder_class(encoder).fixed_mixture(settings, propagation.matrices) is None:
+        raise ConfigError(
+            "encoder.name", encoder,
+            f"`ssgc`, `sgc` or `mlp` with `{regularizer}`, which propagates anew for each view and "
+            "so needs a fixed mixture of hops",
+        )  # fmt: skip
+    if propagation.hop_scale != "none":
+        raise ConfigError("propagation.hop_scale", propagation.hop_scale,
+                          f"`none` with `{regularizer}`: a mixture of scaled hops is not linear",
+                          hint="`propagation.row_scale` scales the mixture")  # fmt: skip
 
 
 def _check_sections(tables: Tables) -> None:

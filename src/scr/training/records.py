@@ -60,5 +60,9 @@ class Progress:
     epoch: int = 0
     best_epoch: int = 0
     best: Score | None = None
+    hopeful_epoch: int = 0
+    """The last one with an accuracy as high, or a loss as low, as any before."""
+    extremes: Score | None = None
+    """Highest accuracy and lowest loss so far."""
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)

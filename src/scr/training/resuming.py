@@ -72,6 +72,7 @@ def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
         if nodes is not None:
             trainer.confident.restore(nodes, values["threshold"])
     progress = values["progress"]
-    if progress["best"] is not None:
-        progress["best"] = Score(**progress["best"])
+    for name in ("best", "extremes"):
+        if progress.get(name) is not None:
+            progress[name] = Score(**progress[name])
     trainer.progress = Progress(**progress)

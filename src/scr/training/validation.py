@@ -22,11 +22,28 @@ class Score:
     accuracy: float
     loss: float
 
-    def beats(self, other: Score | None) -> bool:
-        """Higher accuracy; equal accuracy and lower loss counts too, since small sets tie often."""
+    def beats(self, other: Score | None, *, by_loss: bool = False) -> bool:
+        """Higher accuracy; equal accuracy and lower loss counts too, since small sets tie often.
+
+        Args:
+            other: The best so far; none: there is none.
+            by_loss: Only the loss counts.
+        """
         if other is None:
             return True
+        if by_loss:
+            return self.loss < other.loss
         return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
+
+    def joins(self, extremes: Score | None) -> bool:
+        """Whether accuracy or loss is at least as good as the best of each so far."""
+        return extremes is None or self.accuracy >= extremes.accuracy or self.loss <= extremes.loss
+
+    def extremes(self, other: Score | None) -> Score:
+        """The higher accuracy and the lower loss."""
+        if other is None:
+            return self
+        return Score(max(self.accuracy, other.accuracy), min(self.loss, other.loss))
 
 
 class ValidationNodes:

@@ -43,7 +43,7 @@ _DEEPEST = 4.0
 _LEGEND_ENTRY = 1.55
 """Inches that an entry of the legend takes."""
 _MARKERS = {"scr": "o", "scr-m": "s", "none": "D", "pi": "v", "r-drop": "P", "entropy": "X",
-            "fixmatch": "<", "freematch": ">", "softmatch": "p"}  # fmt: skip
+            "fixmatch": "<", "freematch": ">", "softmatch": "p", "grand": "h"}  # fmt: skip
 
 
 @themed

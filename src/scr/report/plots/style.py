@@ -29,10 +29,10 @@ BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY = "#cc79a7", "#56b4e9"
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
 # Tol 2021, "Colour Schemes": for more series than the eight of Okabe and Ito.
-WINE, OLIVE = "#882255", "#999933"
+WINE, OLIVE, INDIGO = "#882255", "#999933", "#332288"
 REGULARIZERS = {
     "none": MUTED, "scr": BLUE, "scr-m": ORANGE, "pi": GREEN, "r-drop": PURPLE, "entropy": SKY,
-    "fixmatch": RED, "freematch": WINE, "softmatch": OLIVE,
+    "fixmatch": RED, "freematch": WINE, "softmatch": OLIVE, "grand": INDIGO,
 }  # fmt: skip
 
 _THEME: dict[RcKeyType, Any] = {
