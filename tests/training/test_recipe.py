@@ -17,6 +17,10 @@ SMALL = GraphFacts(nodes=1000, train=100, classes=5)
 @pytest.mark.parametrize("reduced", [False, True])
 def test_every_preset_fits_every_encoder_and_regularizer(preset, encoder, regularizer, reduced):
     facts = GraphFacts(nodes=1000, train=100, classes=5, reduced=reduced)
+    if regularizer == "grand" and encoder not in ("mlp", "sgc", "ssgc"):
+        with pytest.raises(ConfigError, match="fixed mixture"):
+            resolve(facts, encoder=encoder, regularizer=regularizer, preset=preset)
+        return
     recipe = resolve(facts, encoder=encoder, regularizer=regularizer, preset=preset)
     assert recipe.encoder == encoder
     assert (recipe.consistency is None) == (regularizer == "none")

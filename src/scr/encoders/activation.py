@@ -65,7 +65,7 @@ def activate(
     if isinstance(norm, nn.GroupNorm):
         x, bias, norm = norm(x if bias is None else x + bias), None, nn.Identity()
     if not fits_kernels(x) or x.numel() < TINY or not x.is_contiguous():
-        x = _normalize(x if bias is None else x + bias, norm)
+        x = normalize(x if bias is None else x + bias, norm)
         x = x if residual is None else x + residual
         x = F.relu(x) if slope is None else torch.where(x > 0, x, x * slope)
         return dropout(x, chance, training)
@@ -87,7 +87,8 @@ def activate(
     )
 
 
-def _normalize(x: Tensor, norm: nn.Module) -> Tensor:
+def normalize(x: Tensor, norm: nn.Module) -> Tensor:
+    """A normalization alone, by batch statistics or running ones, as its mode says."""
     if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) == 1:
         # One row has no variance; torch refuses it, and an epoch's last batch may be one row.
         return F.batch_norm(

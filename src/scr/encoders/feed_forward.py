@@ -1,6 +1,7 @@
 """The multi-layer perceptron that all encoders are built of, alone or many side by side.
 
-Each layer but the last is followed by `activate`: norm, activation and dropout in one pass.
+Each layer but the last is followed by `activate`: norm, activation and dropout in one pass; where
+the norm has its place after the activation, in three.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from scr.encoders.activation import Norm, activate, make_norm
+from scr.encoders.activation import Norm, activate, make_norm, normalize
 from scr.encoders.attended_linear import attend_linear
+from scr.encoders.dropout import dropout as drop
 from scr.encoders.grouped_linear import GroupedLinear
 from scr.encoders.hop_mixture import Weigh, mix_hops
 
 Activation = Literal["relu", "prelu"]
+NormPlace = Literal["before", "after"]
 
 
 class GroupedFeedForward(nn.Module):
@@ -29,7 +32,8 @@ class GroupedFeedForward(nn.Module):
         outputs: Columns that come out, per head.
         layers: Linear layers; 1 has no hidden units.
         dropout: After every hidden layer.
-        norm: Before every activation.
+        norm: Before every activation, or after it.
+        norm_place: Which of both.
         activation: ``prelu`` learns one slope per perceptron.
         heads: Perceptrons per group that read the same columns.
     """
@@ -44,11 +48,12 @@ class GroupedFeedForward(nn.Module):
         layers: int,
         dropout: float,
         norm: Norm = "batch",
+        norm_place: NormPlace = "before",
         activation: Activation = "prelu",
         heads: int = 1,
     ) -> None:
         super().__init__()
-        self.dropout, self.heads = dropout, heads
+        self.dropout, self.heads, self.norm_place = dropout, heads, norm_place
         self.count = groups * heads
         count = self.count
         widths = [inputs, *[hidden] * (layers - 1), outputs]
@@ -99,15 +104,18 @@ class GroupedFeedForward(nn.Module):
         slope = None
         if self.slope is not None:
             slope = self.slope.repeat_interleave(raw.shape[1] // len(self.slope))
+        is_before = self.norm_place == "before"
         activated = activate(
             raw,
-            norm,
+            norm if is_before else nn.Identity(),
             bias=None if layer.bias is None else layer.bias.flatten(),
             slope=slope,
-            chance=self.dropout,
+            chance=self.dropout if is_before else 0.0,
             training=self.training,
             overwrite=True,
         )
+        if not is_before:
+            activated = drop(normalize(activated, norm), self.dropout, self.training)
         return activated.view(len(activated), self.count, -1)
 
 
@@ -123,6 +131,7 @@ class FeedForward(GroupedFeedForward):
         layers: int,
         dropout: float,
         norm: Norm = "batch",
+        norm_place: NormPlace = "before",
         activation: Activation = "prelu",
     ) -> None:
         super().__init__(
@@ -133,6 +142,7 @@ class FeedForward(GroupedFeedForward):
             layers=layers,
             dropout=dropout,
             norm=norm,
+            norm_place=norm_place,
             activation=activation,
         )
 

@@ -29,6 +29,8 @@ class SSGCConfig(EncoderConfig):
     """Linear layers after the average; 1 is the paper's linear model."""
     norm: Literal["batch", "layer", "none"] = "none"
     """Normalization before every activation; `none` suits small training sets."""
+    norm_place: Literal["before", "after"] = "before"
+    """Whether normalization comes before the activation or after it, as GRAND has it."""
     input_norm: Literal["batch", "none"] = "none"
     """`batch` standardizes the input's columns by the statistics of each batch, as GRAND does."""
     mixture: Literal["mean", "s2gc", "ppr"] = "mean"
@@ -59,6 +61,7 @@ class SSGC(Encoder):
             layers=config.layers,
             dropout=config.dropout,
             norm=config.norm,
+            norm_place=config.norm_place,
             activation="relu",
         )
         self.label_branch = LabelBranch(config, shape) if shape.label_hops else None

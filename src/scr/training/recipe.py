@@ -17,6 +17,7 @@ from scr.consistency.regularizers import defaults_of, drops_nodes
 from scr.encoders import ENCODERS, encoder_class
 from scr.encoders.base import EncoderConfig
 from scr.encoders.nars import PREFIX
+from scr.encoders.ssgc import SSGCConfig
 from scr.errors import ConfigError
 from scr.graph.features import FeatureConfig
 from scr.propagation import PropagationConfig
@@ -30,6 +31,7 @@ SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages
 Tables = Mapping[str, Any]
 
 LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
+    "encoder": (SSGCConfig, ("norm_place",)),
     "propagation": (PropagationConfig, ("subsets", "subset_seed", "label_paths")),
     "consistency": (
         ConsistencyConfig,
