@@ -115,12 +115,14 @@ class RandomPropagation:
         Returns:
             Shape (rows, columns).
         """
-        out = np.zeros((len(rows), self.columns), np.float32)
+        out = np.empty((len(rows), self.columns), np.float32)
 
         def run(tile: int) -> None:
             made = out[:, tile * TILE : (tile + 1) * TILE]
-            for walk in self._walks:
-                made += self._walked(walk, self._tiles[tile], scale)[rows, : made.shape[1]]
+            for place, walk in enumerate(self._walks):
+                taken = self._walked(walk, self._tiles[tile], scale).take(rows, axis=0)
+                taken = taken[:, : made.shape[1]]
+                np.copyto(made, taken if place == 0 else made + taken)
 
         run_on_threads(run, list(range(len(self._tiles))), threads)
         if self.unit:
