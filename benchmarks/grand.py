@@ -63,11 +63,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "grand.json")
     options = parser.parse_args()
+    results = Results(options.out, {"common": COMMON, **SETTINGS})
     for name in options.graph or SETTINGS:
-        run(name, options)
+        run(name, options, results)
 
 
-def run(name: str, options: argparse.Namespace) -> None:
+def run(name: str, options: argparse.Namespace, results: Results) -> None:
     """All seeds of one graph."""
     tasks = [
         Task("ssgc", "grand", seed, (COMMON, SETTINGS[name]), "none")
@@ -76,7 +77,6 @@ def run(name: str, options: argparse.Namespace) -> None:
 
     def keep(record: Any) -> None:
         key = {"graph": name, "seed": record["seed"]}
-        results = Results(options.out, {"settings": {"common": COMMON, **SETTINGS}})
         if not results.find(**key):
             kept = ("valid_accuracy", "test_accuracy", "best_epoch", "epochs", "train_seconds")
             results.add(key, {each: record[each] for each in kept})
