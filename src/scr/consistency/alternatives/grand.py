@@ -10,7 +10,7 @@ GRAND apart is the noise: each view drops the features of some nodes before they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import torch
@@ -54,7 +54,11 @@ class GrandLoss(ConsistencyLoss):
         return cls(config.weight, config.temperature)
 
     def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+        self,
+        logits: Tensor | Sequence[Tensor],
+        pseudo_labels: Tensor | None = None,
+        *,
+        known: Tensor | None = None,
     ) -> Tensor:
         """The weighted term, on `logits` and, where given, on `known`."""
         logits = as_views(logits)
