@@ -4,8 +4,8 @@
     python benchmarks/networks.py table --data DIR    run all seeds with the chosen settings
 
 For GraphSAGE, ClusterGCN and GraphSAINT, which read the graph in every step. Candidates are in
-`settings/networks.toml`, the same for base and SCR, and are chosen by validation accuracy of the
-first seed. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Every finished run is
+`settings/networks.toml`, the same for base and SCR, and are chosen by mean validation accuracy of
+the first seeds. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Every finished run is
 kept, and both steps go on where they were. `table` writes `results/networks/GRAPH.json`.
 """
 
@@ -33,18 +33,24 @@ console = Console()
 
 
 def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
-    """Pick a candidate for each pair by validation accuracy of the first seed."""
+    """Pick a candidate for each pair by validation accuracy of the first seeds."""
     tasks, labels = [], []
     for encoder in ENCODERS:
         for regularizer in REGULARIZERS:
             for label, settings in accuracy.candidates("networks", encoder, regularizer):
-                tasks.append(Task(encoder, regularizer, 0, (settings,)))
-                labels.append((encoder, regularizer, label))
-    scores: dict[tuple[str, str], dict[str, float]] = {}
+                for seed in range(benchmark.search_seeds):
+                    tasks.append(Task(encoder, regularizer, seed, (settings,)))
+                    labels.append((encoder, regularizer, label))
+    runs: dict[tuple[str, str], dict[str, list[float]]] = {}
     for (encoder, regularizer, label), record in zip(
         labels, run(benchmark, data, tasks, jobs), strict=True
     ):
-        scores.setdefault((encoder, regularizer), {})[label] = record["valid_accuracy"]
+        found = runs.setdefault((encoder, regularizer), {})
+        found.setdefault(label, []).append(record["valid_accuracy"])
+    scores = {
+        pair: {label: statistics.mean(values) for label, values in found.items()}
+        for pair, found in runs.items()
+    }
     chosen = [
         {
             "encoder": encoder,
@@ -58,7 +64,7 @@ def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_json(
         RESULTS / f"{benchmark.name}-search.json",
-        {"command": command, "seeds": 1, "chosen": chosen},
+        {"command": command, "seeds": benchmark.search_seeds, "chosen": chosen},
     )
 
 

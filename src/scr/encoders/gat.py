@@ -20,6 +20,7 @@ from scr.encoders.base import ProblemShape
 from scr.encoders.dropout import dropout
 from scr.encoders.edge_attention import softmax_over_neighbors, weighted_sum
 from scr.encoders.graph_encoder import GraphEncoder, GraphEncoderConfig, glorot
+from scr.encoders.sparse_rows import Projected, SparseRows, linear
 
 SLOPE = 0.2
 """Of the activation of attention scores below zero, Section 2.1 of the paper."""
@@ -80,16 +81,17 @@ class GATLayer(nn.Module):
         self.target = glorot(heads, width)
         self.bias = nn.Parameter(torch.zeros(heads * width if join else width))
 
-    def project(self, x: Tensor) -> Tensor:
+    def project(self, x: Tensor | SparseRows) -> Projected:
         """W h of every head. From (columns, inputs) to (columns, heads * width)."""
-        return F.linear(x, self.weight)
+        return Projected(linear(x, self.weight))
 
-    def forward(self, projected: Tensor, adjacency: Adjacency) -> Tensor:
+    def forward(self, x: Projected, adjacency: Adjacency) -> Tensor:
         """From (columns, heads * width) to (rows, outputs)."""
-        x = projected.unflatten(1, (self.heads, self.width))
+        projected = x.rows
+        heads = projected.unflatten(1, (self.heads, self.width))
         own = adjacency.own_rows(projected).unflatten(1, (self.heads, self.width))
-        sent, received = (x * self.source).sum(-1), (own * self.target).sum(-1)
-        senders, receivers = adjacency.edge_index(x.device)
+        sent, received = (heads * self.source).sum(-1), (own * self.target).sum(-1)
+        senders, receivers = adjacency.edge_index(heads.device)
         between = sent.index_select(0, senders) + received.index_select(0, receivers)
         edges, itself = softmax_over_neighbors(
             F.leaky_relu(between, SLOPE),
@@ -98,7 +100,7 @@ class GATLayer(nn.Module):
         )
         edges = dropout(edges, self.attention_dropout, self.training)
         itself = dropout(itself, self.attention_dropout, self.training)
-        made: Tensor = weighted_sum(x, edges, adjacency) + itself[:, :, None] * own
+        made: Tensor = weighted_sum(heads, edges, adjacency) + itself[:, :, None] * own
         made = made.flatten(1) if self.join else made.mean(1)
         return made + self.bias
 
@@ -109,6 +111,7 @@ class GAT(GraphEncoder):
     name = "gat"
     config_class = GATConfig
     aggregation = "none"
+    reads_sparse = True
 
     def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> GATLayer:
         """The layer of a number."""
@@ -122,13 +125,13 @@ class GAT(GraphEncoder):
             attention_dropout=config.attention_dropout,
         )
 
-    def layer_input(self, number: int, x: Tensor) -> Tensor:
+    def layer_input(self, number: int, x: Tensor | SparseRows) -> Projected:
         """The product with W, once for all ranges of rows."""
         return cast(GATLayer, self.layers[number]).project(x)
 
-    def layer_output(self, number: int, x: Tensor, adjacency: Adjacency) -> Tensor:
+    def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
         """One layer with all that follows it; nothing follows the last."""
-        x = self.layers[number](x, adjacency)
+        made = cast(Tensor, self.layers[number](x, adjacency))
         if number + 1 == len(self.layers):
-            return x
-        return dropout(F.elu(self.norms[number](x)), self.config.dropout, self.training)
+            return made
+        return dropout(F.elu(self.norms[number](made)), self.config.dropout, self.training)

@@ -17,6 +17,7 @@ from scr.encoders.activation import Norm
 from scr.encoders.adjacency import Adjacency
 from scr.encoders.base import ProblemShape
 from scr.encoders.graph_encoder import GraphEncoder, GraphEncoderConfig, glorot
+from scr.encoders.sparse_rows import Projected, SparseRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +42,19 @@ class GCNLayer(nn.Module):
         self.weight = glorot(outputs, inputs)
         self.bias = nn.Parameter(torch.zeros(outputs))
 
-    def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+    def project(self, x: SparseRows) -> Projected:
+        """The product with the weight."""
+        return Projected(x.linear(self.weight))
+
+    def forward(self, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
         """From (columns, inputs) to (rows, outputs)."""
         outputs, inputs = self.weight.shape
+        if not isinstance(x, Projected) and adjacency.transforms_first(inputs, outputs):
+            x = Projected(F.linear(x, self.weight))
+        if isinstance(x, Projected):
+            loops = _loops(adjacency, x.rows)
+            return adjacency.multiply(x.rows) + loops * adjacency.own_rows(x.rows) + self.bias
         loops = _loops(adjacency, x)
-        if adjacency.transforms_first(inputs, outputs):
-            x = F.linear(x, self.weight)
-            return adjacency.multiply(x) + loops * adjacency.own_rows(x) + self.bias
         summed = adjacency.multiply(x) + loops * adjacency.own_rows(x)
         return F.linear(summed, self.weight, self.bias)
 
@@ -66,6 +73,7 @@ class GCN(GraphEncoder):
     name = "gcn"
     config_class = GCNConfig
     aggregation = "sym"
+    reads_sparse = True
 
     def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> GCNLayer:
         """The layer of a number."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from scr.encoders.adjacency import Adjacency
+from scr.encoders.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +29,8 @@ class GraphBatch:
     sake only, drop out layer by layer.
     """
 
-    features: Tensor
-    """Shape (nodes, features)."""
+    features: Tensor | SparseRows
+    """Shape (nodes, features); sparse for encoders that can read it."""
     layers: tuple[Adjacency, ...]
     """The edges that each layer sums over."""
     seeds: Tensor

@@ -8,7 +8,7 @@ layer by layer, for which `layer_output` is one layer alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from scr.encoders.base import Encoder, EncoderConfig, ProblemShape
 from scr.encoders.dropout import dropout
 from scr.encoders.graph_batch import GraphBatch
 from scr.encoders.label_branch import LabelBranch
+from scr.encoders.sparse_rows import Projected, SparseRows
 from scr.errors import ConfigError, GraphError
 
 Aggregation = Literal["mean", "sym", "relations", "none"]
@@ -63,6 +64,8 @@ class GraphEncoder(Encoder):
     aggregation: ClassVar[Aggregation]
     layerwise: ClassVar[bool] = True
     """Whether it predicts layer by layer, in the memory of two; else all of it at once."""
+    reads_sparse: ClassVar[bool] = False
+    """Whether features may come as `SparseRows`, for which layers have `project`."""
 
     def __init__(self, config: GraphEncoderConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -92,9 +95,11 @@ class GraphEncoder(Encoder):
         """How many neighbors are drawn in a graph that is too large for one batch."""
         return (10,) * layers
 
-    def inputs(self, batch: GraphBatch) -> Tensor:
+    def inputs(self, batch: GraphBatch) -> Tensor | SparseRows:
         """What the first layer reads: features, and learned vectors of nodes without any."""
         x, embedded = batch.features, batch.embedded
+        if isinstance(x, SparseRows):
+            return x.dropout(self.config.input_dropout, self.training)
         if self.embeddings is not None and embedded is not None:
             if len(embedded.numbers) and int(embedded.numbers.max()) >= len(self.embeddings):
                 raise GraphError(
@@ -105,16 +110,18 @@ class GraphEncoder(Encoder):
             x = x.index_copy(0, embedded.rows, self.embeddings[embedded.numbers])
         return dropout(x, self.config.input_dropout, self.training)
 
-    def layer_input(self, number: int, x: Tensor) -> Tensor:
+    def layer_input(self, number: int, x: Tensor | SparseRows) -> Tensor | Projected:
         """What a layer does with each sending node for itself, before its edges are looked at.
 
         Args:
             number: From 0.
             x: Activations of the nodes that send.
         """
+        if isinstance(x, SparseRows):
+            return cast(Projected, cast(Any, self.layers[number]).project(x))
         return x
 
-    def layer_output(self, number: int, x: Tensor, adjacency: Adjacency) -> Tensor:
+    def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
         """One layer with all that follows it; nothing follows the last.
 
         Args:
@@ -122,11 +129,11 @@ class GraphEncoder(Encoder):
             x: From `layer_input`. Shape (columns of the adjacency, width).
             adjacency: The edges to the nodes that receive.
         """
-        x = self.layers[number](x, adjacency)
+        made = cast(Tensor, self.layers[number](x, adjacency))
         if number + 1 == len(self.layers):
-            return x
+            return made
         return activate(
-            x,
+            made,
             self.norms[number],
             chance=self.config.dropout,
             training=self.training,
@@ -150,6 +157,7 @@ class GraphEncoder(Encoder):
         x = self.inputs(batch)
         for number, adjacency in enumerate(batch.layers):
             x = self.layer_output(number, self.layer_input(number, x), adjacency)
+        assert isinstance(x, Tensor)
         return self.with_labels(x.index_select(0, batch.seeds), batch.labels)
 
 

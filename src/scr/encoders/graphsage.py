@@ -17,6 +17,7 @@ from scr.encoders.activation import Norm
 from scr.encoders.adjacency import Adjacency
 from scr.encoders.base import ProblemShape
 from scr.encoders.graph_encoder import GraphEncoder, GraphEncoderConfig, glorot
+from scr.encoders.sparse_rows import Projected, SparseRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,16 @@ class SAGELayer(nn.Module):
         self.own_weight = glorot(outputs, inputs)
         self.bias = nn.Parameter(torch.zeros(outputs))
 
-    def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+    def project(self, x: SparseRows) -> Projected:
+        """Both products with weights, beside each other, in one pass over the stored numbers."""
+        return Projected(x.linear(torch.cat([self.neighbor_weight, self.own_weight])))
+
+    def forward(self, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
         """From (columns, inputs) to (rows, outputs)."""
         outputs, inputs = self.own_weight.shape
+        if isinstance(x, Projected):
+            neighbors, itself = x.rows.split(outputs, dim=1)
+            return adjacency.own_rows(itself) + self.bias + adjacency.multiply(neighbors)
         own = F.linear(adjacency.own_rows(x), self.own_weight, self.bias)
         if adjacency.transforms_first(inputs, outputs):
             return own + adjacency.multiply(F.linear(x, self.neighbor_weight))
@@ -59,6 +67,7 @@ class GraphSAGE(GraphEncoder):
     name = "graphsage"
     config_class: ClassVar[type[GraphEncoderConfig]] = GraphSAGEConfig
     aggregation = "mean"
+    reads_sparse = True
 
     @classmethod
     def default_neighbors(cls, layers: int) -> tuple[int, ...]:

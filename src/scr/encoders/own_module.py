@@ -186,6 +186,7 @@ class OwnGraphEncoder(GraphEncoder):
 
     def every_row(self, batch: GraphBatch) -> Tensor:
         """Logits of all nodes of a batch."""
+        assert isinstance(batch.features, Tensor)
         weights = batch.layers[0].weights
         named = {}
         if self.weighs_edges and weights is not None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,6 +72,16 @@ class FittedFeatures:
         Raises:
             GraphError: The features have other columns than those fitted to.
         """
+        scaled = self.scaled(features)
+        dense = scaled if isinstance(scaled, np.ndarray) else scaled.toarray()
+        return np.ascontiguousarray(dense, np.float32)
+
+    def scaled(self, features: Matrix | None) -> Matrix:
+        """As `transform`, but sparse where nothing makes the numbers dense.
+
+        Raises:
+            GraphError: The features have other columns than those fitted to.
+        """
         if features is None or features.shape[1] != self.columns:
             found = 0 if features is None else features.shape[1]
             raise GraphError(
@@ -80,8 +90,12 @@ class FittedFeatures:
         scaled: Any = apply_scale(features, self.scale, (self.shift, self.factor))
         if self.projection is not None:
             scaled = scaled @ self.projection
-        dense = scaled if isinstance(scaled, np.ndarray) else scaled.toarray()
-        return np.ascontiguousarray(dense, np.float32)
+        return cast(Matrix, scaled)
+
+    @property
+    def steps_of_sparse(self) -> tuple[str, ...]:
+        """What `scaled` does where it leaves the features sparse."""
+        return tuple(step for step in self.steps if step != _dense_step(self.columns))
 
     def settings(self) -> dict[str, Any]:
         """The part to be stored as JSON; `arrays` is the rest."""
@@ -186,8 +200,12 @@ def fit_features(
             apply_scale(features, scale, (shift, factor)), reduce, config.reduce_to, seed
         )
     elif sp.issparse(features):
-        steps += (f"made {columns:,} sparse columns dense",)
+        steps += (_dense_step(columns),)
     return FittedFeatures(scale, columns, steps, shift, factor, projection)
+
+
+def _dense_step(columns: int) -> str:
+    return f"made {columns:,} sparse columns dense"
 
 
 def choose_reduction(features: Matrix, config: FeatureConfig) -> Reduction:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from scr.encoders.adjacency import Adjacency, row_sums
 from scr.encoders.base import ProblemShape
 from scr.encoders.graph_batch import Embedded, GraphBatch
+from scr.encoders.sparse_rows import SparseRows
 from scr.sampling import NeighborSampler, SubgraphBatch
 from scr.training.layerwise import LayerwiseLogits
 from scr.training.reading_ahead import read_ahead
@@ -123,7 +124,7 @@ class GraphRows:
     @cached_property
     def whole_graph(self) -> GraphBatch:
         """All nodes and edges, with no node asked for."""
-        inputs = torch.from_numpy(_writable(self.prepared.inputs)).to(self.device)
+        inputs = self._features()
         embedded = None
         if self.prepared.embedded is not None:
             embedded = self._embedded(np.arange(len(inputs)))
@@ -160,13 +161,33 @@ class GraphRows:
         """
         nodes = subgraph.nodes
         return GraphBatch(
-            torch.from_numpy(np.asarray(self.prepared.inputs[nodes])),
+            self._features(nodes),
             self._layers_of(subgraph),
             places,
             self.label_hops(index),
             loss_weight,
             None if self.prepared.embedded is None else self._embedded(nodes),
         )
+
+    def _features(self, nodes: NDArray[np.int64] | None = None) -> Tensor | SparseRows:
+        """Features of some nodes in main memory, or of all on the device."""
+        if self._sparse is not None:
+            return self._sparse if nodes is None else self._sparse.take(nodes)
+        inputs = self.prepared.inputs
+        if not isinstance(inputs, np.ndarray):
+            inputs = (inputs if nodes is None else inputs[nodes]).toarray()
+        elif nodes is not None:
+            inputs = np.asarray(inputs[nodes])
+        made = torch.from_numpy(_writable(inputs))
+        return made.to(self.device) if nodes is None else made
+
+    @cached_property
+    def _sparse(self) -> SparseRows | None:
+        """All features, where they are sparse; other devices than the CPU multiply dense ones."""
+        inputs = self.prepared.inputs
+        if isinstance(inputs, np.ndarray) or self.device.type != "cpu":
+            return None
+        return SparseRows.of(inputs)
 
     def _layers_of(self, subgraph: SubgraphBatch) -> tuple[Adjacency, ...]:
         prepared, graph = self.prepared, self.prepared.graph
@@ -211,10 +232,10 @@ class GraphRows:
         )
 
     def _on_device(self, batch: GraphBatch) -> GraphBatch:
-        weight = batch.loss_weight
+        weight, features = batch.loss_weight, batch.features
         return dataclasses.replace(
             batch,
-            features=batch.features.to(self.device),
+            features=features if isinstance(features, SparseRows) else features.to(self.device),
             seeds=batch.seeds.to(self.device),
             loss_weight=None if weight is None else weight.to(self.device),
         )

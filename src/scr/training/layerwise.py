@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from scr.encoders.graph_encoder import GraphEncoder
+from scr.encoders.sparse_rows import Projected
 
 if TYPE_CHECKING:
     from scr.training.graph_rows import GraphRows
@@ -28,7 +29,7 @@ class LayerwiseLogits:
     def __init__(self, rows: GraphRows, rows_at_once: int = ROWS_AT_ONCE) -> None:
         self.rows, self.rows_at_once = rows, rows_at_once
         self._weights: dict[str, Tensor] = {}
-        self._known: Tensor | None = None
+        self._known: Tensor | Projected | None = None
 
     def forget(self) -> None:
         """Free what is kept."""
@@ -53,13 +54,14 @@ class LayerwiseLogits:
         known, prepared = self._before_last(encoder), self.rows.prepared
         last = len(prepared.layers) - 1
         if prepared.whole or not encoder.layerwise:  # logits of all are known
+            assert isinstance(known, Tensor)
             logits = known.index_select(0, part.to(known.device))
         else:
             edges = prepared.layers[last].take(part.numpy())
             logits = encoder.layer_output(last, known, edges)
         return encoder.with_labels(logits, self.rows.label_hops(part))
 
-    def _before_last(self, encoder: GraphEncoder) -> Tensor:
+    def _before_last(self, encoder: GraphEncoder) -> Tensor | Projected:
         """What the last layer reads; in a graph that is trained on whole, what it gives."""
         state = encoder.state_dict()
         if self._known is not None and _equal(state, self._weights):
@@ -69,27 +71,30 @@ class LayerwiseLogits:
         self._weights = {name: value.clone() for name, value in state.items()}
         return self._known
 
-    def _computed(self, encoder: GraphEncoder) -> Tensor:
+    def _computed(self, encoder: GraphEncoder) -> Tensor | Projected:
         prepared = self.rows.prepared
         if not encoder.layerwise:
             return encoder.every_row(self.rows.whole_graph)
         count = len(prepared.layers) - (not prepared.whole)
         x = encoder.inputs(self.rows.whole_graph)
         for number, adjacency in enumerate(prepared.layers[:count]):
-            x = encoder.layer_input(number, x)
+            sent = encoder.layer_input(number, x)
             if prepared.whole or adjacency.rows <= self.rows_at_once:
-                x = encoder.layer_output(number, x, adjacency)
+                x = encoder.layer_output(number, sent, adjacency)
                 continue
             made: Tensor | None = None
             for start in range(0, adjacency.rows, self.rows_at_once):
                 stop = min(start + self.rows_at_once, adjacency.rows)
-                part = encoder.layer_output(number, x, adjacency.range(start, stop))
+                part = encoder.layer_output(number, sent, adjacency.range(start, stop))
                 if made is None:
                     made = part.new_empty(adjacency.rows, part.shape[1])
                 made[start:stop] = part
             assert made is not None
             x = made
-        return x if prepared.whole else encoder.layer_input(count, x)
+        if not prepared.whole:
+            return encoder.layer_input(count, x)
+        assert isinstance(x, Tensor)
+        return x
 
 
 def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:

@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from scr.completion import complete_features
+from scr.completion import FittedCompletion, complete_features, is_plain
 from scr.config import build
 from scr.encoders import encoder_class
 from scr.encoders.adjacency import Adjacency, inverse, row_sums
@@ -26,6 +27,8 @@ from scr.encoders.graph_encoder import GraphEncoder, GraphEncoderConfig
 from scr.encoders.graph_saint import GraphSAINTConfig
 from scr.errors import ConfigError
 from scr.graph import Graph
+from scr.graph.features import FittedFeatures, fit_features
+from scr.graph.scaling import apply_scale
 from scr.propagation.normalization import normalize
 from scr.propagation.steps import unit_rows
 from scr.sampling import partition
@@ -38,6 +41,9 @@ WHOLE_GRAPH_EDGES = 5_000_000
 """A graph with more edges is sampled, unless a recipe says otherwise: with 256 columns, a layer of
 the whole graph takes some seconds from here on."""
 
+SPARSE_SHARE = 0.125
+"""Features with a smaller share of stored numbers are multiplied as they are."""
+
 CLUSTER_NODES = 160
 """Nodes of a part: 2.4 million nodes of ogbn-products in 15,000 parts."""
 
@@ -48,8 +54,8 @@ class PreparedGraph:
 
     graph: Graph
     """Row i lists the nodes that node i receives from."""
-    inputs: NDArray[np.float32]
-    """Shape (nodes, features)."""
+    inputs: NDArray[np.float32] | sp.csr_array
+    """Shape (nodes, features); sparse where that is faster and the encoder can read it."""
     encoder: type[GraphEncoder]
     settings: GraphEncoderConfig
     features: Preparation
@@ -146,7 +152,8 @@ class PreparedGraph:
         mean = dataclasses.replace(
             self.adjacency, row_scale=inverse(self.degrees), column_scale=None, codes=None
         )
-        hop = total = torch.from_numpy(self.inputs)
+        inputs = self.inputs if isinstance(self.inputs, np.ndarray) else self.inputs.toarray()
+        hop = total = torch.from_numpy(inputs)
         for _ in range(self.settings.layers):
             hop = mean.times(hop)
             total = total + hop
@@ -194,26 +201,48 @@ def prepare_graph(
     edges = receiving(graph, recipe.propagation.direction)
     encoder = cast("type[GraphEncoder]", encoder_class(recipe.encoder))
     settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    completed = complete_features(
-        graph, recipe.data, fitted, device=device, on_progress=on_progress
-    )
-    inputs = completed.matrix
-    if "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale):
-        inputs = np.array(inputs)  # it may be a memory map
-        unit_rows(inputs)
+    is_unit = "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale)
     embedded = None
-    if getattr(settings, "node_embeddings", False):
-        embedded = _numbered(graph, getattr(completed.fitted, "missing", ()))
+    inputs: NDArray[np.float32] | sp.csr_array
+    if encoder.reads_sparse and (fitted := _stays_sparse(graph, recipe, fitted)):
+        inputs, steps = fitted.scaled(graph.features), fitted.steps_of_sparse
+        if is_unit:
+            inputs = apply_scale(inputs, "unit", (None, None))
+    else:
+        completed = complete_features(
+            graph, recipe.data, fitted, device=device, on_progress=on_progress
+        )
+        inputs, fitted, steps = completed.matrix, completed.fitted, completed.steps
+        if is_unit:
+            inputs = np.array(inputs)  # it may be a memory map
+            unit_rows(inputs)
+        if getattr(settings, "node_embeddings", False):
+            embedded = _numbered(graph, getattr(fitted, "missing", ()))
     return PreparedGraph(
         graph=edges,
         inputs=inputs,
         encoder=encoder,
         settings=cast(GraphEncoderConfig, settings),
-        features=completed.fitted,
+        features=fitted,
         seconds=time.perf_counter() - started,
-        steps=completed.steps,
+        steps=steps,
         embedded=embedded,
     )
+
+
+def _stays_sparse(
+    graph: Graph, recipe: Recipe, fitted: Preparation | None
+) -> FittedFeatures | None:
+    """The preparation of features that had better stay sparse; none, if they had not."""
+    features = graph.features
+    if features is None or isinstance(features, np.ndarray):
+        return None
+    if isinstance(fitted, FittedCompletion) or not is_plain(graph, recipe.data):
+        return None
+    if features.nnz > SPARSE_SHARE * features.shape[0] * features.shape[1]:
+        return None
+    ready = fitted or fit_features(features, recipe.data)
+    return ready if ready.projection is None and ready.shift is None else None
 
 
 def _numbered(graph: Graph, kinds: Iterable[str]) -> NDArray[np.int64] | None:
