@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from tests.conftest import make_random_graph
 
 import scr
 from scr.encoders import COUPLED, make_encoder
+from scr.encoders.sparse_rows import SparseRows
 from scr.errors import ConfigError
 from scr.graph import Graph
 from scr.graph.digits import digits
@@ -53,11 +55,13 @@ def rows_and_encoder(graph, name, seed=0, **settings):
 
 
 WEIGHTS = np.random.default_rng(1).random(200).astype(np.float32) + 0.5
+WORDS = sp.csr_array(sp.random_array((60, 90), density=0.05, rng=np.random.default_rng(2)))
 GRAPHS = {
     "plain": make_random_graph(),
     "weighted": make_random_graph(weights=WEIGHTS),
     "directed": make_random_graph(undirected=False),
     "typed": typed_graph(),
+    "words": make_random_graph(features=WORDS),
 }
 graphs = pytest.mark.parametrize("graph", list(GRAPHS.values()), ids=list(GRAPHS))
 
@@ -85,6 +89,19 @@ def test_predictions_layer_by_layer_are_those_of_the_forward_pass(name, graph):
     with torch.no_grad():
         found = torch.cat([logits for _, logits in parts])
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@names
+@pytest.mark.parametrize("neighbors", [[], [-1, -1]])
+def test_sparse_features_give_the_logits_of_dense_ones(name, neighbors):
+    sparse, encoder = rows_and_encoder(GRAPHS["words"], name, neighbors=neighbors)
+    dense, _ = rows_and_encoder(
+        make_random_graph(features=WORDS.toarray()), name, neighbors=neighbors
+    )
+    index = torch.tensor([5, 1, 5, 40])
+    assert isinstance(sparse.batch(index).features, SparseRows) == (name != "rgcn")
+    assert isinstance(dense.batch(index).features, torch.Tensor)
+    torch.testing.assert_close(encoder(sparse.batch(index)), encoder(dense.batch(index)))
 
 
 @names
