@@ -10,6 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import combinations_table
+from network_tables import (
+    grand_lines,
+    inference_lines,
+    network_lines,
+    network_sentence,
+    sampling_lines,
+)
 from scale_tables import papers_sentence, scale_lines
 from scr.report import compare_runs, pooled_difference
 from typed_tables import heterogeneous_lines, heterogeneous_sentence, typed_speed_lines
@@ -265,6 +272,7 @@ def main() -> None:
             *tuned,
             "",
             *CAVEATS,
+            *network_sentence(),
             *typed,
             *speed,
             "",
@@ -290,6 +298,8 @@ def main() -> None:
         *untuned,
         "",
         *combination_lines(),
+        *network_lines(),
+        *grand_lines(),
         *heterogeneous_lines(),
         *figure_lines(),
         "## Speed",
@@ -298,6 +308,8 @@ def main() -> None:
         "",
         *scale_lines(),
         *typed_speed_lines(),
+        *sampling_lines(),
+        *inference_lines(),
     ]
     (ROOT / "docs" / "results.md").write_text("\n".join(page), encoding="utf-8")
 

@@ -12,6 +12,9 @@ give the nodes, the edges in their numbers, and the places of the edges in the g
     PyG k_hop_subgraph  what torch_geometric has in pure Python: edges around the frontier, by
                         masks over the whole graph, of which some are taken
     PyG NeighborLoader  only where pyg-lib or torch-sparse is installed
+    DGL NeighborSampler only where DGL is installed; it draws anew for nodes that it has drawn for
+                        before, so its batches have more edges. Its last release for everyone, 2.1,
+                        does not import on a current torch; its sampler does, without GraphBolt
 
 Contestants take turns, so that a disturbance of the machine meets all of them; the median of the
 batches counts. Threads that wait for each other suffer most from other work on the machine, so the
@@ -22,10 +25,13 @@ results/sampling.json.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
+import sys
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,6 +150,27 @@ def pyg_loader(graph: Graph, fanouts: tuple[int, ...]) -> Contestant | None:
     return lambda seeds, _: int(loader.filter_fn(loader.collate_fn(seeds.tolist())).num_edges)
 
 
+def dgl_sampler(graph: Graph, fanouts: tuple[int, ...]) -> Contestant | None:
+    """DGL's compiled sampler, if DGL is installed."""
+    if importlib.util.find_spec("dgl") is None:
+        return None
+    # GraphBolt is compiled for a few old versions of torch; the sampler does not need it.
+    sys.modules.setdefault("dgl.graphbolt", types.ModuleType("dgl.graphbolt"))
+    import dgl
+
+    # Edges point from neighbor to node, and are drawn by the node that they point to.
+    parts = (torch.from_numpy(graph.indptr), torch.from_numpy(graph.indices.astype(np.int64)), [])
+    held = dgl.graph(("csc", parts), num_nodes=graph.num_nodes)
+    sampler = dgl.dataloading.NeighborSampler(list(reversed(fanouts)))
+
+    def sample(seeds: np.ndarray, step: int) -> int:
+        dgl.seed(step)
+        _, _, blocks = sampler.sample(held, torch.from_numpy(seeds))
+        return sum(block.num_edges() for block in blocks)
+
+    return sample
+
+
 class Batch(NamedTuple):
     """What one batch of a contestant took."""
 
@@ -217,6 +244,11 @@ def main() -> None:
         console.print("PyG's NeighborLoader needs pyg-lib or torch-sparse; neither is installed")
     else:
         contestants["PyG NeighborLoader"] = loader
+    dgl = dgl_sampler(graph, fanouts)
+    if dgl is None:
+        console.print("DGL is not installed")
+    else:
+        contestants["DGL NeighborSampler"] = dgl
     with console.status("sampling"):
         found = measure(contestants, graph.num_nodes, options.seeds, options.batches)
     rows = summarize(found)

@@ -1,0 +1,250 @@
+"""Tables of what SCR does for different graph neural networks, for README.md and docs/results.md.
+
+Rows of encoders that read the graph are those of `networks.py`, the others those of `accuracy.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import ttest_1samp
+
+from grand import PUBLISHED
+from harness import size
+from scale_tables import read
+from scr.report.intervals import LEVEL, PairedDifference, stratified_interval, t_interval
+
+RESULTS = Path(__file__).parent / "results"
+GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")
+NETWORKS = {
+    "mlp": "MLP",
+    "graphsage": "GraphSAGE",
+    "cluster-gcn": "ClusterGCN",
+    "graph-saint": "GraphSAINT",
+    "sign": "SIGN",
+    "sagn": "SAGN",
+    "gamlp": "GAMLP",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One network on one graph: accuracies of base and SCR in percent, paired by seed."""
+
+    encoder: str
+    graph: str
+    base: np.ndarray
+    scr: np.ndarray
+
+    @property
+    def gain(self) -> PairedDifference:
+        """Of SCR over the base, in points."""
+        return t_interval(self.scr - self.base, LEVEL)
+
+    @property
+    def p(self) -> float:
+        """Of the two-sided paired t-test; 1 where all seeds are equal."""
+        differences = self.scr - self.base
+        if not differences.any():
+            return 1.0
+        return float(ttest_1samp(differences, 0).pvalue)
+
+
+def pairs() -> list[Pair]:
+    """All pairs that have been run."""
+    found = []
+    for graph in GRAPHS:
+        runs: list[dict[str, Any]] = []
+        for kind in ("accuracy", "networks"):
+            file = RESULTS / kind / f"{graph}.json"
+            if file.exists():
+                runs += json.loads(file.read_text(encoding="utf-8"))["runs"]
+        for encoder in NETWORKS:
+            by_seed: dict[str, dict[int, float]] = {"none": {}, "scr": {}}
+            for run in runs:
+                if run["encoder"] == encoder and run["regularizer"] in by_seed:
+                    by_seed[run["regularizer"]][run["seed"]] = 100 * run["test_accuracy"]
+            seeds = sorted(by_seed["none"].keys() & by_seed["scr"].keys())
+            if seeds:
+                base, scr = (
+                    np.array([by_seed[name][seed] for seed in seeds]) for name in ("none", "scr")
+                )
+                found.append(Pair(encoder, graph, base, scr))
+    return found
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for being many: Holm 1979, "A simple sequentially rejective test".
+
+    The k-th smallest of m is multiplied by m - k + 1, and none may be below one before it.
+    """
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda at: p_values[at])):
+        largest = max(largest, min(1.0, p_values[place] * (len(p_values) - rank)))
+        adjusted[place] = largest
+    return adjusted
+
+
+def mean_gains(found: Sequence[Pair]) -> tuple[PairedDifference, PairedDifference]:
+    """Over all pairs: whether it would help with other seeds, and on other graphs like these."""
+    over_seeds = stratified_interval([pair.scr - pair.base for pair in found], LEVEL)
+    by_graph: dict[str, list[float]] = {}
+    for pair in found:
+        by_graph.setdefault(pair.graph, []).append(pair.gain.mean)
+    means = np.array([statistics.mean(gains) for gains in by_graph.values()])
+    return over_seeds, t_interval(means, LEVEL)
+
+
+def network_sentence() -> list[str]:
+    """The mean gain and the verdict over all pairs, for the README."""
+    found = pairs()
+    if not any(pair.encoder == "graphsage" for pair in found):
+        return []
+    over_seeds, over_graphs = mean_gains(found)
+    adjusted = holm([pair.p for pair in found])
+    sure = [pair for pair, p in zip(found, adjusted, strict=True) if p < 1 - LEVEL]
+    better = sum(pair.gain.mean > 0 for pair in sure)
+    worse = [
+        f"{NETWORKS[pair.encoder]} on {_plain(pair.graph)}" for pair in sure if pair.gain.mean < 0
+    ]
+    up = sum(pair.gain.mean > 0 for pair in found)
+    graphs = len({pair.graph for pair in found})
+    return [
+        "",
+        f"SCR on {len({pair.encoder for pair in found})} networks and {graphs} graphs, GraphSAGE, "
+        f"ClusterGCN and GraphSAINT among them: {_interval(over_seeds)} points on average over "
+        f"{len(found)} pairs of a network and a graph ({_interval(over_graphs)} with graphs as the "
+        f"unit). The mean is higher in {up} of them; after Holm's correction {better} are "
+        f"significantly better and {len(worse) or 'none'} significantly worse"
+        + (f" ({', '.join(worse)})" if worse else "")
+        + ".",
+    ]
+
+
+def network_lines() -> list[str]:
+    """The paper's table "with different GNNs", on graphs that are here."""
+    found = {(pair.encoder, pair.graph): pair for pair in pairs()}
+    if not any(encoder == "graphsage" for encoder, _ in found):
+        return []
+    graphs = [graph for graph in GRAPHS if any(key[1] == graph for key in found)]
+    adjusted = dict(zip(found, holm([pair.p for pair in found.values()]), strict=True))
+    seeds = ", ".join(f"{_plain(graph)} {len(found['mlp', graph].base)}" for graph in graphs)
+    lines = [
+        "## With different graph neural networks",
+        "",
+        f"Test accuracy in percent, means over seeds ({seeds}), and the gain of SCR, paired by "
+        "seed, with its 95% interval; * where it is significant after Holm's correction over all "
+        "pairs. Settings of base and SCR are chosen on validation nodes from the same candidates. "
+        "GraphSAGE, ClusterGCN and GraphSAINT: `python benchmarks/networks.py search`, then "
+        "`table`; the others are rows of the first table.",
+        "",
+        "| network | | " + " | ".join(map(_plain, graphs)) + " |",
+        "| --- | --- |" + " --- |" * len(graphs),
+    ]
+    for encoder, name in NETWORKS.items():
+        rows: dict[str, list[str]] = {"base": [], "SCR": [], "gain": []}
+        for graph in graphs:
+            pair = found.get((encoder, graph))
+            if pair is None:
+                for cells in rows.values():
+                    cells.append("")
+                continue
+            rows["base"].append(f"{pair.base.mean():.1f}")
+            rows["SCR"].append(f"{pair.scr.mean():.1f}")
+            star = "*" if adjusted[encoder, graph] < 1 - LEVEL else ""
+            rows["gain"].append(_interval(pair.gain) + star)
+        for label, cells in rows.items():
+            shown = name if label == "base" else ""
+            lines.append(f"| {shown} | {label} | {' | '.join(cells)} |")
+    return [*lines, *network_sentence(), ""]
+
+
+def sampling_lines() -> list[str]:
+    """The neighbor sampler beside others."""
+    found = read("sampling")
+    if found is None:
+        return []
+    return [
+        "## Sampling neighbors",
+        "",
+        f"{found['nodes']:,} nodes, {found['undirected_edges']:,} undirected edges; batches of "
+        f"{found['seeds']:,} seeds with {', '.join(map(str, found['fanouts']))} neighbors, "
+        f"{found['threads']} threads; medians of rounds in which all took turns. torch-sparse, "
+        "pyg-lib and DGL, whose samplers are compiled, have no build for this version of torch. "
+        f"Printed by `{found['command']}` on {found['processor']}.",
+        "",
+        "| sampler | million edges per second | × torch |",
+        "| --- | --- | --- |",
+        *(
+            f"| {row['name']} | {row['edges_per_second'] / 1e6:.2f} | {row['times_torch']:.2f} |"
+            for row in found["rows"]
+        ),
+        "",
+    ]
+
+
+def inference_lines() -> list[str]:
+    """Predictions of the whole graph beside plain forward passes."""
+    found = read("inference")
+    if found is None:
+        return []
+    asked, rows = found["settings"], found["rows"]
+    load = next(row["memory_bytes"] for row in rows if row["name"] == "load")
+    return [
+        "## Predicting a whole graph layer by layer",
+        "",
+        f"GraphSAGE on {asked['nodes']:,} nodes and {asked['edges']:,} edges with "
+        f"{asked['features']} features, {asked['layers']} layers of {asked['hidden']} columns, "
+        f"{asked['threads']} threads; peak memory of a process of its own, and how much of it is "
+        "above a process that only loads the graph. Printed by "
+        f"`{found['command']}` on {found['processor']}.",
+        "",
+        "| | seconds | peak memory | above load |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {row['name']} | {row.get('failed') or row['inference_seconds']} | "
+            f"{size(row['memory_bytes'])} | {size(row['memory_bytes'] - load)} |"
+            for row in rows
+            if row["name"] != "load"
+        ),
+        "",
+    ]
+
+
+def grand_lines() -> list[str]:
+    """GRAND with its published settings, beside the published accuracy."""
+    found = read("grand")
+    if found is None:
+        return []
+    lines = [
+        "## GRAND as published",
+        "",
+        "`ssgc` with the regularizer `grand`, that is random propagation, with the settings of the "
+        "authors' scripts, on public splits; the published numbers are means of 100 runs. Test "
+        f"accuracy in percent. Printed by `{found['command']}`.",
+        "",
+        "| graph | seeds | here | published |",
+        "| --- | --- | --- | --- |",
+    ]
+    for graph, published in PUBLISHED.items():
+        values = [100 * row["test_accuracy"] for row in found["rows"] if row["graph"] == graph]
+        if len(values) > 1:
+            spread = f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
+            lines.append(f"| {graph} | {len(values)} | {spread} | {published} |")
+    return [*lines, ""]
+
+
+def _plain(graph: str) -> str:
+    return graph.replace("_", " ")
+
+
+def _interval(gain: PairedDifference) -> str:
+    if gain.low is None or gain.high is None:
+        return f"{gain.mean:+.1f}"
+    return f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
