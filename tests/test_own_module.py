@@ -268,3 +268,22 @@ def test_the_callers_random_state_is_left_alone():
     before = torch.get_rng_state()
     classifier(OnHops, epochs=1).fit(graph())
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_module_whose_state_cannot_be_saved_is_refused(random_graph):
+    class Remembers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.LazyLinear(3)
+
+        def get_extra_state(self):
+            return {"calls": 1}
+
+        def set_extra_state(self, state):
+            pass
+
+        def forward(self, x, edge_index):
+            return self.linear(x)
+
+    with pytest.raises(ConfigError, match=r"whose state has module\._extra_state"):
+        scr.NodeClassifier(encoder=Remembers()).fit(random_graph())

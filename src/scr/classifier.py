@@ -6,6 +6,7 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 
 from __future__ import annotations
 
+import operator
 import resource
 import shutil
 import sys
@@ -103,7 +104,7 @@ class NodeClassifier:
         self._layers = [*layers, overrides]
         self._regularizer = regularizer
         self._preset = preset
-        self.seed = seed
+        self.seed = operator.index(seed)
         self.device = device
         self._graph: Graph | None = None
         self._model: run_directory.StoredModel | None = None

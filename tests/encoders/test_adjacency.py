@@ -95,6 +95,12 @@ def test_rows_without_edges_get_zeros_and_have_scale_zero():
     assert scaled.times(x).tolist() == [[0.0], [3.0]]
 
 
+def test_small_weights_are_not_lost_after_large_ones():
+    weights = np.array([1e9, 1e9, 1e-8, 2e-8], np.float32)
+    sums = row_sums(np.array([0, 2, 2, 4]), weights)
+    np.testing.assert_allclose(sums, [2e9, 0, 3e-8], rtol=1e-6)
+
+
 def test_row_sums_add_the_weights_of_each_row():
     weights = np.array([0.5, 1.5, 3.0], np.float32)
     assert row_sums(np.array([0, 2, 2, 3]), weights).tolist() == [2.0, 0.0, 3.0]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import make_random_graph
 from tests.propagation.graphs import graphs
 from tests.sampling.references import (
     assert_is_a_part_of,
@@ -181,3 +182,19 @@ def test_fanouts_that_cannot_work_are_refused(fanouts):
 def test_seeds_that_cannot_work_are_refused(seeds, message):
     with pytest.raises(GraphError, match=message):
         NeighborSampler(small_graph(), (2,)).sample(seeds)
+
+
+def test_numbers_of_numpy_are_numbers():
+    graph = make_random_graph()
+    expected = NeighborSampler(graph, (3, 2), seed=3).sample([0, 1], 4).nodes
+    found = NeighborSampler(graph, (3, 2), seed=np.int64(3)).sample([0, 1], np.int64(4)).nodes
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"seed": "a"}, "seed"), ({"seed": -1}, "seed"), ({"fanouts": 10}, "fanouts")],
+)
+def test_settings_that_cannot_work_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        NeighborSampler(make_random_graph(), **settings)

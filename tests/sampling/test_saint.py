@@ -172,3 +172,14 @@ def test_settings_that_cannot_work_are_refused(settings, setting):
 def test_a_graph_without_edges_has_no_edge_to_draw():
     with pytest.raises(GraphError, match="There is no edge to begin with"):
         SaintSampler(Graph.from_edges([], num_nodes=3), "edge", 2)
+
+
+def test_in_a_directed_graph_nodes_are_drawn_by_who_receives_from_them():
+    # Nodes 1 to 4 receive from node 0: its column of (D + I)^-1 (A + I) is 1, 1/2, 1/2, 1/2, 1/2.
+    star = Graph(
+        indptr=np.array([0, 0, 1, 2, 3, 4]), indices=np.zeros(4, np.int32),
+        labels=np.zeros(5, np.int64), directed=True,
+    )  # fmt: skip
+    sampler = SaintSampler(star, "node", size=10, coverage=0)
+    chances = np.diff(sampler._table, prepend=0)
+    np.testing.assert_allclose(chances, [2, 0.25, 0.25, 0.25, 0.25])

@@ -9,7 +9,7 @@ from tests.conftest import make_random_graph
 import scr
 from scr.encoders import COUPLED, make_encoder
 from scr.encoders.sparse_rows import SparseRows
-from scr.errors import ConfigError
+from scr.errors import ConfigError, MemoryBudgetError
 from scr.graph import Graph
 from scr.graph.digits import digits
 from scr.training import fit, prepare_hops, resolve
@@ -115,17 +115,19 @@ def test_predictions_follow_a_change_of_weights(name):
     assert not torch.equal(predict_logits(encoder, rows, index), before)
 
 
-def test_who_is_drawn_depends_on_the_seed_and_the_batch_alone():
+def test_who_is_drawn_depends_on_the_seed_the_epoch_and_the_batch_alone():
     graph = make_random_graph(nodes=200, edges=3000)
 
-    def drawn(index, seed=0):
+    def drawn(index, seed=0, epoch=0):
         rows, _ = rows_and_encoder(graph, "graphsage", seed, neighbors=[3, 3])
+        rows.begin_epoch(epoch)
         [(_, batch)] = rows.stream([index], lambda part: part)
         return [*batch.layers[0].indices, *batch.features[:, 0].tolist()]
 
     index = torch.arange(20)
     assert drawn(index) == drawn(index)
     assert drawn(index) != drawn(index, seed=1)
+    assert drawn(index) != drawn(index, epoch=1)
     assert drawn(index) != drawn(index.flip(0))
 
 
@@ -233,6 +235,61 @@ def test_the_relations_of_an_rgcn_count_both_ways():
     assert len(encoder.layers[0].weights) == 4
     # Only papers are asked for, so authors drop out before the last layer.
     assert rows.batch(torch.arange(3)).layers[-1].rows == 90
+
+
+def dense_mean(graph):
+    """Rows of the adjacency, each divided by its sum."""
+    count = graph.num_nodes
+    values = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    matrix = sp.csr_array((values, graph.indices, graph.indptr), shape=(count, count)).toarray()
+    sums = matrix.sum(axis=1, keepdims=True)
+    return np.divide(matrix, sums, out=np.zeros_like(matrix), where=sums > 0)
+
+
+@pytest.mark.parametrize("limit", [10**9, 0], ids=["whole", "drawn"])
+@pytest.mark.parametrize("graph", ["plain", "weighted", "words"])
+def test_trust_is_judged_by_means_over_neighbors(graph, limit, monkeypatch):
+    # Drawn neighbors are all of them: no node has more than so many.
+    monkeypatch.setattr("scr.training.prepare_graph.WHOLE_GRAPH_EDGES", limit)
+    monkeypatch.setattr("scr.training.prepare_graph.TRUST_NEIGHBORS", 60)
+    rows, _ = rows_and_encoder(GRAPHS[graph], "graphsage")
+    inputs = rows.prepared.inputs
+    inputs = inputs if isinstance(inputs, np.ndarray) else inputs.toarray()
+    mean, asked = dense_mean(rows.prepared.graph), np.array([7, 3, 50, 7])
+    expected = (inputs + mean @ inputs + mean @ mean @ inputs)[asked] / 3
+    np.testing.assert_allclose(rows.prepared.averages(asked), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_features_are_averaged_for_nobody_who_does_not_ask(monkeypatch):
+    def refuse(self, rows):
+        raise AssertionError("nobody reads it")
+
+    monkeypatch.setattr("scr.training.prepare_graph.PreparedGraph.averages", refuse)
+    settings = {"training": {"epochs": 2}, "encoder": {"name": "gcn", "hidden": 8}}
+    scr.NodeClassifier(regularizer="none", recipe=settings).fit(make_random_graph())
+
+
+def test_attention_counts_a_kept_loop_once():
+    pairs = np.array([[0, 1, 2, 1, 2, 3], [1, 0, 1, 2, 2, 3]])
+    made = [
+        make_random_graph(nodes=60, edges=10).from_edges(
+            edges, features=np.eye(5, 4, dtype=np.float32), labels=np.arange(5) % 2,
+            train=[0, 1], valid=[2], test=[3], num_nodes=5, undirected=False, self_loops="keep",
+        )
+        for edges in (pairs, pairs[:, pairs[0] != pairs[1]])
+    ]  # fmt: skip
+    assert made[0].num_edges == made[1].num_edges + 2
+    logits = []
+    for graph in made:
+        rows, encoder = rows_and_encoder(graph, "gat")
+        logits.append(encoder(rows.batch(torch.arange(5))).detach())
+    torch.testing.assert_close(*logits)
+
+
+def test_features_that_do_not_fit_are_refused_before_they_are_copied(monkeypatch):
+    monkeypatch.setattr("scr.training.prepare_graph.memory_budget", lambda asked: 1000)
+    with pytest.raises(MemoryBudgetError, match=r"(?s)`gcn` reads all features.*such as `gamlp`"):
+        rows_and_encoder(make_random_graph(), "gcn")
 
 
 def test_separate_directions_are_refused():

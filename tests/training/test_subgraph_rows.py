@@ -49,6 +49,19 @@ def test_a_step_has_the_training_and_confident_nodes_that_are_in_its_subgraph(na
     assert [d.subgraph.nodes.tolist() for d in others] != [d.subgraph.nodes.tolist() for d in drawn]
 
 
+def test_parts_without_a_training_node_take_part_with_their_confident_ones():
+    graph = make_random_graph(nodes=120, edges=400, train=np.array([0, 1, 2]))
+    rows = rows_of(graph, "cluster-gcn", clusters_per_batch=1)
+    others = torch.arange(3, 120)
+    drawn = epoch(rows, graph, 0, others)
+    assert sorted(torch.cat([draw.unlabelled for draw in drawn]).tolist()) == others.tolist()
+    without = [len(draw.labelled) for draw in drawn].count(0)
+    assert without > 0
+    assert len(epoch(rows, graph, 0, others[:0])) == len(drawn) - without
+    nothing = supervised_loss(torch.randn(2, 0, 3, requires_grad=True), torch.zeros(0).long())
+    assert nothing.item() == 0
+
+
 def test_an_epoch_of_clusters_has_every_training_node_once():
     graph = make_random_graph(nodes=120, edges=400)
     drawn = epoch(rows_of(graph, "cluster-gcn"), graph, 0, torch.zeros(0, dtype=torch.int64))

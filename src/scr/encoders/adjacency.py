@@ -22,7 +22,9 @@ from torch.autograd.function import once_differentiable
 from scr.encoders.buffers import empty
 from scr.encoders.dropout import fits_kernels
 from scr.propagation.kernel import product
-from scr.propagation.normalization import NormalizedAdjacency
+from scr.propagation.normalization import NormalizedAdjacency, row_sums
+
+__all__ = ["Adjacency", "Selection", "inverse", "row_sums"]
 
 Selection = slice | NDArray[np.int64]
 """Rows of a matrix: a range, which is taken without a copy, or their numbers."""
@@ -167,7 +169,8 @@ class Adjacency:
 
     def take(self, rows: NDArray[np.int64]) -> Adjacency:
         """Some rows in any order, with copies of their edges; rows may repeat."""
-        starts, counts = self.indptr[rows], np.diff(self.indptr)[rows]
+        starts = self.indptr[rows]
+        counts = self.indptr[rows + 1] - starts
         indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(counts, out=indptr[1:])
         edges = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
@@ -212,12 +215,3 @@ def inverse(sums: NDArray[Any], power: float = -1.0) -> NDArray[np.float32]:
     made = np.zeros(len(sums), np.float64)
     np.power(np.asarray(sums, np.float64), power, out=made, where=np.asarray(sums) > 0)
     return made.astype(np.float32)
-
-
-def row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32] | None) -> NDArray[np.float64]:
-    """What the weights of each row add up to; without weights, the number of edges."""
-    if weights is None:
-        return np.diff(indptr).astype(np.float64)
-    running = np.zeros(len(weights) + 1)
-    np.cumsum(weights, dtype=np.float64, out=running[1:])
-    return running[indptr[1:]] - running[indptr[:-1]]

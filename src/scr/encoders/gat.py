@@ -111,6 +111,7 @@ class GAT(GraphEncoder):
     name = "gat"
     config_class = GATConfig
     aggregation = "none"
+    has_loops = True
     reads_sparse = True
 
     def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> GATLayer:

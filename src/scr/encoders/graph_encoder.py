@@ -64,6 +64,8 @@ class GraphEncoder(Encoder):
     aggregation: ClassVar[Aggregation]
     layerwise: ClassVar[bool] = True
     """Whether it predicts layer by layer, in the memory of two; else all of it at once."""
+    has_loops: ClassVar[bool] = False
+    """Whether a node is its own neighbor in every layer, so that edges need not say so."""
     reads_sparse: ClassVar[bool] = False
     """Whether features may come as `SparseRows`, for which layers have `project`."""
 

@@ -219,6 +219,14 @@ def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> Non
         batch: Some rows, on the device of the encoder.
         classes: How many there are.
     """
+    others = [name for name, value in encoder.state_dict().items() if not isinstance(value, Tensor)]
+    if others:
+        raise ConfigError(
+            "encoder",
+            f"{type(encoder.module).__name__}, whose state has {others[0]}",
+            "a module whose state is of tensors alone, which can be saved",
+            hint="keep other things out of `get_extra_state`",
+        )
     inputs = batch.features if isinstance(batch, GraphBatch) else batch.hops
     was_training = encoder.training
     encoder.eval()

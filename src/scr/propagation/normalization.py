@@ -98,11 +98,11 @@ def normalize(
     symmetric = not graph.directed or direction == "both"
     rows = columns = None
     if norm in ("row", "sym"):
-        rows = _inverse(_row_sums(indptr, weights), self_loops, root=norm == "sym")
+        rows = _inverse(row_sums(indptr, weights), self_loops, root=norm == "sym")
     if norm == "sym" and symmetric:
         columns = rows
     elif norm in ("col", "sym"):
-        sums = _row_sums(indptr, weights) if symmetric else _column_sums(indptr, indices, weights)
+        sums = row_sums(indptr, weights) if symmetric else _column_sums(indptr, indices, weights)
         columns = _inverse(sums, self_loops, root=norm == "sym")
     rows, columns = _balance(rows, columns, len(indptr) - 1)
     return NormalizedAdjacency(indptr, indices, weights, rows, columns, self_loops)
@@ -147,7 +147,11 @@ def _check_weights(weights: FloatVector) -> None:
             )
 
 
-def _row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[np.float64]:
+def row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[np.float64]:
+    """What the weights of each row add up to; without weights, the number of edges.
+
+    Each row for itself: differences of a running sum would lose small weights after large ones.
+    """
     sums = np.empty(len(indptr) - 1)
     if weights is None:
         # By parts: NumPy would make all differences in int64 first.

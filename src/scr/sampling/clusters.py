@@ -49,7 +49,7 @@ def partition(
         raise ConfigError("method", method, f"one of {', '.join(get_args(Method))}")
     if check_count("parts", parts) > graph.num_nodes:
         raise ConfigError("parts", parts, f"at most {graph.num_nodes:,}, one for each node")
-    check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0)
     if method == "random":
         order = np.random.default_rng(seed).permutation(graph.num_nodes)
         return (order * parts // graph.num_nodes).astype(np.int32)
@@ -114,7 +114,7 @@ class ClusterSampler:
 
     def sample(self, step: int) -> SubgraphBatch:
         """One batch; steps are counted through all epochs."""
-        epoch, place = divmod(step, len(self))
+        epoch, place = divmod(check_count("step", step, least=0), len(self))
         order = np.random.default_rng((self.seed, epoch)).permutation(self.num_clusters)
         first = place * self.clusters_per_batch
         clusters = order[first : first + self.clusters_per_batch]

@@ -9,7 +9,7 @@ in any way. Only the numbering of found nodes is one loop, in the order of the e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,13 +55,16 @@ class NeighborSampler:
                 over the drawn edges are unbiased.
             threads: Cores to use; none: as many as numba may use. The result does not depend on it.
         """
+        if not isinstance(fanouts, Iterable):
+            raise ConfigError("fanouts", fanouts, "a list of numbers of neighbors, one per hop")
         self.fanouts = tuple(fanouts)
         for fanout in self.fanouts:
             if fanout != ALL:
                 check_count("fanouts", fanout)
         if not self.fanouts:
             raise ConfigError("fanouts", self.fanouts, "at least one number of neighbors")
-        self.seed, self.normalize, self.threads = seed, normalize, threads
+        self.seed = check_count("seed", seed, least=0)
+        self.normalize, self.threads = normalize, threads
         self._indptr, self._indices = read_only(graph.indptr), read_only(graph.indices)
         self._numbers = LocalNumbers(graph.num_nodes)
 
@@ -75,6 +78,7 @@ class NeighborSampler:
         Raises:
             GraphError: A seed is not in the graph, or is named twice.
         """
+        step = check_count("step", step, least=0)
         nodes = check_nodes(seeds, len(self._indptr) - 1)
         num_seeds = len(nodes)
         layer_nodes, layer_edges = [num_seeds], [0]

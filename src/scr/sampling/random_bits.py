@@ -45,5 +45,5 @@ def stream_key(*numbers: int) -> np.uint64:
     """One key from several numbers, such as seed, kind of use and step."""
     key = 0
     for number in numbers:
-        key = int(mix(np.uint64((key + number + _GOLDEN) & _MASK)))
+        key = int(mix(np.uint64((key + int(number) + _GOLDEN) & _MASK)))
     return np.uint64(key)

@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any, Literal, get_args
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError
@@ -62,7 +63,8 @@ class SaintSampler:
             raise ConfigError("kind", kind, f"one of {', '.join(get_args(Kind))}")
         if graph.num_nodes == 0 or (kind == "edge" and graph.num_edges == 0):
             raise GraphError(f"There is no {kind} to begin with in {graph!r}")
-        self.graph, self.kind, self.seed, self.threads = graph, kind, seed, threads
+        self.graph, self.kind, self.threads = graph, kind, threads
+        self.seed = check_count("seed", seed, least=0)
         self.size = check_count("size", size)
         self.walk_length = check_count("walk_length", walk_length)
         self.coverage = check_count("coverage", coverage, least=0)
@@ -74,6 +76,7 @@ class SaintSampler:
 
     def sample(self, step: int) -> SubgraphBatch:
         """The subgraph of a step, with ``edge_weight`` 1 / alpha and ``node_weight`` 1 / lambda."""
+        step = check_count("step", step, least=0)
         return self._subgraph(stream_key(self.seed, _STREAM, step))
 
     def counted_subgraph(self, number: int) -> SubgraphBatch:
@@ -107,11 +110,16 @@ class SaintSampler:
             return np.flatnonzero(np.diff(self._indptr))
         if self.kind == "walk":
             return np.zeros(0, np.int64)
+        # A node matters to those that receive from it: its column, not its row.
+        indptr, indices = self._indptr, self._indices
+        if self.graph.directed:
+            ones = np.ones(len(indices), np.int8)
+            shape = (self.graph.num_nodes, self.graph.num_nodes)
+            turned = sp.csr_array((ones, indices, indptr), shape=shape).T.tocsr()
+            indptr, indices = read_only(turned.indptr.astype(np.int64)), read_only(turned.indices)
         chances = np.empty(self.graph.num_nodes, np.float64)
-        run_ranges(
-            node_probabilities, self._indptr, self._indptr, self._indices, chances,
-            threads=self.threads,
-        )  # fmt: skip
+        arguments = (indptr, indices, self._indptr, chances)
+        run_ranges(node_probabilities, indptr, *arguments, threads=self.threads)
         return np.cumsum(chances)
 
     def _nodes(self, key: np.uint64) -> NDArray[np.int64]:

@@ -16,19 +16,27 @@ from scr.sampling.ranges import compiled
 
 @compiled
 def node_probabilities(
-    indptr: NDArray[np.int64], indices: NDArray[Any], weights: NDArray[np.float64],
-    start: int, stop: int,
+    indptr: NDArray[np.int64], indices: NDArray[Any], received: NDArray[np.int64],
+    weights: NDArray[np.float64], start: int, stop: int,
 ) -> None:  # fmt: skip
     """Write the squared norm of each column of (D + I)^-1 (A + I), which is the node sampler's P.
 
     The paper leaves open whether its matrix has self-loops; with them nodes without neighbors are
     drawn too.
+
+    Args:
+        indptr: Row offsets of the nodes that receive from each node.
+        indices: These nodes.
+        received: Row offsets of A itself, whose differences are D.
+        weights: Written in place.
+        start: First node.
+        stop: Node after the last.
     """
     for node in range(start, stop):
-        total = 1.0 / (indptr[node + 1] - indptr[node] + 1.0) ** 2
+        total = 1.0 / (received[node + 1] - received[node] + 1.0) ** 2
         for edge in range(indptr[node], indptr[node + 1]):
             other = indices[edge]
-            total += 1.0 / (indptr[other + 1] - indptr[other] + 1.0) ** 2
+            total += 1.0 / (received[other + 1] - received[other] + 1.0) ** 2
         weights[node] = total
 
 
@@ -53,7 +61,7 @@ def draw_edges(
     """Ends of edges with replacement, each edge {u, v} with a chance in 1/deg(u) + 1/deg(v).
 
     That is the chance to come from a uniform node to a uniform neighbor, in either direction; so
-    no table of edges is needed.
+    no table of edges is needed. Of a directed edge, only the end that receives is begun from.
     """
     for place in range(start, stop):
         node = connected[below(key, 2 * place, len(connected))]

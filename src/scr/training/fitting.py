@@ -26,7 +26,6 @@ from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
 from scr.propagation.kept_rows import rows_hash
 from scr.training.device import usable_device
-from scr.training.gathering import take_rows
 from scr.training.inference import predict_probabilities
 from scr.training.prepare import Prepared, SubsetNames, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
@@ -117,7 +116,7 @@ def fit(
     kept = prepared.kept
     consistency, notes = judge_trust(
         recipe.consistency,
-        prepared.array,
+        prepared.averages,
         graph.train if kept is None else positions_of(np.asarray(graph.train), kept),
         train_labels.numpy(),
     )
@@ -199,7 +198,7 @@ def denormals_flushed() -> Iterator[None]:
 
 def judge_trust(
     consistency: ConsistencyConfig | None,
-    hops: NDArray[np.floating[Any]],
+    averages: Callable[[NDArray[np.integer[Any]]], NDArray[np.float32]],
     train: NDArray[np.integer[Any]],
     train_labels: NDArray[np.integer[Any]],
 ) -> tuple[ConsistencyConfig | None, list[str]]:
@@ -207,15 +206,14 @@ def judge_trust(
 
     Args:
         consistency: The settings; none: there is no weight.
-        hops: Shape (rows, hops, features).
+        averages: From rows to what hops tell of them on average, shape (rows, features).
         train: Rows of the training nodes.
         train_labels: Their classes.
     """
     if consistency is None or consistency.trust == "full" or consistency.weight == 0:
         return consistency, []
     chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
-    averaged = take_rows(hops, train[chosen]).astype(np.float32).mean(axis=1)
-    agreement = agreement_beyond_chance(averaged, train_labels[chosen])
+    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen])
     share = trusted_share(agreement)
     if share == 1:
         return consistency, []

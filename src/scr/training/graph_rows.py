@@ -2,8 +2,8 @@
 
 Serves what `Rows` serves, so that training, consistency, stages and prediction do not know the
 difference. A batch is the whole graph with some nodes asked for, or, of a large graph, what was
-drawn around these nodes. Who is drawn depends on the seed and on the nodes of the batch alone, and
-those are drawn by the trainer's own generator: a run that goes on from a checkpoint draws the same.
+drawn around these nodes. Who is drawn depends on the seed, the epoch and the nodes of the batch;
+those come from the trainer's own generator: a run that goes on from a checkpoint draws the same.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class GraphRows:
         self.prepared, self.classes, self.labels, self.seed = prepared, classes, labels, seed
         self.device = torch.device("cpu") if device is None else device
         self._layerwise = LayerwiseLogits(self)
+        self._epoch = 0
 
     def __len__(self) -> int:
         return self.prepared.graph.num_targets
@@ -77,6 +78,10 @@ class GraphRows:
     def has(self, nodes: NDArray[np.int64] | None) -> bool:
         """Always: whatever node is asked for, its neighbors are at hand."""
         return True
+
+    def begin_epoch(self, epoch: int) -> None:
+        """From here on, other neighbors are drawn for the same nodes."""
+        self._epoch = epoch
 
     def batch(self, index: Tensor) -> GraphBatch:
         """The whole graph, or what is drawn around some nodes, for the logits of these nodes."""
@@ -141,7 +146,7 @@ class GraphRows:
     def _sampled(self, index: Tensor) -> GraphBatch:
         """What is drawn around some nodes, which may repeat."""
         seeds, places = np.unique(index.numpy(), return_inverse=True)
-        drawn = self._sampler.sample(seeds, _step(index.numpy()))
+        drawn = self._sampler.sample(seeds, _step(index.numpy(), self._epoch))
         return self.of_subgraph(drawn, torch.from_numpy(places), index)
 
     def of_subgraph(
@@ -241,9 +246,10 @@ class GraphRows:
         )
 
 
-def _step(index: NDArray[np.int64]) -> int:
+def _step(index: NDArray[np.int64], epoch: int) -> int:
     """A number for the nodes of a batch in their order, which another batch hardly has."""
-    content = hashlib.blake2b(np.ascontiguousarray(index).tobytes(), digest_size=7)
+    salt = epoch.to_bytes(hashlib.blake2b.SALT_SIZE, "little")
+    content = hashlib.blake2b(np.ascontiguousarray(index).tobytes(), digest_size=7, salt=salt)
     return int.from_bytes(content.digest(), "little")
 
 

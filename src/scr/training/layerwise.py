@@ -46,12 +46,14 @@ class LayerwiseLogits:
             at_once: Most nodes of a part.
         """
         encoder = cast(GraphEncoder, model)
+        with torch.no_grad():
+            known = self._before_last(encoder)
         for part in index.split(at_once):
             with torch.no_grad():
-                yield part, self._logits(encoder, part).cpu()
+                yield part, self._logits(encoder, known, part).cpu()
 
-    def _logits(self, encoder: GraphEncoder, part: Tensor) -> Tensor:
-        known, prepared = self._before_last(encoder), self.rows.prepared
+    def _logits(self, encoder: GraphEncoder, known: Tensor | Projected, part: Tensor) -> Tensor:
+        prepared = self.rows.prepared
         last = len(prepared.layers) - 1
         if prepared.whole or not encoder.layerwise:  # logits of all are known
             assert isinstance(known, Tensor)

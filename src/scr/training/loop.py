@@ -30,6 +30,7 @@ from scr.encoders.base import HopBatch
 from scr.training.batches import epoch_batches
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import TrainingConfig
+from scr.training.graph_rows import GraphRows
 from scr.training.inference import predict_logits, stream_logits
 from scr.training.objective import balanced_class_weights, mixed_loss
 from scr.training.records import EpochRecord, Progress, ReliableNodes, TrainingOutcome
@@ -227,6 +228,8 @@ class Trainer:
         reliable = self.train[:0] if self.reliable is None else self.reliable.nodes
         if isinstance(self.rows, SubgraphRows):
             return self.rows.draws(epoch, self.train, confident, reliable)
+        if isinstance(self.rows, GraphRows):
+            self.rows.begin_epoch(epoch)
         return epoch_batches(
             len(self.train),
             confident,

@@ -101,6 +101,8 @@ def supervised_loss(
         row_weights: Factor of each row's loss, shape (labelled,), or none. They are not scaled to
             a mean of 1: they make up for how often a row is drawn.
     """
+    if len(targets) == 0:  # of which the mean is not a number
+        return logits.sum() * 0
     views = logits.shape[0]
     rows, classes = logits.flatten(0, 1), targets.repeat(views)
     if row_weights is None:

@@ -29,6 +29,7 @@ from scr.propagation.engine import unit_rows
 from scr.propagation.hops import Hops
 from scr.propagation.plan import plan_propagation
 from scr.propagation.subsets import Subset, as_subsets, choose_subsets
+from scr.training.gathering import take_rows
 from scr.training.node_features import NodeFeatures, Preparation, Progress, node_features
 from scr.training.prepare_graph import PreparedGraph, prepare_graph
 from scr.training.recipe import Recipe
@@ -53,6 +54,11 @@ class PreparedHops:
     """The node of each row, ascending; none: row i is node i."""
     subsets: SubsetNames | None = None
     """Subsets of relations that hops were made over, each apart; none: over all edges alike."""
+
+    def averages(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """The mean of the hops of some rows, to judge trust by. Shape (rows, features)."""
+        taken = take_rows(self.array, rows).astype(np.float32)
+        return np.asarray(taken.mean(axis=1))
 
     @property
     def subset_count(self) -> int:

@@ -25,13 +25,14 @@ from scr.encoders.adjacency import Adjacency, inverse, row_sums
 from scr.encoders.cluster_gcn import ClusterGCNConfig
 from scr.encoders.graph_encoder import GraphEncoder, GraphEncoderConfig
 from scr.encoders.graph_saint import GraphSAINTConfig
-from scr.errors import ConfigError
+from scr.errors import ConfigError, MemoryBudgetError
 from scr.graph import Graph
-from scr.graph.features import FittedFeatures, fit_features
+from scr.graph.features import FittedFeatures, choose_reduction, fit_features
+from scr.graph.memory import memory_budget, readable_bytes
 from scr.graph.scaling import apply_scale
 from scr.propagation.normalization import normalize
 from scr.propagation.steps import unit_rows
-from scr.sampling import partition
+from scr.sampling import NeighborSampler, partition
 from scr.training.graph_rows import GraphRows
 from scr.training.node_features import Preparation, Progress
 from scr.training.recipe import Recipe
@@ -43,6 +44,9 @@ the whole graph takes some seconds from here on."""
 
 SPARSE_SHARE = 0.125
 """Features with a smaller share of stored numbers are multiplied as they are."""
+
+TRUST_NEIGHBORS = 10
+"""Neighbors that stand for all of a node's, in a graph of more edges."""
 
 CLUSTER_NODES = 160
 """Nodes of a part: 2.4 million nodes of ogbn-products in 15,000 parts."""
@@ -143,22 +147,38 @@ class PreparedGraph:
         weights = self.graph.weights
         return row_sums(self.graph.indptr, None if weights is None else np.asarray(weights))
 
-    @cached_property
-    def array(self) -> NDArray[np.float32]:
+    def averages(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Features averaged over as many hops as there are layers, to judge trust by.
 
-        Shape (targets, 1, features), as hops are.
+        From some rows outwards, so that nothing is made for all nodes; where the graph is too large
+        for one batch, over drawn neighbors.
+
+        Args:
+            rows: Target nodes.
+
+        Returns:
+            Shape (rows, features), as the mean of hops.
         """
-        mean = dataclasses.replace(
-            self.adjacency, row_scale=inverse(self.degrees), column_scale=None, codes=None
-        )
-        inputs = self.inputs if isinstance(self.inputs, np.ndarray) else self.inputs.toarray()
-        hop = total = torch.from_numpy(inputs)
+        edges, inputs, places = self.graph, self.inputs, np.asarray(rows, np.int64)
+        indptr, indices, weights = edges.indptr, edges.indices, edges.weights
+        if edges.num_edges > WHOLE_GRAPH_EDGES:
+            seeds, places = np.unique(places, return_inverse=True)
+            drawn = NeighborSampler(edges, (TRUST_NEIGHBORS,) * self.settings.layers).sample(seeds)
+            indptr, indices, inputs = drawn.indptr, drawn.indices, inputs[drawn.nodes]
+            weights = None if weights is None else np.asarray(weights[drawn.edges])
+        count = len(indptr) - 1
+        values = np.ones(len(indices), np.float32) if weights is None else np.asarray(weights)
+        mean = sp.csr_array((values, indices, indptr), shape=(count, count))
+        scale = sp.diags_array(inverse(row_sums(np.asarray(indptr), weights)))
+        mean = sp.csr_array(scale @ mean)
+        ones = np.ones(len(places), np.float32)
+        reached = sp.csr_array((ones, (np.arange(len(places)), places)), (len(places), count))
+        total = reached
         for _ in range(self.settings.layers):
-            hop = mean.times(hop)
-            total = total + hop
-        made = total[: self.graph.num_targets, None] / (self.settings.layers + 1)
-        return cast("NDArray[np.float32]", made.numpy())
+            reached = reached @ mean
+            total = total + reached
+        made: Any = (total / (self.settings.layers + 1)) @ inputs
+        return np.asarray(made if isinstance(made, np.ndarray) else made.toarray(), np.float32)
 
     def rows(
         self,
@@ -200,7 +220,10 @@ def prepare_graph(
     started = time.perf_counter()
     edges = receiving(graph, recipe.propagation.direction)
     encoder = cast("type[GraphEncoder]", encoder_class(recipe.encoder))
+    if encoder.has_loops:
+        edges = without_loops(edges)
     settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
+    _check_memory(graph, recipe, cast(GraphEncoderConfig, settings), encoder)
     is_unit = "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale)
     embedded = None
     inputs: NDArray[np.float32] | sp.csr_array
@@ -230,16 +253,41 @@ def prepare_graph(
     )
 
 
+def _check_memory(
+    graph: Graph, recipe: Recipe, settings: GraphEncoderConfig, encoder: type[GraphEncoder]
+) -> None:
+    """Refuse what does not fit before features are copied: they, and two layers of prediction."""
+    features, columns = graph.features, recipe.data.reduce_to
+    if features is not None and choose_reduction(features, recipe.data) == "none":
+        columns = features.shape[1]
+    if encoder.reads_sparse and features is not None and _is_sparse(features):
+        columns = 0
+    needed = 4 * graph.num_nodes * (columns + 2 * getattr(settings, "hidden", 0))
+    budget = memory_budget("auto")
+    if needed > budget:
+        raise MemoryBudgetError(
+            f"`{encoder.name}` reads all features and predicts layer by layer: {graph.num_nodes:,} "
+            f"nodes x {columns:,} columns and two layers need {readable_bytes(needed)}; the budget "
+            f"is {readable_bytes(budget)}",
+            hint="take an encoder that reads hops, such as `gamlp`, which works on disk; or reduce "
+            "the columns (`data.reduce`)",
+        )
+
+
+def _is_sparse(features: NDArray[Any] | sp.csr_array) -> bool:
+    if isinstance(features, np.ndarray):
+        return False
+    return bool(features.nnz <= SPARSE_SHARE * features.shape[0] * features.shape[1])
+
+
 def _stays_sparse(
     graph: Graph, recipe: Recipe, fitted: Preparation | None
 ) -> FittedFeatures | None:
     """The preparation of features that had better stay sparse; none, if they had not."""
     features = graph.features
-    if features is None or isinstance(features, np.ndarray):
+    if features is None or not _is_sparse(features):
         return None
     if isinstance(fitted, FittedCompletion) or not is_plain(graph, recipe.data):
-        return None
-    if features.nnz > SPARSE_SHARE * features.shape[0] * features.shape[1]:
         return None
     ready = fitted or fit_features(features, recipe.data)
     return ready if ready.projection is None and ready.shift is None else None
@@ -267,4 +315,23 @@ def receiving(graph: Graph, direction: str) -> Graph:
     turned = normalize(graph, norm="row", direction=direction)
     return dataclasses.replace(
         graph, indptr=turned.indptr, indices=turned.indices, weights=turned.weights, path=None
+    )
+
+
+def without_loops(graph: Graph) -> Graph:
+    """The same edges but those from a node to itself, for encoders that add those themselves."""
+    indices = np.asarray(graph.indices)
+    receivers = np.repeat(np.arange(graph.num_nodes, dtype=indices.dtype), np.diff(graph.indptr))
+    others = indices != receivers
+    if others.all():
+        return graph
+    indptr = np.zeros(graph.num_nodes + 1, np.int64)
+    np.cumsum(np.bincount(receivers[others], minlength=graph.num_nodes), out=indptr[1:])
+    return dataclasses.replace(
+        graph,
+        indptr=indptr,
+        indices=indices[others],
+        weights=None if graph.weights is None else np.asarray(graph.weights)[others],
+        edge_types=None if graph.edge_types is None else np.asarray(graph.edge_types)[others],
+        path=None,
     )

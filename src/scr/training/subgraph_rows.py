@@ -3,6 +3,9 @@
 Elsewhere labelled and confident nodes are drawn, and neighbors around them. Here a subgraph comes
 first: a step's labelled nodes are the training nodes in it, and its confident ones those of the
 confident set that are in it. What is drawn is a function of the seed, the epoch and the step.
+
+GraphSAINT's factors make the loss on labels unbiased. The terms of confident and reliable nodes are
+means over those that are drawn, in which nodes of many walks count more.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ class SubgraphRows(GraphRows):
     def draws(
         self, epoch: int, train: Tensor, confident: Tensor, reliable: Tensor
     ) -> Iterator[SubgraphDraw]:
-        """The steps of an epoch; a subgraph without a training node is left out.
+        """The steps of an epoch; a subgraph with no node to learn from is left out.
 
         Args:
             epoch: From 0.
@@ -85,7 +88,7 @@ class SubgraphRows(GraphRows):
             unlabelled = confident[inside[confident]]
             relied_on = inside[reliable].nonzero()[:, 0]
             here[subgraph.nodes] = False
-            if len(labelled):
+            if len(labelled) + len(unlabelled) + len(relied_on):
                 share = len(labelled) / len(train)
                 yield SubgraphDraw(labelled, unlabelled, relied_on, subgraph, share)
 
