@@ -165,6 +165,23 @@ def network_lines() -> list[str]:
     return [*lines, *network_sentence(), ""]
 
 
+def sampling_sentence() -> list[str]:
+    """How fast the sampler is beside its fastest peer, for the README."""
+    found = read("sampling")
+    if found is None:
+        return []
+    speeds = {row["name"]: row["edges_per_second"] for row in found["rows"]}
+    peers = ("DGL NeighborSampler", "torch CSR", "PyG k_hop_subgraph")
+    beside = ", ".join(
+        f"{speeds['scr'] / speeds[name]:.1f} times {name}" for name in peers if name in speeds
+    )
+    return [
+        f"- Neighbor sampling, {found['nodes']:,} nodes, {found['undirected_edges']:,} undirected "
+        f"edges: {speeds['scr'] / 1e6:.0f} million edges per second, {beside} "
+        f"(`{found['command']}`)."
+    ]
+
+
 def sampling_lines() -> list[str]:
     """The neighbor sampler beside others."""
     found = read("sampling")
@@ -175,8 +192,9 @@ def sampling_lines() -> list[str]:
         "",
         f"{found['nodes']:,} nodes, {found['undirected_edges']:,} undirected edges; batches of "
         f"{found['seeds']:,} seeds with {', '.join(map(str, found['fanouts']))} neighbors, "
-        f"{found['threads']} threads; medians of rounds in which all took turns. torch-sparse, "
-        "pyg-lib and DGL, whose samplers are compiled, have no build for this version of torch. "
+        f"{found['threads']} threads; medians of rounds in which all took turns. torch-sparse and "
+        "pyg-lib, which PyG's own loader needs, have no build for this version of torch; DGL's "
+        "sampler runs without its GraphBolt. "
         f"Printed by `{found['command']}` on {found['processor']}.",
         "",
         "| sampler | million edges per second | × torch |",

@@ -16,6 +16,7 @@ from network_tables import (
     network_lines,
     network_sentence,
     sampling_lines,
+    sampling_sentence,
 )
 from scale_tables import papers_sentence, scale_lines
 from scr.report import compare_runs, pooled_difference
@@ -178,7 +179,7 @@ def speed_lines() -> list[str]:
             f"times as fast as the official implementation, with {ours['share_of_memory']:.2f} of "
             f"its peak memory (`{found['command']}`)."
         )
-    return lines + papers_sentence()
+    return [*lines, *sampling_sentence(), *papers_sentence()]
 
 
 def combination_lines() -> list[str]:

@@ -74,5 +74,9 @@ class RunError(SCRError):
     """A run directory cannot be used as asked."""
 
 
+class TrainingError(SCRError):
+    """A training cannot go on."""
+
+
 class MemoryBudgetError(SCRError):
     """The work does not fit the memory that it was given."""

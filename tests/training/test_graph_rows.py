@@ -9,7 +9,7 @@ from tests.conftest import make_random_graph
 import scr
 from scr.encoders import COUPLED, make_encoder
 from scr.encoders.sparse_rows import SparseRows
-from scr.errors import ConfigError, MemoryBudgetError
+from scr.errors import ConfigError, GraphError, MemoryBudgetError
 from scr.graph import Graph
 from scr.graph.digits import digits
 from scr.training import fit, prepare_hops, resolve
@@ -102,6 +102,25 @@ def test_sparse_features_give_the_logits_of_dense_ones(name, neighbors):
     assert isinstance(sparse.batch(index).features, SparseRows) == (name != "rgcn")
     assert isinstance(dense.batch(index).features, torch.Tensor)
     torch.testing.assert_close(encoder(sparse.batch(index)), encoder(dense.batch(index)))
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_another_graph_is_scaled_as_the_training_graph_was(kind):
+    features = np.random.default_rng(0).random((60, 40)).astype(np.float32)
+    features[:, 5:] *= np.random.default_rng(1).random((60, 35)) < 0.05
+    layer = {"encoder": {"name": "gcn"}, "data": {"scale": "tfidf"}}
+    made = [sp.csr_array(part) if kind == "sparse" else part for part in (features, features[:30])]
+    first, second = make_random_graph(features=made[0]), make_random_graph(30, features=made[1])
+    recipe = resolve(graph_facts(first), regularizer="none", layers=[layer], preset="none")
+    known = prepare_hops(first, recipe)
+    found = prepare_hops(second, recipe, fitted=known.features)
+    assert found.features is known.features
+    rows = [each if isinstance(each, np.ndarray) else each.toarray()
+            for each in (found.inputs, known.inputs[:30])]  # fmt: skip
+    np.testing.assert_array_equal(*rows)
+    other = make_random_graph(features=np.ones((60, 7), np.float32))
+    with pytest.raises(GraphError, match="have 7 columns; expected 40"):
+        prepare_hops(other, recipe, fitted=known.features)
 
 
 @names

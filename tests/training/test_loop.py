@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from scr.errors import TrainingError
 from scr.graph.digits import digits
 from scr.training import fit, graph_facts, resolve
 from scr.training.config import TrainingConfig
@@ -126,3 +127,23 @@ def test_the_cosine_schedule_by_hand():
 def test_a_training_set_of_one_class_per_batch_still_trains():
     fitted = outcome(training={"batch_size": 3, "unlabelled_per_batch": "proportional"})
     assert np.isfinite(fitted.outcome.history[-1]["supervised_loss"])
+
+
+def test_a_term_that_never_acted_is_noted():
+    [note] = outcome(training={"epochs": 3}, consistency={"warmup": 3}).notes
+    assert "never acted: its warm-up takes 3 epochs, and 3 were trained" in note
+    assert outcome(training={"epochs": 4}, consistency={"warmup": 3}).notes == []
+    assert outcome("none", training={"epochs": 3}, consistency={"warmup": 3}).notes == []
+
+
+def test_weights_from_the_warmup_are_noted():
+    # Nothing is learned, so the first epoch that is looked at stays the best.
+    still = {"epochs": 6, "learning_rate": 1e-9, "select_after": 0, "evaluate_every": 1}
+    [note] = outcome(training=still, consistency={"warmup": 4}).notes
+    assert "those of epoch 1, within the warm-up of 4 epochs" in note
+    assert outcome(training={**still, "select": "last"}, consistency={"warmup": 4}).notes == []
+
+
+def test_a_loss_that_is_no_number_ends_the_training():
+    with pytest.raises(TrainingError, match=r"The loss became nan in epoch \d+; expected a finite"):
+        outcome(training={"epochs": 30, "learning_rate": 1e30})

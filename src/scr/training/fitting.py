@@ -160,6 +160,7 @@ def fit(
             checkpoint_seconds=checkpoint_seconds,
         )
     staged.encoder.eval()
+    notes += warmup_notes(consistency, staged.outcome, kept_last=recipe.training.select == "last")
     return Fitted(
         staged.encoder, staged.rows, recipe, prepared, staged.outcome, seed, notes, staged.handover
     )
@@ -224,6 +225,32 @@ def judge_trust(
         f"certainty, so pseudo labels deserve little trust here"
     )
     return dataclasses.replace(consistency, weight=weight), [note]
+
+
+def warmup_notes(
+    consistency: ConsistencyConfig | None, outcome: TrainingOutcome, *, kept_last: bool
+) -> list[str]:
+    """What should be known of a run whose weights the consistency term had no part in.
+
+    Args:
+        consistency: The settings; none: there is no term.
+        outcome: Of the last stage.
+        kept_last: The last weights are kept, not the best.
+    """
+    if consistency is None or consistency.weight == 0 or outcome.stopped == "interrupted":
+        return []
+    warmup, epochs = consistency.warmup, outcome.epochs
+    if epochs <= warmup:
+        return [
+            f"The term on unlabelled nodes never acted: its warm-up takes {warmup} epochs, and "
+            f"{epochs} were trained; set consistency.warmup lower"
+        ]
+    if not kept_last and 0 < outcome.best_epoch <= warmup:
+        return [
+            f"The weights that were kept are those of epoch {outcome.best_epoch}, within the "
+            f"warm-up of {warmup} epochs: the term on unlabelled nodes had no part in them"
+        ]
+    return []
 
 
 def _check(graph: Graph, recipe: Recipe) -> None:

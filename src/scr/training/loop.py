@@ -27,6 +27,7 @@ from scr.consistency import (
     weight_share_at,
 )
 from scr.encoders.base import HopBatch
+from scr.errors import TrainingError
 from scr.training.batches import epoch_batches
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import TrainingConfig
@@ -282,7 +283,14 @@ class Trainer:
             self.teacher.update(self.student)
         if self.average is not None:
             self.average.update(self.student)
-        return supervised.item(), loss.consistency.item()
+        terms = supervised.item(), loss.consistency.item()
+        if not all(map(math.isfinite, terms)):
+            raise TrainingError(
+                f"The loss became {sum(terms)} in epoch {self.progress.epoch + 1}; expected a "
+                "finite number",
+                hint="lower training.learning_rate, or set training.clip=1",
+            )
+        return terms
 
     def _consistency_is_active(self, epoch: int) -> bool:
         return (

@@ -227,8 +227,9 @@ def prepare_graph(
     is_unit = "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale)
     embedded = None
     inputs: NDArray[np.float32] | sp.csr_array
-    if encoder.reads_sparse and (fitted := _stays_sparse(graph, recipe, fitted)):
-        inputs, steps = fitted.scaled(graph.features), fitted.steps_of_sparse
+    sparse = _stays_sparse(graph, recipe, fitted) if encoder.reads_sparse else None
+    if sparse is not None:
+        inputs, fitted, steps = sparse.scaled(graph.features), sparse, sparse.steps_of_sparse
         if is_unit:
             inputs = apply_scale(inputs, "unit", (None, None))
     else:
