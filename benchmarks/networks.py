@@ -70,7 +70,10 @@ def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
         }
         for (encoder, regularizer), found in scores.items()
     ]
-    command = f"python benchmarks/networks.py search --graph {benchmark.name}"
+    command = (
+        f"python benchmarks/networks.py search --graph {benchmark.name} "
+        f"--search-seeds {benchmark.search_seeds}"
+    )
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_json(
         RESULTS / f"{benchmark.name}-search.json",
@@ -125,6 +128,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
     parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
     parser.add_argument("--seeds", type=int, help="fewer seeds than the graph's table has")
+    parser.add_argument("--search-seeds", type=int, help="other than the graph's table has")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     step = {"search": search, "table": table}[arguments.step]
@@ -133,6 +137,8 @@ def main() -> None:
             continue
         if arguments.seeds is not None:
             benchmark = replace(benchmark, seeds=min(arguments.seeds, benchmark.seeds))
+        if arguments.search_seeds is not None:
+            benchmark = replace(benchmark, search_seeds=arguments.search_seeds)
         if arguments.graph is None or benchmark.name in arguments.graph:
             step(benchmark, arguments.data, arguments.jobs)
 
