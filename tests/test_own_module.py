@@ -287,3 +287,30 @@ def test_a_module_whose_state_cannot_be_saved_is_refused(random_graph):
 
     with pytest.raises(ConfigError, match=r"whose state has module\._extra_state"):
         scr.NodeClassifier(encoder=Remembers()).fit(random_graph())
+
+
+class HalfOnHops(OnHops):
+    """Computes in bfloat16, and takes and gives single precision."""
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.bfloat16()
+
+    def forward(self, hops):
+        return self.layers(hops.bfloat16()).float()
+
+
+def test_a_teacher_in_half_precision_goes_on_from_a_checkpoint_as_if_never_stopped(tmp_path):
+    def made():
+        return classifier(HalfOnHops, "scr-m", consistency={"warmup": 0, "decay": 0.99}, epochs=8)
+
+    seen = []
+    straight = made().fit(graph(), checkpoint=tmp_path / "other")
+    made().fit(
+        graph(), checkpoint=tmp_path / "file", on_epoch=seen.append,
+        should_stop=lambda: len(seen) == 4,
+    )  # fmt: skip
+    assert len(seen) == 4
+    resumed = made().fit(graph(), checkpoint=tmp_path / "file")
+    for one, other in zip(straight.module_.parameters(), resumed.module_.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -73,3 +73,110 @@ def test_teacher_dropout_leaves_batch_statistics_alone():
 def test_a_decay_outside_its_range_is_named(decay):
     with pytest.raises(ConfigError, match="decay"):
         MeanTeacher(nn.Linear(1, 1), decay=decay)
+
+
+def a_half_teacher(kind, weight=1.0, decay=0.99):
+    student = nn.Linear(1, 1, bias=False).to(kind)
+    student.weight.data.fill_(weight)
+    return student, MeanTeacher(student, decay=decay)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_teacher_in_half_precision_follows_the_recursion(kind):
+    student, teacher = a_half_teacher(kind)
+    student.weight.data.fill_(1.125)  # in bfloat16, 1 + 0.01 x 0.125 would be 1 again, for ever
+    for _ in range(300):
+        teacher.update()
+    expected = 1.125 - 0.125 * 0.99**300
+    assert teacher.model.weight.dtype == kind
+    assert teacher.model.weight.item() == torch.tensor(expected).to(kind).item() != 1.0
+    assert teacher.averages["weight"].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_statistics_in_half_precision_are_averaged_in_single():
+    student = nn.BatchNorm1d(1).bfloat16()
+    teacher = MeanTeacher(student, decay=0.999)
+    student.running_var.fill_(2.0)
+    for _ in range(1000):
+        teacher.update()
+    assert teacher.model.running_var.item() == pytest.approx(2 - 0.999**1000, rel=2**-8)
+
+
+def test_a_state_keeps_an_average_that_is_finer_than_the_model():
+    student, teacher = a_half_teacher(torch.bfloat16)
+    student.weight.data.fill_(2.0)
+    for _ in range(10):
+        teacher.update()
+    state = {name: value.clone() for name, value in teacher.state_dict().items()}
+    assert all(isinstance(value, torch.Tensor) for value in state.values())
+    _, other = a_half_teacher(torch.bfloat16)
+    other.load_state_dict(state)
+    other.update(student)
+    assert other.averages["weight"].item() == pytest.approx(2 - 0.99**11, rel=1e-6)
+
+
+def test_a_state_of_rounded_weights_alone_is_gone_on_from():
+    student, teacher = a_half_teacher(torch.bfloat16, 1.5)
+    teacher.update()
+    old = {"model.weight": torch.tensor([[1.25]]).bfloat16(), "_extra_state": torch.tensor(7)}
+    teacher.load_state_dict(old)
+    assert teacher.step == 7
+    teacher.update(student)
+    assert teacher.averages["weight"].item() == pytest.approx(0.99 * 1.25 + 0.01 * 1.5)
+
+
+def test_weights_that_are_put_into_the_teachers_model_count():
+    _, teacher = a_half_teacher(torch.bfloat16, 1.0, decay=0.5)
+    teacher.update()
+    teacher.model.weight.fill_(4.0)
+    assert not [name for name in teacher.state_dict() if name.startswith("averages")]
+    teacher.update()
+    assert teacher.model.weight.item() == 2.5
+
+
+def test_single_precision_has_its_averages_in_the_model_alone():
+    student = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    teacher = MeanTeacher(student)
+    teacher.update()
+    expected = {f"model.{name}" for name in student.state_dict()} | {"_extra_state"}
+    assert set(teacher.state_dict()) == expected
+    assert teacher.averages == {}
+
+
+def test_a_teacher_whose_precision_is_changed_goes_on():
+    student, teacher = a_half_teacher(torch.float32)
+    teacher.bfloat16()
+    student.weight.data.fill_(1.125)
+    for _ in range(300):
+        teacher.update()
+    assert teacher.averages["weight"].item() == pytest.approx(1.125 - 0.125 * 0.99**300, rel=1e-5)
+    teacher.float()
+    before = teacher.model.weight.item()
+    teacher.update()
+    assert teacher.model.weight.item() == pytest.approx(0.99 * before + 0.01 * 1.125)
+    assert teacher.averages == {}
+
+
+def test_a_model_with_other_layers_is_no_student():
+    teacher = MeanTeacher(nn.Sequential(nn.Linear(2, 2)))
+    with pytest.raises(ConfigError, match=r"student\.1\.weight.*that the teacher does not have"):
+        teacher.update(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))
+    assert teacher.step == 0
+
+
+def test_a_function_is_neither_model_nor_student():
+    with pytest.raises(ConfigError, match="`model` is 'function'; expected a torch module"):
+        MeanTeacher(lambda rows: rows)
+    with pytest.raises(ConfigError, match="`student` is 'function'; expected a torch module"):
+        MeanTeacher(nn.Linear(1, 1)).update(lambda rows: rows)
+
+
+def test_an_owner_may_have_two_teachers_of_itself():
+    owner = nn.Sequential(nn.Linear(1, 1, bias=False))
+    owner.weights = nn.ParameterList()
+    owner.fast, slow = MeanTeacher(owner, 0.5), MeanTeacher(owner, 0.75)
+    owner.slow = slow
+    before = owner[0].weight.item()
+    nn.init.zeros_(owner[0].weight)
+    owner.fast.update()
+    assert owner.fast.model[0].weight.item() == pytest.approx(before / 2)

@@ -1,11 +1,15 @@
 """The averaged teacher of SCR-m: the student's weights, smoothed over the steps of training.
 
 Follows Tarvainen and Valpola 2017, "Mean teachers are better role models", arXiv:1703.01780.
+
+Half precision has no room for small steps: 1 + 0.01 x 0.1 is 1 in bfloat16. So weights in half
+precision have their average beside them in float32, and the teacher's model has it rounded.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -28,6 +32,10 @@ def ema_decay_at(step: int, decay: float, *, ramp: bool = False) -> float:
     [0.5, 0.667, 0.9]
     """
     return min(1 - 1 / (step + 1), decay) if ramp else decay
+
+
+AVERAGES = "averages."
+"""Begins the names of averages in a state, which has them only for half precision."""
 
 
 class MeanTeacher(nn.Module):
@@ -62,6 +70,7 @@ class MeanTeacher(nn.Module):
         super().__init__()
         if not 0 <= decay < 1:
             raise ConfigError("consistency.decay", decay, "a number in [0, 1)")
+        _check_module("model", model)
         if any(is_lazy(weight) for weight in model.parameters()):
             raise ConfigError(
                 "model",
@@ -77,6 +86,8 @@ class MeanTeacher(nn.Module):
         self.decay = decay
         self.ramp = ramp
         self.step = 0
+        self.averages: dict[str, Tensor] = {}
+        """Of numbers that the model has in half precision: what they are rounded from."""
 
     @torch.no_grad()
     def update(self, student: nn.Module | None = None) -> None:
@@ -85,7 +96,9 @@ class MeanTeacher(nn.Module):
         Args:
             student: None: the model that the teacher was made of.
         """
-        pairs = self._pairs(self._student[0] if student is None else student)
+        chosen = self._student[0] if student is None else student
+        _check_module("student", chosen)
+        pairs = self._pairs(chosen)
         self.step += 1
         keep = ema_decay_at(self.step, self.decay, ramp=self.ramp)
         floating = [pair for pair in pairs if pair[0].is_floating_point()]
@@ -94,12 +107,21 @@ class MeanTeacher(nn.Module):
         for mine, theirs in pairs:
             if not mine.is_floating_point():
                 mine.copy_(theirs)  # counters, such as num_batches_tracked, have no average
+        if self.averages:
+            for name, mine in self._numbers():
+                if name in self.averages:
+                    mine.copy_(self.averages[name])
+
+    def _numbers(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self.model.named_parameters()
+        yield from self.model.named_buffers()
 
     def _pairs(self, student: nn.Module) -> list[tuple[Tensor, Tensor]]:
-        """Every number of the teacher with the student's; the teacher goes where the student is."""
-        theirs = {**dict(student.named_parameters()), **dict(student.named_buffers())}
-        pairs = []
-        for name, mine in [*self.model.named_parameters(), *self.model.named_buffers()]:
+        """Every average with the student's value; the teacher goes where the student is."""
+        parameters = dict(student.named_parameters())
+        theirs = {**parameters, **dict(student.named_buffers())}
+        pairs, names = [], set()
+        for name, mine in self._numbers():
             value = theirs.get(name)
             if value is None or value.shape != mine.shape:
                 found = "nothing" if value is None else f"of shape {tuple(value.shape)}"
@@ -108,9 +130,23 @@ class MeanTeacher(nn.Module):
                 )
             if mine.device != value.device:
                 mine.data = mine.data.to(value.device)
+            average = self._average(name, mine)
             # A precision that is lower than the teacher's would lose the small steps of an average.
-            pairs.append((mine, value.detach().to(mine.dtype)))
+            pairs.append((average, value.detach().to(average.dtype)))
+            names.add(name)
+        _refuse_others([name for name in parameters if name not in names], student)
         return pairs
+
+    def _average(self, name: str, mine: Tensor) -> Tensor:
+        """What is averaged: the teacher's own number, or what it is rounded from."""
+        if not _is_half(mine):
+            self.averages.pop(name, None)
+            return mine
+        average = self.averages.get(name)
+        if average is None or not _rounds_to(average, mine):
+            average = mine.detach().float()
+        self.averages[name] = average.to(mine.device)
+        return self.averages[name]
 
     def get_extra_state(self) -> Tensor:
         """How many updates there were: the ramp goes on from there."""
@@ -119,6 +155,21 @@ class MeanTeacher(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Continue from an earlier number of updates."""
         self.step = int(state)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name, mine in self._numbers() if self.averages else ():
+            if name in self.averages and _rounds_to(self.averages[name], mine):
+                destination[f"{prefix}{AVERAGES}{name}"] = self.averages[name]
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *others: Any, **named: Any
+    ) -> None:
+        start = f"{prefix}{AVERAGES}"
+        found = {key[len(start) :]: key for key in state_dict if key.startswith(start)}
+        # Where a state has no averages, those of the model's own numbers begin at the next update.
+        self.averages = {name: state_dict.pop(key).clone() for name, key in found.items()}
+        super()._load_from_state_dict(state_dict, prefix, *others, **named)
 
     def forward(self, *inputs: Any, dropout: bool = False, **named: Any) -> Tensor:
         """Pseudo labels as class probabilities, without gradient.
@@ -133,3 +184,37 @@ class MeanTeacher(nn.Module):
     def extra_repr(self) -> str:
         """Show the settings in the module's repr."""
         return f"decay={self.decay}, ramp={self.ramp}"
+
+
+def _is_half(numbers: Tensor) -> bool:
+    return numbers.is_floating_point() and numbers.dtype.itemsize < 4
+
+
+def _rounds_to(average: Tensor, number: Tensor) -> bool:
+    """Whether a number of the teacher is its average, rounded; else someone else put it there."""
+    return _is_half(number) and torch.equal(average.to(number), number)
+
+
+def _check_module(setting: str, given: object) -> None:
+    if not isinstance(given, nn.Module):
+        raise ConfigError(
+            setting,
+            type(given).__name__,
+            "a torch module, whose weights can be averaged",
+            hint="of a function that calls a model, give the model",
+        )
+
+
+def _refuse_others(names: list[str], student: nn.Module) -> None:
+    """Refuse weights that the teacher does not have; a student may have teachers among its own."""
+    if not names:
+        return
+    teachers = [f"{at}." for at, each in student.named_modules() if isinstance(each, MeanTeacher)]
+    others = [name for name in names if not name.startswith(tuple(teachers))]
+    if others:
+        raise ConfigError(
+            f"student.{others[0]}",
+            "a weight that the teacher does not have",
+            "a model with the layers of the one that the teacher was made of",
+            hint="make a new teacher of a model that has grown: `MeanTeacher(model)`",
+        )

@@ -28,8 +28,10 @@ def trainer_state(trainer: Trainer) -> Checkpoint:
     state.put_optimizer(trainer.optimizer)
     if trainer.teacher is not None:
         state.put_module("teacher", trainer.teacher.model)
+        state.put("teacher_averages", trainer.teacher.averages)
     if trainer.average is not None:
         state.put_module("average", trainer.average.model)
+        state.put("average_averages", trainer.average.averages)
     state.put_module("regularizer", trainer.loss)
     state.put("best", trainer.best_state)
     state.put("random", {"batches": trainer.generator.get_state(), "torch": torch.get_rng_state()})
@@ -56,9 +58,11 @@ def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
     values = state.values
     if trainer.teacher is not None:
         trainer.teacher.model.load_state_dict(state.get("teacher"))
+        trainer.teacher.averages = state.get("teacher_averages")
         trainer.teacher.step = values["teacher_step"]
     if trainer.average is not None:
         trainer.average.model.load_state_dict(state.get("average"))
+        trainer.average.averages = state.get("average_averages")
         trainer.average.step = values["average_step"]
     trainer.loss.load_state_dict(state.get("regularizer"))
     trainer.best_state = state.get("best")
