@@ -2,11 +2,13 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import scr
+from scr.consistency.alternatives import FixMatchLoss, FreeMatchLoss, SoftMatchLoss
 from scr.errors import ConfigError
 
 
@@ -56,6 +58,11 @@ def test_loss_and_teacher_work_under_autocast():
         (torch.zeros(2, 3, dtype=torch.int64), r"torch\.int64 of shape \(2, 3\)"),
         ([logits(4, 3), logits(5, 3)], r"\(4, 3\), \(5, 3\).*expected views of one shape"),
         ([], "no views"),
+        (torch.zeros(0, 4, 3), r"of shape \(0, 4, 3\)'; expected at least one view"),
+        (None, "'NoneType'; expected a tensor, or a list of one tensor per view"),
+        (np.zeros((2, 4, 3)), "'ndarray'; expected a tensor"),
+        ([np.zeros((4, 3))] * 2, "'a list with a ndarray'; expected a tensor"),
+        ((logits(4, 3) for _ in range(2)), "'generator'; expected a tensor"),
     ],
 )
 def test_views_of_a_wrong_shape_are_named(given, sentence):
@@ -69,6 +76,52 @@ def test_pseudo_labels_of_other_nodes_or_without_softmax_are_named():
         loss(logits(2, 4, 3), logits(9, 3).softmax(-1))
     with pytest.raises(ConfigError, match="expected class probabilities"):
         loss(logits(2, 4, 3), logits(4, 3))
+
+
+LOSSES_WITH_PSEUDO_LABELS = [
+    scr.ConsistencyLoss(),
+    FixMatchLoss(),
+    FreeMatchLoss(3),
+    SoftMatchLoss(3),
+]
+GOOD = [0.2, 0.3, 0.5]
+
+
+@pytest.mark.parametrize("loss", LOSSES_WITH_PSEUDO_LABELS, ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ([3.0, -1.0, -1.0], "numbers from -1 that add up to 1, in row 1"),
+        ([0.9, 0.9, 0.9], "numbers from 0.9 that add up to 2.7, in row 1"),
+        ([0.0, 0.0, 0.0], "numbers from 0 that add up to 0, in row 1"),
+    ],
+)
+def test_logits_in_any_row_are_no_pseudo_labels(loss, row, sentence):
+    state = copy.deepcopy(loss.state_dict())
+    with pytest.raises(ConfigError, match=sentence) as error:
+        loss(logits(2, 3, 3), torch.tensor([GOOD, row, GOOD]))
+    assert "softmax" in error.value.hint
+    assert all(torch.equal(value, state[name]) for name, value in loss.state_dict().items())
+    with pytest.raises(ConfigError, match=r"of shape \(2, 3\)'; expected \(3, 3\)"):
+        loss(logits(2, 3, 3), torch.tensor([GOOD, GOOD]))
+    with pytest.raises(ConfigError, match="'ndarray'; expected a tensor of class probabilities"):
+        loss(logits(2, 3, 3), np.array([GOOD] * 3))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("classes", [3, 1000])
+def test_pseudo_labels_in_half_precision_are_those_of_single(kind, classes):
+    rounded = (3 * logits(200, classes)).to(kind).softmax(-1)
+    views = logits(2, 200, classes, seed=1)
+    for make in (scr.ConsistencyLoss, lambda: FixMatchLoss(threshold=0.5),
+                 lambda: FreeMatchLoss(classes), lambda: SoftMatchLoss(classes)):  # fmt: skip
+        assert make()(views, rounded) == make()(views, rounded.float())
+
+
+@pytest.mark.parametrize("make", [FreeMatchLoss, SoftMatchLoss])
+def test_a_loss_that_was_made_for_other_classes_is_named(make):
+    with pytest.raises(ConfigError, match="of 7 classes'; expected 5"):
+        make(classes=5)(logits(2, 4, 7), logits(4, 7).softmax(-1))
 
 
 def test_a_teacher_knows_its_student():
@@ -170,10 +223,63 @@ def test_candidates_may_be_a_mask_and_predictions_a_function():
     assert confident.nodes.tolist() == [0, 3]
 
 
-@pytest.mark.parametrize("candidates", [torch.zeros(2, 2, dtype=torch.bool), torch.rand(3)])
+@pytest.mark.parametrize(
+    "candidates",
+    [torch.zeros(2, 2, dtype=torch.bool), torch.rand(3), np.array([0.0, 1.0]), [[1, 2]], 5],
+)
 def test_candidates_that_are_no_nodes_are_named(candidates):
     with pytest.raises(ConfigError, match="expected node numbers, or a mask"):
         scr.ConfidentSet(candidates)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "nodes"),
+    [
+        ([1, 4], [1, 4]),
+        ([], []),
+        ([True, False, True], [0, 2]),
+        (np.array([True, False, True]), [0, 2]),
+        (np.array([1, 4], dtype=np.int32), [1, 4]),
+        (torch.tensor([1, 4], dtype=torch.int32), [1, 4]),
+    ],
+)
+def test_candidates_may_be_lists_and_numpy_arrays(candidates, nodes):
+    confident = scr.ConfidentSet(candidates)
+    assert confident.nodes.dtype == torch.int64
+    assert confident.nodes.tolist() == nodes
+
+
+@pytest.mark.parametrize("made", [np.uint8, torch.uint8])
+def test_bytes_are_neither_a_mask_nor_numbers(made):
+    mask = torch.tensor([1, 0, 1], dtype=made) if made is torch.uint8 else np.ones(3, made)
+    with pytest.raises(ConfigError, match="expected a mask of booleans, or node numbers"):
+        scr.ConfidentSet(mask)
+
+
+@pytest.mark.parametrize("candidates", [None, "nodes", (node for node in range(3)), [[1], [2, 3]]])
+def test_candidates_that_are_no_array_are_named(candidates):
+    with pytest.raises(ConfigError, match="expected a tensor, a numpy array or a list"):
+        scr.ConfidentSet(candidates)
+
+
+def test_predictions_may_be_numpy_arrays_and_nothing_else():
+    confident = scr.ConfidentSet([3, 5], threshold=0.8)
+    confident.update(np.array([[0.5, 0.5], [0.1, 0.9]]))
+    assert confident.nodes.tolist() == [5]
+    confident.update(lambda nodes: np.array([[0.9, 0.1]] * len(nodes)))
+    assert confident.nodes.tolist() == [3, 5]
+    with pytest.raises(ConfigError, match="`probabilities` is 'a NoneType'; expected a tensor"):
+        confident.update(lambda nodes: None)
+
+
+@pytest.mark.parametrize("told", [{}, {"epoch": 3}, {"epochs": 9}])
+def test_a_threshold_that_changes_needs_to_know_when(told):
+    confident = scr.ConfidentSet([3, 5], threshold=0.9, threshold_end=0.5)
+    with pytest.raises(ConfigError, match=r"`epochs?` is None; expected .* `threshold_end` is set"):
+        confident.update(torch.tensor([[0.5, 0.5], [0.1, 0.9]]), **told)
+    confident.update(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), epoch=2, epochs=3)
+    assert confident.threshold == 0.5
+    assert confident.nodes.tolist() == [3, 5]
 
 
 def test_a_sample_is_of_confident_nodes_without_replacement_and_seeded():

@@ -10,9 +10,11 @@ it can be made over a sample of the rows, a fresh one each time, and the set is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from scr.errors import ConfigError
@@ -70,7 +72,7 @@ class ConfidentSet:
 
     def __init__(
         self,
-        candidates: Tensor,
+        candidates: Tensor | ArrayLike,
         *,
         threshold: float = 0.0,
         threshold_end: float | None = None,
@@ -81,7 +83,8 @@ class ConfidentSet:
         """Start with every candidate in the set.
 
         Args:
-            candidates: Indices of the unlabelled nodes, shape (nodes,); or a mask of all nodes.
+            candidates: Indices of the unlabelled nodes, shape (nodes,); or a mask of all nodes. A
+                tensor, a numpy array or a list.
             threshold: eta, or its first value.
             threshold_end: Last value of eta; none keeps it constant.
             refresh: beta, epochs between two updates.
@@ -132,9 +135,9 @@ class ConfidentSet:
 
     def update(
         self,
-        probabilities: Tensor | Callable[[Tensor], Tensor],
-        epoch: int = 0,
-        epochs: int = 1,
+        probabilities: Tensor | ArrayLike | Callable[[Tensor], Tensor | ArrayLike],
+        epoch: int | None = None,
+        epochs: int | None = None,
     ) -> None:
         """Choose the confident nodes by fresh predictions, without dropout.
 
@@ -144,8 +147,17 @@ class ConfidentSet:
             epoch: Counted from 0; a threshold that does not change needs neither this nor `epochs`.
             epochs: How many there are in all.
         """
+        if self.end is not None and (epoch is None or epochs is None):
+            raise ConfigError(
+                "epochs" if epochs is None else "epoch",
+                None,
+                "a whole number where `threshold_end` is set, since the threshold changes by epoch",
+                hint="give both: `confident.update(probabilities, epoch, epochs)`",
+            )
+        epoch, epochs = epoch or 0, epochs or 1
         scored = self.to_score(epoch)
-        found = probabilities(scored) if callable(probabilities) else probabilities
+        given = probabilities(scored) if callable(probabilities) else probabilities
+        found = _as_tensor("probabilities", given)
         if found.ndim != 2 or len(found) != len(scored):
             raise ConfigError(
                 "probabilities",
@@ -220,13 +232,35 @@ class ConfidentSet:
         self.threshold = threshold
 
 
-def _numbers(candidates: Tensor) -> Tensor:
+def _numbers(candidates: Tensor | ArrayLike) -> Tensor:
     """Node numbers, also of a mask."""
-    kind = candidates.dtype
-    if candidates.ndim != 1 or kind.is_floating_point or kind.is_complex:
+    numbers = _as_tensor("candidates", candidates)
+    if numbers.numel() == 0 and not isinstance(candidates, Tensor):
+        numbers = numbers.to(torch.int64)  # an empty list has no type
+    kind = numbers.dtype
+    if numbers.ndim != 1 or kind.is_floating_point or kind.is_complex:
         raise ConfigError(
             "candidates",
-            f"{kind} of shape {tuple(candidates.shape)}",
+            f"{kind} of shape {tuple(numbers.shape)}",
             "node numbers, or a mask, of one dimension",
         )
-    return candidates.nonzero()[:, 0] if kind == torch.bool else candidates
+    if kind == torch.uint8:
+        raise ConfigError(
+            "candidates",
+            "of torch.uint8, which may be a mask or node numbers",
+            "a mask of booleans, or node numbers of int64",
+            hint="`mask.bool()`, or `numbers.long()`",
+        )
+    return numbers.nonzero()[:, 0] if kind == torch.bool else numbers.to(torch.int64)
+
+
+def _as_tensor(setting: str, given: Any) -> Tensor:
+    """A tensor of what has the form of one; anything else is refused."""
+    if isinstance(given, Tensor):
+        return given
+    try:
+        return torch.from_numpy(np.array(given))  # a copy: torch wants to be able to write
+    except (TypeError, ValueError):
+        raise ConfigError(
+            setting, f"a {type(given).__name__}", "a tensor, a numpy array or a list of numbers"
+        ) from None

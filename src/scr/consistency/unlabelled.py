@@ -143,13 +143,19 @@ def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
     Args:
         logits: Of that shape; or one view, of shape (nodes, classes); or a list of such views.
     """
-    if isinstance(logits, (list, tuple)):
+    if isinstance(logits, (list, tuple)) and all(isinstance(view, Tensor) for view in logits):
         shapes = {tuple(view.shape) for view in logits}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
             found = ", ".join(map(str, sorted(shapes))) or "no views"
             raise ConfigError("logits", found, "views of one shape, (nodes, classes)")
         logits = torch.stack(list(logits))
-    assert isinstance(logits, Tensor)
+    if not isinstance(logits, Tensor):
+        raise ConfigError(
+            "logits",
+            _kind(logits),
+            "a tensor, or a list of one tensor per view",
+            hint="give what the model returns: `[model(rows), model(rows)]`",
+        )
     if logits.ndim not in (2, 3) or not logits.is_floating_point():
         raise ConfigError(
             "logits",
@@ -157,7 +163,17 @@ def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
             "numbers of shape (views, nodes, classes) or (nodes, classes)",
             hint="stack the views: `torch.stack([model(rows), model(rows)])`",
         )
+    if logits.ndim == 3 and len(logits) == 0:
+        raise ConfigError("logits", f"of shape {tuple(logits.shape)}", "at least one view")
     return single_precision(logits.unsqueeze(0) if logits.ndim == 2 else logits)
+
+
+def _kind(given: object) -> str:
+    """What something is; of a list, what is in it."""
+    if isinstance(given, (list, tuple)):
+        other = next(each for each in given if not isinstance(each, Tensor))
+        return f"a {type(given).__name__} with a {type(other).__name__}"
+    return type(given).__name__
 
 
 def as_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> Tensor:
@@ -167,6 +183,20 @@ def as_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> Tensor:
         pseudo_labels: Class probabilities, shape (nodes, classes).
         logits: Shape (views, nodes, classes).
     """
+    check_pseudo_labels(pseudo_labels, logits)
+    return pseudo_labels.detach().to(logits.device, logits.dtype)
+
+
+@torch.no_grad()
+def check_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> None:
+    """Refuse what is not one distribution per node: logits that were mistaken for probabilities.
+
+    Args:
+        pseudo_labels: Class probabilities, shape (nodes, classes).
+        logits: Shape (views, nodes, classes).
+    """
+    if not isinstance(pseudo_labels, Tensor):
+        raise ConfigError("pseudo_labels", _kind(pseudo_labels), "a tensor of class probabilities")
     if pseudo_labels.shape != logits.shape[1:]:
         raise ConfigError(
             "pseudo_labels",
@@ -174,13 +204,29 @@ def as_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> Tensor:
             f"{tuple(logits.shape[1:])}, one distribution per node of the logits",
             hint="take the same nodes of both, such as `teacher(x, edge_index)[nodes]`",
         )
-    labels = pseudo_labels.detach().to(logits.device, logits.dtype)
-    # One row tells: logits that were mistaken for probabilities add up to anything.
-    if len(labels) and abs(float(labels[0].sum()) - 1) > SUM_TOLERANCE:
-        raise ConfigError(
-            "pseudo_labels",
-            f"rows that add up to {float(labels[0].sum()):.3g}",
-            "class probabilities, whose rows add up to 1",
-            hint="take the softmax of logits; a `MeanTeacher` has done so already",
-        )
-    return labels
+    if pseudo_labels.numel() == 0:
+        return
+    labels = single_precision(pseudo_labels)
+    sums, least = labels.sum(dim=-1), labels.amin(dim=-1)
+    wrong = ((sums - 1).abs() > SUM_TOLERANCE) | (least < 0)
+    if not bool(wrong.any()):
+        return
+    row = int(wrong.nonzero()[0])
+    raise ConfigError(
+        "pseudo_labels",
+        f"numbers from {float(least[row]):.3g} that add up to {float(sums[row]):.3g}, in row {row}",
+        "class probabilities, of which none is below 0 and whose rows add up to 1",
+        hint="take the softmax of logits; a `MeanTeacher` has done so already",
+    )
+
+
+def check_classes(expected: int, logits: Tensor) -> None:
+    """Refuse logits of other classes than those that a method keeps averages of.
+
+    Args:
+        expected: How many classes the method was made for.
+        logits: Shape (views, nodes, classes).
+    """
+    found = logits.shape[-1]
+    check(found == expected, "logits", f"of {found} classes",
+          f"{expected}, as `classes` of the loss has it")  # fmt: skip

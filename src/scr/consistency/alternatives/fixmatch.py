@@ -19,7 +19,13 @@ from torch.nn import functional as F
 from scr.config import check
 from scr.consistency.confidence import confidence_mask, threshold_at
 from scr.consistency.config import ConsistencyConfig
-from scr.consistency.unlabelled import COMMON_SETTINGS, UnlabelledLoss, as_views
+from scr.consistency.unlabelled import (
+    COMMON_SETTINGS,
+    UnlabelledLoss,
+    as_views,
+    check_pseudo_labels,
+)
+from scr.consistency.views import single_precision
 from scr.errors import ConfigError
 
 
@@ -42,14 +48,20 @@ def weighted_pseudo_label_loss(logits: Tensor, pseudo_labels: Tensor, weights: T
     return (weights.repeat(views) * losses).mean()
 
 
-def require_pseudo_labels(pseudo_labels: Tensor | None) -> Tensor:
-    """Pseudo labels of a method that cannot make them from its views."""
+def require_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
+    """Pseudo labels of a method that cannot make them from its views, without gradient.
+
+    Args:
+        pseudo_labels: Class probabilities, shape (nodes, classes).
+        logits: Shape (views, nodes, classes).
+    """
     if pseudo_labels is None:
         raise ConfigError(
             "pseudo_labels", None, "class probabilities",
             hint="give those of a weak view: `weak_view(model, rows)`",
         )  # fmt: skip
-    return pseudo_labels
+    check_pseudo_labels(pseudo_labels, logits)
+    return single_precision(pseudo_labels.detach().to(logits.device))
 
 
 class FixMatchLoss(UnlabelledLoss):
@@ -102,7 +114,7 @@ class FixMatchLoss(UnlabelledLoss):
         logits = as_views(logits)
         if logits.shape[1] == 0:
             return logits.sum() * 0
-        weak = require_pseudo_labels(pseudo_labels).detach()
+        weak = require_pseudo_labels(pseudo_labels, logits)
         sure = confidence_mask(weak, self._threshold).to(logits.dtype)
         self.count(sure)
         return self.scale * weighted_pseudo_label_loss(logits, weak, sure)

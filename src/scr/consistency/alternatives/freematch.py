@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from scr.config import check
 from scr.consistency.alternatives.fixmatch import require_pseudo_labels, weighted_pseudo_label_loss
 from scr.consistency.config import ConsistencyConfig
-from scr.consistency.unlabelled import COMMON_SETTINGS, UnlabelledLoss, as_views
+from scr.consistency.unlabelled import COMMON_SETTINGS, UnlabelledLoss, as_views, check_classes
 
 
 def self_adaptive_thresholds(global_threshold: Tensor, mean_prediction: Tensor) -> Tensor:
@@ -121,9 +121,10 @@ class FreeMatchLoss(UnlabelledLoss):
     ) -> Tensor:
         """The weighted term; `pseudo_labels` are those of the weak view, and move thresholds."""
         logits = as_views(logits)
+        check_classes(len(self.mean_prediction), logits)
         if logits.shape[1] == 0:
             return logits.sum() * 0
-        weak = require_pseudo_labels(pseudo_labels).detach()
+        weak = require_pseudo_labels(pseudo_labels, logits)
         if self.training:
             self.update(weak)
         confidence, classes = weak.max(dim=-1)

@@ -19,7 +19,7 @@ from torch import Tensor
 from scr.config import check
 from scr.consistency.alternatives.fixmatch import require_pseudo_labels, weighted_pseudo_label_loss
 from scr.consistency.config import ConsistencyConfig
-from scr.consistency.unlabelled import COMMON_SETTINGS, UnlabelledLoss, as_views
+from scr.consistency.unlabelled import COMMON_SETTINGS, UnlabelledLoss, as_views, check_classes
 
 SMALLEST_MEAN = 1e-6
 """Added to average predictions in the alignment, as in the published code: a class that is never
@@ -141,9 +141,10 @@ class SoftMatchLoss(UnlabelledLoss):
     ) -> Tensor:
         """The weighted term; `pseudo_labels` are those of the weak view, and move the averages."""
         logits = as_views(logits)
+        check_classes(len(self.mean_prediction), logits)
         if logits.shape[1] == 0:
             return logits.sum() * 0
-        weak = require_pseudo_labels(pseudo_labels).detach()
+        weak = require_pseudo_labels(pseudo_labels, logits)
         confidence = self.aligned(weak).amax(dim=-1)
         if self.training:
             self.update(confidence)
