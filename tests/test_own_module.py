@@ -1,5 +1,6 @@
 """A module of the user's own as encoder: trained, stored and asked as the named ones are."""
 
+import copy
 import json
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch_geometric.nn import Sequential as GraphSequential
 from torch_geometric.nn.models import GCN as StockGCN
 
 import scr
-from scr.encoders import HopBatch
-from scr.encoders.own_module import depth, what_is_read
+from scr.encoders import HopBatch, ProblemShape
+from scr.encoders.own_module import OwnHopEncoder, depth, views_are_equal, what_is_read
 from scr.errors import ConfigError, RunError, SCRError
 
 FEATURES, CLASSES = 8, 3
@@ -227,6 +228,31 @@ def test_a_signature_that_cannot_be_served_is_named_in_one_sentence(module):
     assert "\n" not in error.value.message
 
 
+class Returns(Net):
+    """Returns what a function makes of the logits."""
+
+    def __init__(self, change):
+        super().__init__(GCNConv)
+        self.change = change
+
+    def forward(self, x, edge_index):
+        return self.change(super().forward(x, edge_index))
+
+
+class OnData(nn.Module):
+    """As in torch_geometric's first tutorial."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = GCNConv(FEATURES, CLASSES)
+
+    def forward(self, data):
+        return self.layer(data.x, data.edge_index)
+
+
+ONE_ARGUMENT = r"expected a module, or a function of one argument \(the sizes\)"
+
+
 @pytest.mark.parametrize(
     ("encoder", "sentence"),
     [
@@ -240,6 +266,27 @@ def test_a_signature_that_cannot_be_served_is_named_in_one_sentence(module):
         (7, "expected a name, a table of settings, a torch module"),
         ({"module": Net(GCNConv), "hidden": 7}, r"encoder\.hidden.*expected a known setting"),
         ("own-graph", "or a torch module"),
+        (GCNConv, f"the class GCNConv'; {ONE_ARGUMENT}"),
+        (Net, f"the class Net, which cannot be made of the sizes: .*; {ONE_ARGUMENT}"),
+        (OnData, f"the class OnData'; {ONE_ARGUMENT}"),
+        (lambda: Net(GCNConv), f"the function <lambda>'; {ONE_ARGUMENT}"),
+        (lambda features, classes: Net(GCNConv), ONE_ARGUMENT),
+        (
+            Returns(lambda logits: (logits, None)),
+            r"gives a tuple of 2 for 120 nodes'; expected logits of shape \(120, 3\)",
+        ),
+        (Returns(lambda logits: {"logits": logits}), "gives a dict of 1 for 120 nodes"),
+        (
+            Returns(lambda logits: logits[:1]),
+            r"gives \(1, 3\) for 120 nodes'; expected logits of shape \(120, 3\)",
+        ),
+        (Returns(lambda logits: logits.repeat(2, 1)), r"gives \(240, 3\) for 120 nodes"),
+        (Returns(lambda logits: logits.sum()), r"gives \(\) for 120 nodes"),
+        (OnData(), r"hint: .*nodes and edges has `forward\(x, edge_index\)`"),
+        ({"modul": Net(GCNConv)}, r"encoder\.modul` is 'Net'(.|\n)*did you mean `module`"),
+        ({"module": "gcn"}, r"encoder\.module` is 'gcn'; expected a torch module"),
+        ({"module": {"module": Net(GCNConv)}}, r"encoder\.module` is 'dict'; expected a torch"),
+        ({"module": OnHops, "neighbors": [3, 3]}, r"hint: a module that reads hops has all its"),
     ],
 )
 def test_what_cannot_work_is_said_before_training(encoder, sentence):
@@ -314,3 +361,88 @@ def test_a_teacher_in_half_precision_goes_on_from_a_checkpoint_as_if_never_stopp
     resumed = made().fit(graph(), checkpoint=tmp_path / "file")
     for one, other in zip(straight.module_.parameters(), resumed.module_.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_an_error_within_a_function_is_its_own():
+    def make(shape):
+        return len(shape)
+
+    with pytest.raises(TypeError, match="has no len"):
+        classifier(make).fit(graph())
+
+
+@pytest.mark.parametrize("made", ["module", "function"])
+def test_layers_that_keep_the_edges_of_their_first_call_are_refused(made):
+    net = Net(lambda inputs, outputs: GCNConv(inputs, outputs, cached=True))
+    data, other = graph(), graph(seed=5)
+    # What is refused: after one graph, such a module gives another one wrong predictions.
+    fresh = by_hand(copy.deepcopy(net), other)
+    by_hand(net, data)
+    assert not np.allclose(by_hand(net, other), fresh, atol=1e-3)
+    with pytest.raises(ConfigError, match=r"with `first`, GCNConv\(cached=True\)'; expected `cac"):
+        classifier(net if made == "module" else lambda shape: net).fit(data)
+    with pytest.raises(ConfigError, match="since batches and graphs change"):
+        classifier(StockGCN(FEATURES, 16, 2, CLASSES, cached=True)).fit(data)
+
+
+class Quiet(OnHops):
+    """Has no dropout."""
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.layers[3] = nn.BatchNorm1d(16)
+
+
+def test_a_module_without_dropout_is_told_what_its_regularizer_is_left_with():
+    def notes(module, regularizer, **consistency):
+        settings = {"trust": "full", "warmup": 0, **consistency}
+        return classifier(module, regularizer, epochs=1, consistency=settings).fit(graph()).notes_
+
+    same = "The module gives the same output twice: without dropout, views do not differ, and "
+    assert notes(Quiet, "scr") == [f"{same}the consistency term only sharpens predictions"]
+    assert notes(Quiet, "pi") == [f"{same}the term of `pi` is 0"]
+    assert notes(Quiet, "r-drop") == [f"{same}the term of `r-drop` is 0"]
+    assert len(notes(Quiet, "scr-m")) == len(notes(Quiet, "fixmatch")) == 1
+    assert notes(Quiet, "none") == notes(Quiet, "entropy") == notes(Quiet, "pi", weight=0) == []
+    assert notes(OnHops, "pi") == notes(Net(GCNConv), "scr") == []
+    # What the note says: of equal views, the term of the Pi-model is exactly 0.
+    epochs = classifier(Quiet, "pi", epochs=3).fit(graph()).history_
+    assert {record["consistency_loss"] for record in epochs} == {0.0}
+
+
+def test_stages_say_it_once():
+    stages = {"method": "rlu", "count": 2, "epochs": [1, 1]}
+    settings = {"trust": "full", "warmup": 0}
+    made = classifier(Quiet, "scr", consistency=settings, stages=stages).fit(graph())
+    assert [note for note in made.notes_ if "same output twice" in note] == made.notes_
+    assert len(made.notes_) == 1
+
+
+def test_looking_for_noise_changes_neither_module_nor_random_state():
+    batch = HopBatch(torch.randn(2, 3, FEATURES))
+    shape = ProblemShape(features=FEATURES, hops=3, classes=CLASSES)
+    for module, equal in ((Quiet, True), (OnHops, False)):
+        encoder = OwnHopEncoder(shape, module(shape)).eval()
+        before = copy.deepcopy(encoder.state_dict())
+        state = torch.get_rng_state()
+        assert views_are_equal(encoder, batch) is equal
+        assert torch.equal(torch.get_rng_state(), state)
+        assert not encoder.training
+        after = encoder.state_dict()
+        assert all(torch.equal(value, before[name]) for name, value in after.items())
+
+
+def test_noise_that_is_rare_is_found():
+    class Rare(nn.Module):
+        def forward(self, hops):
+            return F.dropout(hops[:, 0, :CLASSES], 0.05, self.training)
+
+    shape = ProblemShape(features=FEATURES, hops=3, classes=CLASSES)
+    batch = HopBatch(torch.randn(2, 3, FEATURES))
+    torch.manual_seed(0)
+    found = []
+    for _ in range(40):
+        found.append(views_are_equal(OwnHopEncoder(shape, Rare()), batch))
+        torch.rand(1)
+    # Two passes are equal with a chance of about a half, eight with one of 1 in 12.
+    assert sum(found) < 12

@@ -40,7 +40,8 @@ def build(section_class: type[Section], values: Mapping[str, Any], *, section: s
     for key, value in values.items():
         name = f"{section}.{key}"
         if key not in fields:
-            errors.append(ConfigError(name, value, "a known setting", hint=_closest(key, fields)))
+            hint = getattr(section_class, "unknown_hint", None) or _closest(key, fields)
+            errors.append(ConfigError(name, value, "a known setting", hint=hint))
             continue
         try:
             kept[key] = _convert(name, value, hints[key])

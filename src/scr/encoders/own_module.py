@@ -15,7 +15,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, NoReturn, cast
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,12 @@ from scr.errors import ConfigError
 
 Reads = Literal["hops", "batch", "edges"]
 USUAL_DEPTH = 2
+MOST_VIEWS = 8
+"""Passes after which a module has no noise: two may be equal by chance where little is dropped."""
+SIZES_HINT = "a function is told the sizes: `encoder=lambda shape: Net(shape.features, ...)`"
+EDGES_HINT = "a module that is to be given nodes and edges has `forward(x, edge_index)`"
+FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
+"""What a module raises that is given something else than it expects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +42,44 @@ class OwnModule:
 
     given: nn.Module | Callable[[ProblemShape], nn.Module]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.given, nn.Module):
+            return
+        try:
+            inspect.signature(self.given).bind("sizes")
+        except ValueError:  # of something built in, which has no signature
+            return
+        except TypeError:
+            self._refuse_function()
+
+    def _refuse_function(self, error: Exception | None = None) -> NoReturn:
+        name = getattr(self.given, "__name__", type(self.given).__name__)
+        kind = "class" if inspect.isclass(self.given) else "function"
+        said = str(error).partition("\n")[0]
+        cannot = "" if error is None else f", which cannot be made of the sizes: {said}"
+        raise ConfigError(
+            "encoder",
+            f"the {kind} {name}{cannot}",
+            "a module, or a function of one argument (the sizes)",
+            hint=SIZES_HINT,
+        ) from error
+
     def build(self, shape: ProblemShape) -> nn.Module:
         """A module that may be trained: a copy, or a new one."""
         if isinstance(self.given, nn.Module):
+            refuse_caches(self.given)
             return copy.deepcopy(self.given)
-        made: Any = self.given(shape)
+        try:
+            made: Any = self.given(shape)
+        except TypeError as error:
+            if not inspect.isclass(self.given):  # an error within a function is for its author
+                raise
+            self._refuse_function(error)
         if not isinstance(made, nn.Module):
             raise ConfigError(
                 "encoder", type(made).__name__, "a function that returns a torch module"
             )
+        refuse_caches(made)
         return made
 
     def settings(self, shape: ProblemShape) -> dict[str, Any]:
@@ -55,6 +90,7 @@ class OwnModule:
         """
         with torch.random.fork_rng(devices=[]):
             module = self.given if isinstance(self.given, nn.Module) else self.build(shape)
+        refuse_caches(module)
         if what_is_read(module) != "edges":
             return {"name": OwnHopEncoder.name}
         return {"name": OwnGraphEncoder.name, "layers": depth(module) or USUAL_DEPTH}
@@ -71,14 +107,34 @@ def separate_module(encoder: Any) -> tuple[dict[str, Any], OwnModule | None]:
     if encoder is None or isinstance(encoder, str):
         return ({} if encoder is None else {"name": encoder}), None
     if isinstance(encoder, Mapping):
-        settings = dict(encoder)
-        module = settings.pop("module", None)
-        return settings, None if module is None else separate_module(module)[1]
+        return _separate_table(dict(encoder))
     if callable(encoder):
         return {}, OwnModule(encoder)
     raise ConfigError(
         "encoder", encoder, "a name, a table of settings, a torch module, or a function for one"
     )
+
+
+def _separate_table(settings: dict[str, Any]) -> tuple[dict[str, Any], OwnModule | None]:
+    module = settings.pop("module", None)
+    for name, value in settings.items():
+        if callable(value):  # as modules are, and no setting is
+            raise ConfigError(
+                f"encoder.{name}",
+                type(value).__name__,
+                "a setting; a module is given as `module`",
+                hint="did you mean `module`?",
+            )
+    if module is None:
+        return settings, None
+    if not callable(module):
+        raise ConfigError(
+            "encoder.module",
+            module if isinstance(module, str) else type(module).__name__,
+            "a torch module, or a function for one",
+            hint="an encoder of `scr` is given by its `name`",
+        )
+    return settings, OwnModule(module)
 
 
 def what_is_read(module: nn.Module) -> Reads:
@@ -117,15 +173,34 @@ def _taken(module: nn.Module) -> tuple[list[str], list[str], object]:
 
 def depth(module: nn.Module) -> int:
     """How many layers of torch_geometric a module has, each of which reads the edges once."""
-    return sum(
-        any(base.__name__ == "MessagePassing" for base in type(layer).__mro__)
-        for layer in module.modules()
-    )
+    return sum(_reads_edges(layer) for layer in module.modules())
+
+
+def _reads_edges(layer: nn.Module) -> bool:
+    return any(base.__name__ == "MessagePassing" for base in type(layer).__mro__)
+
+
+def refuse_caches(module: nn.Module) -> None:
+    """Refuse layers that keep the edges of their first call: batches and graphs change."""
+    for name, layer in module.named_modules():
+        if _reads_edges(layer) and getattr(layer, "cached", False):
+            at = f"`{name}`, " if name else ""
+            raise ConfigError(
+                "encoder",
+                f"{type(module).__name__}, with {at}{type(layer).__name__}(cached=True)",
+                "`cached=False`, since batches and graphs change",
+                hint="a layer with a cache computes with the edges of its first call for ever",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnHopConfig:
     """A module that reads hops has all its settings itself."""
+
+    unknown_hint: ClassVar[str] = (
+        "a module that reads hops has all its settings itself; `layers` and `neighbors` are for "
+        "one with forward(x, edge_index)"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +256,7 @@ class OwnGraphEncoder(GraphEncoder):
             )
         _refuse_labels(shape)
         self.module = module
+        self.classes = shape.classes
         self.weighs_edges = "edge_weight" in _taken(module)[0]
         self.embeddings = self.label_branch = None
 
@@ -191,7 +267,11 @@ class OwnGraphEncoder(GraphEncoder):
         named = {}
         if self.weighs_edges and weights is not None:
             named["edge_weight"] = torch.tensor(weights).to(batch.features)
-        return cast(Tensor, self.module(batch.features, batch.edge_index, **named))
+        logits: Any = self.module(batch.features, batch.edge_index, **named)
+        rows = len(batch.features)
+        if not isinstance(logits, Tensor) or logits.shape[:1] != (rows,):
+            raise _no_logits(self.module, logits, (rows, self.classes))
+        return logits
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Logits of shape (seeds, classes)."""
@@ -227,25 +307,68 @@ def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> Non
             "a module whose state is of tensors alone, which can be saved",
             hint="keep other things out of `get_extra_state`",
         )
-    inputs = batch.features if isinstance(batch, GraphBatch) else batch.hops
     was_training = encoder.training
     encoder.eval()
     try:
         logits: Any = encoder(batch)
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
-        raise ConfigError(
-            "encoder",
-            type(encoder.module).__name__,
-            f"a module that takes inputs of shape {tuple(inputs.shape)}, which it cannot: {error}",
-            hint="a function is told the sizes: `encoder=lambda shape: Net(shape.features, ...)`",
-        ) from error
+    except FAILURES as error:
+        raise _cannot_take(encoder, batch, error) from error
     finally:
         encoder.train(was_training)
     expected = (len(batch), classes)
     if not isinstance(logits, Tensor) or tuple(logits.shape) != expected:
-        found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise ConfigError(
-            "encoder",
-            f"{type(encoder.module).__name__}, which gives {found} for {len(batch)} nodes",
-            f"logits of shape {expected}: a row per node and a column per class",
-        )
+        raise _no_logits(cast(nn.Module, encoder.module), logits, expected)
+
+
+def _cannot_take(encoder: Encoder, batch: HopBatch | GraphBatch, error: Exception) -> ConfigError:
+    """The error for a module that fails with what it is given."""
+    module = cast(nn.Module, encoder.module)
+    inputs = batch.features if isinstance(batch, GraphBatch) else batch.hops
+    # A module that expects a graph object, as `data`, asks a tensor for what it does not have.
+    wants_graph = isinstance(batch, HopBatch) and (
+        isinstance(error, AttributeError) or _taken(module)[0][:1] == ["data"]
+    )
+    return ConfigError(
+        "encoder",
+        type(module).__name__,
+        f"a module that takes inputs of shape {tuple(inputs.shape)}, which it cannot: {error}",
+        hint=EDGES_HINT if wants_graph else SIZES_HINT,
+    )
+
+
+def _no_logits(module: nn.Module, given: object, expected: tuple[int, int]) -> ConfigError:
+    """The error for a module that gives something else than a row of logits per node."""
+    if isinstance(given, Tensor):
+        found = str(tuple(given.shape))
+    else:
+        size = f" of {len(given)}" if isinstance(given, (tuple, list, dict)) else ""
+        found = f"a {type(given).__name__}{size}"
+    return ConfigError(
+        "encoder",
+        f"{type(module).__name__}, which gives {found} for {expected[0]} nodes",
+        f"logits of shape {expected}: a row per node and a column per class",
+        hint=None if isinstance(given, Tensor) else "return the logits alone, as one tensor",
+    )
+
+
+@torch.no_grad()
+def views_are_equal(encoder: Encoder, batch: HopBatch | GraphBatch) -> bool:
+    """Whether a module gives the same in training mode however often it is asked.
+
+    Encoder and random state are left as they were.
+
+    Args:
+        encoder: Around a module of one's own that has been tried out.
+        batch: Some rows, on the device of the encoder.
+    """
+    try:
+        twin = copy.deepcopy(encoder).train()
+        with torch.random.fork_rng(devices=_devices(encoder)):
+            first = twin(batch)
+            return all(torch.equal(twin(batch), first) for _ in range(MOST_VIEWS - 1))
+    except FAILURES:  # training itself will tell
+        return False
+
+
+def _devices(module: nn.Module) -> list[torch.device]:
+    return [*{each.device for each in module.parameters() if each.device.type == "cuda"}]

@@ -20,7 +20,7 @@ from scr.consistency import ConsistencyConfig, agreement_beyond_chance, trusted_
 from scr.consistency.trust import MOST_ROWS
 from scr.encoders import Encoder, OwnModule, make_encoder
 from scr.encoders.buffers import keep_freed_memory
-from scr.encoders.own_module import try_out
+from scr.encoders.own_module import try_out, views_are_equal
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.graph.features import FeatureConfig, choose_reduction
@@ -39,6 +39,18 @@ from scr.training.validation import NO_VALIDATION, ValidationNodes
 
 TRIED_ROWS = 2
 """On which a module of the user's own is tried out: one would hide a missing dimension."""
+
+
+WITHOUT_NOISE = {
+    "scr": "the consistency term only sharpens predictions",
+    "scr-m": "the consistency term only follows the teacher and sharpens",
+    "pi": "the term of `pi` is 0",
+    "r-drop": "the term of `r-drop` is 0",
+    "fixmatch": "`fixmatch` is taught its own predictions without noise",
+    "freematch": "`freematch` is taught its own predictions without noise",
+    "softmatch": "`softmatch` is taught its own predictions without noise",
+}
+"""What is left of a regularizer; `entropy` compares nothing, and `grand` has noise of its own."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +156,11 @@ def fit(
     def make(rows: RowSource) -> Encoder:
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
         if own is not None:
-            some = torch.tensor(rows.nodes()[:TRIED_ROWS])
-            try_out(encoder.to(place), rows.batch(some), rows.classes)
+            some = rows.batch(torch.tensor(rows.nodes()[:TRIED_ROWS]))
+            try_out(encoder.to(place), some, rows.classes)
+            without = missing_noise(recipe.regularizer, consistency)
+            if without and without not in notes and views_are_equal(encoder, some):
+                notes.append(without)
         return encoder
 
     devices = [place] if place.type == "cuda" else []
@@ -251,6 +266,21 @@ def warmup_notes(
             f"warm-up of {warmup} epochs: the term on unlabelled nodes had no part in them"
         ]
     return []
+
+
+def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
+    """What a module without noise means to a regularizer; none where it means nothing.
+
+    Args:
+        regularizer: Its name.
+        consistency: Its settings; none: it is off.
+    """
+    if consistency is None or consistency.weight == 0 or regularizer not in WITHOUT_NOISE:
+        return None
+    return (
+        "The module gives the same output twice: without dropout, views do not differ, and "
+        f"{WITHOUT_NOISE[regularizer]}"
+    )
 
 
 def _check(graph: Graph, recipe: Recipe) -> None:
