@@ -4,7 +4,9 @@ import importlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
@@ -93,9 +95,19 @@ def test_what_the_guide_to_own_models_shows_can_be_run(tmp_path, monkeypatch):
     import torch
 
     names: dict = {}
+    passes: list[int] = []
     for language, _, text in BLOCK.findall(OWN_MODEL):
-        if language == "python":
-            exec(compile(text, "guide", "exec"), names)
+        if language != "python":
+            continue
+        if text.startswith("views = "):  # a step of two views, and what it costs
+            hook = names["model"].register_forward_hook(lambda *_: passes.append(1))
+            names["model"].train()
+        exec(compile(text, "guide", "exec"), names)
+        if text.startswith("views = "):
+            hook.remove()
+            assert len(passes) == 2
+            assert names["loss"].item() > 0
+    assert passes
     # Two labels per class of ten: chance is 0.1, and a GCN without SCR has about 0.78.
     assert names["accuracy"] > 0.75
     module, checkpoint = names["module"], names["checkpoint"]
@@ -111,3 +123,24 @@ def test_what_the_guide_to_own_models_shows_can_be_run(tmp_path, monkeypatch):
     assert torch.equal(other.teacher(x, edge_index), module.teacher(x, edge_index))
     assert names["classifier"].score("test") > 0.75
     assert names["again"].score("test") == names["classifier"].score("test")
+    np.testing.assert_allclose(
+        names["probabilities"].numpy(), names["plain"].predict_proba(), atol=1e-5
+    )
+    # Of the run with drawn neighbors, the term acts once its warm-up is over.
+    terms = [epoch["consistency_loss"] for epoch in names["drawn"].history_]
+    assert terms[:2] == [0.0, 0.0]
+    assert min(terms[2:]) > 0
+    assert len(terms) == 10
+
+
+def test_what_the_guide_to_own_models_says_of_sparse_features():
+    import scipy.sparse as sp
+    import torch
+
+    (line,) = re.findall(r"^x = .*?# sparse ones, .*?: (.*)$", OWN_MODEL, re.M)
+    features = np.array([[0, 2.0], [1, 0]], np.float32)
+
+    graph = SimpleNamespace(features=sp.csr_array(features))
+    names: dict = {"torch": torch, "graph": graph}
+    exec(f"x = {line}", names)
+    assert names["x"].tolist() == features.tolist()

@@ -2,9 +2,11 @@
 
 import copy
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from tests.conftest import make_random_graph
@@ -446,3 +448,42 @@ def test_noise_that_is_rare_is_found():
         torch.rand(1)
     # Two passes are equal with a chance of about a half, eight with one of 1 in 12.
     assert sum(found) < 12
+
+
+class Sees(nn.Module):
+    """Remembers what it was given."""
+
+    given: ClassVar[dict] = {}
+
+    def __init__(self, shape):
+        super().__init__()
+        self.layer = nn.Linear(shape.features, shape.classes)
+
+    def forward(self, x, edge_index):
+        self.given["x"], self.given["edges"] = x, {tuple(edge) for edge in edge_index.T.tolist()}
+        return self.layer(F.dropout(x, 0.5, self.training))
+
+
+AS_IT_IS = {
+    "data": {"scale": "none", "reduce": "none"},
+    "propagation": {"row_scale": "none", "direction": "in"},
+}
+
+
+def test_features_and_edges_are_given_prepared_or_as_they_are():
+    # Wide enough for a reduction, and of directed edges.
+    words = sp.random(600, 3000, 0.02, format="csr", random_state=0, dtype=np.float32)
+    edges = np.stack([np.arange(599), np.arange(1, 600)])
+    nodes = np.arange(600)
+    data = scr.Graph.from_edges(
+        edges, features=words, labels=nodes % CLASSES, train=nodes[:30], valid=nodes[30:60],
+        test=nodes[60:90], undirected=False,
+    )  # fmt: skip
+    scr.NodeClassifier(Sees, epochs=1).fit(data)
+    one_way = {(node, node + 1) for node in range(599)}
+    assert Sees.given["x"].shape == (600, 512)
+    np.testing.assert_allclose(Sees.given["x"].norm(dim=1), np.ones(600), atol=1e-4)
+    assert Sees.given["edges"] == one_way | {(to, of) for of, to in one_way}
+    scr.NodeClassifier(Sees, epochs=1, **AS_IT_IS).fit(data)
+    np.testing.assert_array_equal(Sees.given["x"].numpy(), words.toarray())
+    assert Sees.given["edges"] == one_way
