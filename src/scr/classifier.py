@@ -310,7 +310,8 @@ class NodeClassifier:
 
         Args:
             path: A new folder; written whole or not at all.
-            source: Where the graph can be loaded from again; none: its store, if it has one.
+            source: Where the graph can be loaded from again; none: where `load_graph` found it, or
+                its store. A graph that was changed since then is refused when it is loaded again.
         """
         path = Path(path)
         if path.exists():
@@ -318,9 +319,10 @@ class NodeClassifier:
                 f"`{path}` exists already; expected a new folder", hint="choose another path"
             )
         fitted, graph = self._trained(), self._fit_graph()
-        store = None if graph.path is None else str(graph.path)
+        store = None if graph.path is None else str(graph.path.resolve())
+        found = source or graph.source or store
         run = run_directory.describe_run(
-            graph, fitted.recipe, seed=self.seed, source=source or store, command=None
+            graph, fitted.recipe, seed=self.seed, source=found, command=None
         )
         temporary = path.with_name(f".{path.name}.partial")
         shutil.rmtree(temporary, ignore_errors=True)

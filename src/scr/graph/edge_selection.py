@@ -47,7 +47,7 @@ def select_edges(graph: Graph, codes: Iterable[int]) -> Graph:
         _take_selected(*rows, allowed, np.asarray(graph.weights), indptr, weights)
     return dataclasses.replace(
         graph, indptr=indptr, indices=indices, weights=weights, edge_types=None,
-        relations=ONE_RELATION, directed=not both, path=None,
+        relations=ONE_RELATION, directed=not both, path=None, source=None,
     )  # fmt: skip
 
 

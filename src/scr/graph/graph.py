@@ -64,6 +64,9 @@ class Graph:
     """The store behind the arrays, if there is one."""
     features_file: Path | None = None
     """The file that was given instead of the source's own features, if there was one."""
+    source: str | None = None
+    """What `load_graph` read it from, a full path or a data set's name; none: made in memory, or
+    read with options that the source does not know."""
     node_types: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Nodes of each type in the order of their numbers, the target type first."""
     relations: tuple[Relation, ...] = ONE_RELATION

@@ -109,7 +109,17 @@ def load_graph(
         options = dataclasses.replace(options, splits=splits)
     if features is not None:
         options = dataclasses.replace(options, features=features)
-    return read_source(source, options)
+    graph = read_source(source, options)
+    # Later, the source is read without options: with others than these it would be another graph.
+    is_found_again = options == _changeable(options)
+    return dataclasses.replace(graph, source=lasting_source(source) if is_found_again else None)
+
+
+def lasting_source(source: str | Path) -> str:
+    """How to find a source again from another folder: a full path, or a data set's name."""
+    path = Path(source).expanduser()
+    is_name = str(source) in (*DATASETS, *OGB_DATASETS) and not path.exists()
+    return str(source) if is_name else str(path.resolve())
 
 
 def read_source(source: str | Path, options: IngestOptions | None = None) -> Graph:

@@ -66,7 +66,11 @@ def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
     codes = np.concatenate([place, place + len(place)]).astype(graph.edge_types.dtype)
     ordered = tuple(graph.relations[found.index(name)] for name in relations)
     return dataclasses.replace(
-        graph, relations=ordered, edge_types=codes[np.asarray(graph.edge_types)], path=None
+        graph,
+        relations=ordered,
+        edge_types=codes[np.asarray(graph.edge_types)],
+        path=None,
+        source=None,
     )
 
 

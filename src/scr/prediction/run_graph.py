@@ -33,19 +33,23 @@ def load_run_graph(path: Path, run: Mapping[str, Any]) -> Graph:
     source, features_file = facts["source"], facts.get("features_file")
     if source is None:
         raise RunError(
-            "The graph of this run was made in memory; expected one that can be loaded again",
+            "The graph of this run was made in memory or read with options of its own; expected "
+            "one that can be loaded again",
             hint="in Python, pass it to `NodeClassifier.load(path, graph=graph)`",
         )
     train, valid, test = read_split(path / SPLIT)
     graph = load_graph(source, features=features_file)
     # Not `with_split`: that is for people, and refuses a split that is empty.
     graph = dataclasses.replace(graph, train=train, valid=valid, test=test)
-    if graph.fingerprint() != facts["fingerprint"]:
+    # A fingerprint knows classes by their numbers only.
+    same_classes = list(graph.class_names) == facts["class_names"]
+    if not same_classes or graph.fingerprint() != facts["fingerprint"]:
         found = f"`{source}`" + (f" with `{features_file}`" if features_file else "")
         raise RunError(
             f"{found} is not the graph that the run was trained on; expected the same "
             f"{facts['nodes']:,} nodes, edges, {facts['features']:,} features and labels",
-            hint="bring the old files back, train again, or predict it as another graph: "
-            "`scr predict RUN --graph GRAPH`",
+            hint="bring the old files back, train again, predict it as another graph with "
+            "`scr predict RUN --graph GRAPH`, or, if it was changed in Python before training, "
+            "pass it to `NodeClassifier.load(path, graph=graph)`",
         )
     return graph
