@@ -143,6 +143,24 @@ def test_input_that_is_refused_after_the_start_leaves_no_run_directory(tmp_path,
     assert scr("train", "digits", "--out", run, *QUICK) == 0
 
 
+def test_a_graph_without_a_split_is_told_the_option_that_makes_one(tmp_path, capsys):
+    generator = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "toy.npz",
+        edge_index=generator.integers(0, 60, (2, 200)),
+        y=np.repeat(np.arange(3), 20),
+        x=generator.normal(size=(60, 4)).astype(np.float32),
+    )
+    arguments = ["train", tmp_path / "toy.npz", "--out", tmp_path / "run", *QUICK]
+    assert scr(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "has no training nodes" in " ".join(printed.err.split())
+    assert "--splits per-class:20,30" in printed.err
+    assert not (tmp_path / "run").exists()
+    assert scr(*arguments, "--splits", "per-class:5,5") == 0
+
+
 def test_a_missing_graph_is_named(tmp_path, capsys):
     assert scr("train", tmp_path / "nothing", "--out", tmp_path / "run") == 2
     assert "nothing" in capsys.readouterr().err

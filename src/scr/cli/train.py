@@ -68,6 +68,7 @@ def train(
     from scr.prediction.table import ProbabilityColumns
     from scr.report import run_page, write_page
     from scr.training.device import usable_device
+    from scr.training.fitting import check_trainable
     from scr.training.stages import stage_epochs
 
     columns = ProbabilityColumns.parse(probabilities)
@@ -85,8 +86,9 @@ def train(
         recipe=layers,
     )
     resolved = classifier.resolve(loaded)
+    check_trainable(loaded, resolved)
     run = run_directory.describe_run(
-        loaded, resolved, seed=seed, source=lasting_source(graph), command=shown_command()
+        loaded, resolved, seed=seed, source=loaded.source, command=shown_command()
     )
     if run_directory.start_run(out, run, resume=resume):
         # The run may have been killed after its last result and before this.
@@ -159,12 +161,6 @@ def recipe_file(recipe: Path) -> Path:
     from scr.recipes import read_recipe
 
     return read_recipe(str(recipe)).path
-
-
-def lasting_source(graph: str) -> str:
-    """How to find the graph again from another folder: a full path, or a dataset's name."""
-    path = Path(graph)
-    return str(path.resolve()) if path.exists() else graph
 
 
 def shown_command() -> str:

@@ -119,7 +119,7 @@ def fit(
         watch_test: Write test accuracy into the history, for curves; nothing reads it back.
         own: A module of the user's own, where the recipe says that there is one.
     """
-    _check(graph, recipe)
+    check_trainable(graph, recipe)
     place = usable_device(device)
     keep_freed_memory()
     prepared = prepared or prepare_hops(graph, recipe, device=device)
@@ -283,11 +283,12 @@ def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> st
     )
 
 
-def _check(graph: Graph, recipe: Recipe) -> None:
+def check_trainable(graph: Graph, recipe: Recipe) -> None:
+    """Refuse a graph without the nodes that training needs."""
     if len(graph.train) == 0:
         raise GraphError(
             f"The graph `{graph.name}` has no training nodes; expected at least one",
-            hint="give a split, such as --per-class 20,30 or train=...",
+            hint="give a split, such as --splits per-class:20,30 or train=...",
         )
     if len(graph.valid) == 0 and recipe.training.select != "last":
         raise ConfigError(
