@@ -67,6 +67,25 @@ def test_verdict_follows_the_interval(values, verdict):
     assert rows[1]["verdict"] == verdict
 
 
+@pytest.mark.parametrize("values", [[0.9, 0.85], [0.7, 0.65]])
+def test_two_equal_differences_are_no_estimate_of_a_spread(values):
+    # 0.9 - 0.8 and 0.85 - 0.75 differ in their last bits: equal numbers need not be the same.
+    row = compare_runs(runs_of(none=[0.8, 0.75], scr=values))[1]
+    assert row["difference"] == pytest.approx(values[0] - 0.8)
+    assert row["verdict"] == "no clear difference"
+    assert "two equal differences do not tell how much seeds vary" in conclusions([row])[0]
+    assert headline([row]) == "scr made no clear difference with ssgc."
+    three = compare_runs(runs_of(none=[0.8, 0.75, 0.7], scr=[*values, values[0] - 0.1]))[1]
+    assert three["verdict"] == ("better" if values[0] > 0.8 else "worse")
+
+
+def test_two_differences_that_are_close_keep_their_verdict():
+    # Differences 0.1 and 0.101: half a width of 12.7 * 0.0005 around 0.1005.
+    row = compare_runs(runs_of(none=[0.8, 0.8], scr=[0.9, 0.901]))[1]
+    assert row["difference_low"] == pytest.approx(0.1005 - 12.7062 * 0.0005, abs=1e-6)
+    assert row["verdict"] == "better"
+
+
 def test_a_single_seed_has_no_interval_and_says_so():
     row = compare_runs(runs_of(none=[0.8], scr=[0.9]))[1]
     assert row["difference"] == pytest.approx(0.1)

@@ -78,8 +78,16 @@ def _about(row: ComparisonRow) -> str:
         return f"{_name(row)}: {change}, on a single seed, so no interval can be given."
     support = f"95% interval {between}, {row['pairs']} seeds"
     if row["verdict"] == UNCLEAR:
-        return f"{_name(row)}: {change} ({support}); the interval includes zero, so {UNCLEAR}."
+        return f"{_name(row)}: {change} ({support}); {_doubt(row)}, so {UNCLEAR}."
     return f"{_name(row)}: {change} ({support}); {row['verdict']}."
+
+
+def _doubt(row: ComparisonRow) -> str:
+    """Why an interval shows no clear difference."""
+    low, high = row["difference_low"] or 0.0, row["difference_high"] or 0.0
+    if low > 0 or high < 0:
+        return "two equal differences do not tell how much seeds vary"
+    return "the interval includes zero"
 
 
 def _prior_warning(row: ComparisonRow) -> str | None:

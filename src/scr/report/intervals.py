@@ -12,6 +12,8 @@ from scipy.special import stdtrit
 BETTER, WORSE, UNCLEAR = "better", "worse", "no clear difference"
 LEVEL = 0.95
 """Coverage of all intervals in a report."""
+_NO_WIDTH = 1e-9
+"""Accuracies that differ at all differ by more, whatever the number of nodes."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class PairedDifference:
         """What may be said about it in one phrase."""
         if self.low is None or self.high is None:
             return "one seed: no interval"
+        if self.pairs == 2 and self.high - self.low < _NO_WIDTH:
+            return UNCLEAR  # two differences that happen to be equal tell nothing of their spread
         if self.low > 0:
             return BETTER
         return WORSE if self.high < 0 else UNCLEAR
