@@ -16,6 +16,7 @@ from scr.compare import (
     plan,
     run_tasks,
 )
+from scr.errors import ConfigError
 from scr.graph import load_graph
 from scr.propagation import cached_hops_path, propagate
 from scr.propagation.kept_rows import kept_rows
@@ -75,6 +76,42 @@ def test_a_comparison_explains_the_first_seed_of_the_best_pair(tmp_path, random_
     assert all("explanation" not in run for run in result["runs"])
     kept = [json.loads(line) for line in (tmp_path / RUNS).read_text().splitlines()]
     assert ["explanation" in run for run in kept] == [True, False]
+
+
+QUICKLY = [{"training": {"epochs": 1}}]
+
+
+def test_pairs_that_do_not_go_together_are_left_out_with_a_note(tmp_path, random_graph):
+    tasks = plan(["ssgc", "sign", "gcn"], ["none", "grand"], [0, 1], layers=QUICKLY)
+    result = compare(Comparison(random_graph()), tasks, out=tmp_path)
+    pairs = {(run["encoder"], run["regularizer"]) for run in result["runs"]}
+    wanted = {("ssgc", "none"), ("ssgc", "grand"), ("sign", "none"), ("gcn", "none")}
+    assert pairs == wanted
+    assert len(result["runs"]) == 8
+    [note] = result["notes"]
+    assert note == (
+        "Left out `grand` with sign, gcn: it propagates anew for each view and so needs a fixed "
+        "mixture of hops, as in `ssgc`, `sgc` or `mlp`"
+    )
+    assert json.loads((tmp_path / RESULT).read_text())["notes"] == [note]
+
+
+def test_a_comparison_of_pairs_that_all_fit_has_no_notes(random_graph):
+    result = compare(Comparison(random_graph()), plan(["ssgc"], ["none"], [0], layers=QUICKLY))
+    assert result["notes"] == []
+
+
+def test_a_comparison_without_a_pair_that_fits_is_refused(tmp_path, random_graph):
+    tasks = plan(["sign", "gcn"], ["grand"], [0], layers=QUICKLY)
+    with pytest.raises(ConfigError, match=r"'sign'; expected `ssgc`, `sgc` or `mlp` with `grand`"):
+        compare(Comparison(random_graph()), tasks, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_wrong_settings_still_stop_a_comparison(random_graph):
+    wrong = [{"training": {"epoch": 1}}]
+    with pytest.raises(ConfigError, match=r"training\.epoch"):
+        compare(Comparison(random_graph()), plan(["ssgc", "sign"], ["none"], [0], layers=wrong))
 
 
 def test_the_best_pair_is_that_of_the_best_validation_accuracy():

@@ -4,12 +4,13 @@ import pickle
 
 import pytest
 
-from scr.errors import ConfigError, ConfigErrors, MemoryBudgetError, RunError
+from scr.errors import ConfigError, ConfigErrors, MemoryBudgetError, PairError, RunError
 
 WRONG = [
     ConfigError("training.epochs", 0, "at least 1"),
     ConfigError("training.epoch", 3, "a known setting", hint="did you mean `epochs`?"),
     ConfigErrors([ConfigError("a.b", 1, "two"), ConfigError("a.c", object(), "three", hint="x")]),
+    PairError("sign", "grand", fitting="`ssgc`", reason="needs a fixed mixture"),
     RunError("It is there already", hint="choose another"),
     MemoryBudgetError("Too large"),
 ]

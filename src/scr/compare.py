@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from scr.classifier import NodeClassifier
-from scr.errors import SCRError, StoreError
+from scr.errors import PairError, SCRError, StoreError
 from scr.graph import Graph
 from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
@@ -114,6 +114,8 @@ def compare(
 ) -> dict[str, Any]:
     """Run all tasks that are not done yet and summarize all.
 
+    Tasks of an encoder and a regularizer that do not go together are left out, which a note says.
+
     Args:
         comparison: The graph and its splits.
         tasks: What to run.
@@ -124,9 +126,12 @@ def compare(
         command: Recorded in the result.
 
     Returns:
-        The content of `compare.json`: `graph`, `runs`, `rows`, `explanation`.
+        The content of `compare.json`: `graph`, `notes`, `runs`, `rows`, `explanation`.
+
+    Raises:
+        PairError: No task is left.
     """
-    tasks = list(tasks)
+    tasks, notes = without_misfits(comparison, list(tasks))
     # Which pair is best is known at the end only, and then its encoder is gone.
     first = min((task.seed for task in tasks), default=0)
     tasks = [replace(task, explain=task.seed == first) for task in tasks]
@@ -135,6 +140,7 @@ def compare(
         "graph": comparison.facts(),
         "command": command,
         "versions": versions(),
+        "notes": notes,
         "runs": [_without_explanation(run) for run in runs],
         # All runs are on one graph, so rows need not name it.
         "rows": (rows := compare_runs([{**run, "graph": None} for run in runs])),
@@ -143,6 +149,36 @@ def compare(
     if out is not None:
         write_json(out / RESULT, result)
     return result
+
+
+def without_misfits(comparison: Comparison, tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
+    """Leave out pairs of an encoder and a regularizer that do not go together.
+
+    Returns:
+        The other tasks, and what was left out in a sentence per regularizer.
+    """
+    pairs = {(task.encoder, task.regularizer): task for task in tasks}
+    misfits: dict[tuple[str, str], PairError] = {}
+    for pair, task in pairs.items():
+        try:
+            task.classifier().resolve(comparison.graph_of(task.seed))
+        except PairError as error:
+            misfits[pair] = error
+    if misfits and len(misfits) == len(pairs):
+        raise next(iter(misfits.values()))
+    kept = [task for task in tasks if (task.encoder, task.regularizer) not in misfits]
+    return kept, _misfit_notes(list(misfits.values()))
+
+
+def _misfit_notes(misfits: Sequence[PairError]) -> list[str]:
+    named: dict[str, list[PairError]] = {}
+    for error in misfits:
+        named.setdefault(error.regularizer, []).append(error)
+    return [
+        f"Left out `{regularizer}` with {', '.join(error.encoder for error in errors)}: it "
+        f"{errors[0].reason}, as in {errors[0].fitting}"
+        for regularizer, errors in named.items()
+    ]
 
 
 def best_explanation(

@@ -58,6 +58,15 @@ class ConfigErrors(ConfigError):
         SCRError.__init__(self, "\n".join(str(error) for error in errors))
 
 
+class PairError(ConfigError):
+    """An encoder and a regularizer do not go together."""
+
+    def __init__(self, encoder: str, regularizer: str, *, fitting: str, reason: str) -> None:
+        self.encoder, self.regularizer = encoder, regularizer
+        self.fitting, self.reason = fitting, reason
+        super().__init__("encoder.name", encoder, f"{fitting} with `{regularizer}`, which {reason}")
+
+
 class SourceError(SCRError):
     """A file or folder given as a graph cannot be read as one."""
 

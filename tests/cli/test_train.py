@@ -308,6 +308,23 @@ def test_a_sample_for_refreshes_is_a_setting_of_the_run(tmp_path, capsys):
     assert not (tmp_path / "no").exists()
 
 
+def test_compare_says_what_it_left_out_on_the_console_and_on_the_page(tmp_path, capsys):
+    code = scr("compare", "digits", "--encoders", "ssgc,sign", "--regularizers", "none,grand",
+               "--seeds", 1, "--out", tmp_path / "out", *QUICK)  # fmt: skip
+    assert code == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Note: Left out `grand` with sign: it propagates anew" in printed
+    assert "Left out `grand` with sign: it" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_compare_announces_no_explanation_where_there_is_none(tmp_path, capsys):
+    arguments = ["compare", "digits", "--regularizers", "none", "--seeds", 1, *QUICK]
+    assert scr(*arguments, "--encoders", "gcn", "--out", tmp_path / "gcn") == 0
+    assert "What carries" not in capsys.readouterr().out
+    assert scr(*arguments, "--encoders", "sign", "--out", tmp_path / "sign") == 0
+    assert "What carries sign without a regularizer" in " ".join(capsys.readouterr().out.split())
+
+
 def test_compare_takes_every_regularizer_in_one_command(tmp_path):
     names = [
         "none",

@@ -73,12 +73,16 @@ def compare(
     console.print(comparison_table(result["rows"]))
     for sentence in conclusions(result["rows"]):
         console.print(sentence)
+    for note in result["notes"]:
+        console.print(f"[yellow]Note:[/] {note}.", soft_wrap=True)
     explained = result["explanation"]
-    if explained is not None:
+    # An encoder that reads the graph has no hops to tell of.
+    told = [] if explained is None else explanation_sentences(explained)
+    if told:
         best = explained_model(explained)
         console.print(f"What carries {best}, the best on validation nodes:", soft_wrap=True)
-        for sentence in explanation_sentences(explained):
-            console.print(f"  {sentence}", markup=False)  # names of relations are the user's
+    for sentence in told:
+        console.print(f"  {sentence}", markup=False)  # names of relations are the user's
     page = out / "report.html"
     title = f"Comparison on {result['graph']['name']}"
     write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))

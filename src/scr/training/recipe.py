@@ -18,7 +18,7 @@ from scr.encoders import ENCODERS, encoder_class
 from scr.encoders.base import EncoderConfig
 from scr.encoders.nars import PREFIX
 from scr.encoders.ssgc import SSGCConfig
-from scr.errors import ConfigError
+from scr.errors import ConfigError, PairError
 from scr.graph.features import FeatureConfig
 from scr.propagation import PropagationConfig
 from scr.training.config import StagesConfig, TrainingConfig
@@ -215,11 +215,12 @@ def _check_mixture(
     if not drops_nodes(regularizer):
         return
     if encoder_class(encoder).fixed_mixture(settings, propagation.matrices) is None:
-        raise ConfigError(
-            "encoder.name", encoder,
-            f"`ssgc`, `sgc` or `mlp` with `{regularizer}`, which propagates anew for each view and "
-            "so needs a fixed mixture of hops",
-        )  # fmt: skip
+        raise PairError(
+            encoder,
+            regularizer,
+            fitting="`ssgc`, `sgc` or `mlp`",
+            reason="propagates anew for each view and so needs a fixed mixture of hops",
+        )
     if propagation.hop_scale != "none":
         raise ConfigError("propagation.hop_scale", propagation.hop_scale,
                           f"`none` with `{regularizer}`: a mixture of scaled hops is not linear",

@@ -48,8 +48,8 @@ def comparison_page(
     """A comparison as one HTML page.
 
     Args:
-        compare: Content of `compare.json`: `runs`, and optionally `rows`, `explanation` and
-            `command`.
+        compare: Content of `compare.json`: `runs`, and optionally `rows`, `notes`, `explanation`
+            and `command`.
         title: Of the page.
         graph_facts: Names and values to show about the graph.
         histories: Per model, the training history of each seed, for curves.
@@ -65,6 +65,7 @@ def comparison_page(
             "What it showed",
             paragraph(headline(rows), "verdict"),
             *_sentences(rows),
+            *(paragraph(f"{note}.", "note") for note in compare.get("notes") or ()),
         ),
         section(
             "The numbers",
