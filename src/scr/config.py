@@ -7,13 +7,17 @@ The dataclasses live beside the code they steer; this module only knows how to f
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
+import inspect
+import itertools
 import re
+import sys
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,6 +57,16 @@ def build(section_class: type[Section], values: Mapping[str, Any], *, section: s
         except ConfigError as error:
             errors.append(error)
     raise errors[0] if len(errors) == 1 else ConfigErrors(errors)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str | None:
+    """A hint at the closest of some names, if one is close.
+
+    >>> did_you_mean("SCR_M", ["scr", "scr-m"])
+    'did you mean `scr-m`?'
+    """
+    close = difflib.get_close_matches(str(name).lower().replace("_", "-"), list(known), n=1)
+    return f"did you mean `{close[0]}`?" if close else None
 
 
 def _closest(key: str, known: set[str]) -> str:
@@ -101,6 +115,62 @@ def _describe(hint: Any) -> str:
         return "`none`"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return names.get(hint, "a list" if origin is tuple else str(hint))
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One setting of a section, for people."""
+
+    name: str
+    default: Any
+    expected: str
+    """What it may be, in words."""
+    meaning: str
+    """The text below the field; empty where it has none or the code is not at hand."""
+
+
+def list_settings(section_class: type[Any]) -> list[Setting]:
+    """All settings of a section, the more general ones first.
+
+    Args:
+        section_class: A frozen dataclass whose fields are explained by a text below each.
+    """
+    hints, texts = typing.get_type_hints(section_class), _field_texts(section_class)
+    found = []
+    for field in dataclasses.fields(section_class):
+        made = field.default_factory
+        default = field.default if made is dataclasses.MISSING else made()
+        text = texts.get(field.name, "")
+        found.append(Setting(field.name, default, _describe(hints[field.name]), text))
+    return found
+
+
+def _field_texts(section_class: type[Any]) -> dict[str, str]:
+    """The text below each field, of the class and of those that it is made from."""
+    texts: dict[str, str] = {}
+    for part in reversed(section_class.__mro__[:-1]):
+        try:
+            module = ast.parse(inspect.getsource(sys.modules[part.__module__]))
+        except (OSError, KeyError):
+            continue  # Python keeps no text of what it runs
+        bodies = (
+            node.body
+            for node in module.body
+            if isinstance(node, ast.ClassDef) and node.name == part.__name__
+        )
+        for field, below in itertools.chain.from_iterable(map(itertools.pairwise, bodies)):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = _text(below)
+                if text:
+                    texts[field.target.id] = text
+    return texts
+
+
+def _text(statement: ast.stmt) -> str:
+    """The words of a statement that is a text by itself."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return " ".join(value.value.split()) if is_text else ""  # type: ignore[union-attr]
 
 
 def parse_assignment(text: str) -> tuple[str, str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scr.compare import Comparison, Task, run_tasks
+from scr.config import did_you_mean
 from scr.errors import ConfigError, GraphError
 from scr.prediction.run_directory import versions, write_json
 from scr.report.efficiency import (
@@ -55,8 +56,13 @@ class Method:
         if regularizer in STAGED and not stages:
             regularizer, stages = "none", regularizer
         if regularizer not in REGULARIZERS or stages not in ("", *STAGED):
-            known = ", ".join((*REGULARIZERS, *STAGED))
-            raise ConfigError("--methods", name, f"one of {known}, or two such as `scr+rlu`")
+            known = (*REGULARIZERS, *STAGED)
+            raise ConfigError(
+                "--methods",
+                name,
+                f"one of {', '.join(known)}, or two such as `scr+rlu`",
+                hint=did_you_mean(name, known),
+            )
         return cls(regularizer, stages or "none")
 
     @property

@@ -28,9 +28,8 @@ from scr.report.page import sweep_page, write_page
 from scr.report.plots import sensitivity_curves, sensitivity_overview
 from scr.report.sensitivity import summarize, sweep_csv, sweep_curves
 from scr.report.sensitivity_sentences import sweep_cautions, sweep_headline, sweep_sentences
-from scr.training import REGULARIZERS
 from scr.training.checkpoint import write_bytes
-from scr.training.recipe import SECTIONS
+from scr.training.recipe import SECTIONS, check_regularizer
 
 RESULT, TABLE, PAGE, OVERVIEW = "sweep.json", "sweep.csv", "report.html", "sweep.png"
 
@@ -132,8 +131,7 @@ def plan_sweep(
 ) -> list[SweepTask]:
     """The base and all values of all settings, those that share hops next to each other."""
     for name in regularizers:
-        if name not in REGULARIZERS:
-            raise ConfigError("--regularizers", name, f"one of {', '.join(REGULARIZERS)}")
+        check_regularizer(name, "--regularizers")
     names = [BASE, *(name for name in regularizers if name != BASE)]
     known = [dict(layer) for layer in layers]
 

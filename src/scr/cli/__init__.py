@@ -24,7 +24,7 @@ UNEXPECTED = 1
 
 _COMMANDS = (
     "demo", "ingest", "propagate", "train", "predict", "smooth", "compare", "sweep", "efficiency",
-    "synth", "report", "verify", "recipes", "reproduce", "download",
+    "encoders", "regularizers", "synth", "report", "verify", "recipes", "reproduce", "download",
 )  # fmt: skip
 
 

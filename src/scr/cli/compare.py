@@ -16,9 +16,14 @@ from scr.cli.train import preset_below, recipe_layers, shown_command
 def compare(
     graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
     out: Annotated[Path, typer.Option(help="Folder for the result; goes on where it was.")],
-    encoders: Annotated[str, typer.Option(help="Names, with commas.")] = "ssgc,sign,gamlp",
+    encoders: Annotated[
+        str, typer.Option(help="Names of `scr encoders`, with commas.")
+    ] = "ssgc,sign,gamlp",
     regularizers: Annotated[
-        str, typer.Option(help="Names, with commas, such as none,scr,pi,fixmatch; see `scr train`.")
+        str,
+        typer.Option(
+            help="Names of `scr regularizers`, with commas, such as none,scr,pi,fixmatch."
+        ),
     ] = "none,scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,
     splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
@@ -37,19 +42,17 @@ def compare(
     """Compare encoders and regularizers over seeds."""
     from scr import compare as comparing
     from scr.encoders import encoder_class
-    from scr.errors import ConfigError
     from scr.graph import load_graph
     from scr.report import comparison_page, comparison_table, conclusions, write_page
     from scr.report.explanation import explained_model, explanation_sentences
-    from scr.training import REGULARIZERS
+    from scr.training.recipe import check_regularizer
 
     encoder_names = some_names("--encoders", encoders)
     regularizer_names = some_names("--regularizers", regularizers)
     for name in encoder_names:
         encoder_class(name)
     for name in regularizer_names:
-        if name not in REGULARIZERS:
-            raise ConfigError("--regularizers", name, f"one of {', '.join(REGULARIZERS)}")
+        check_regularizer(name, "--regularizers")
     comparison = comparing.Comparison(load_graph(graph, features=features), splits)
     comparison.graph_of(seeds - 1)
     layers = recipe_layers(recipe, settings)

@@ -28,11 +28,14 @@ INTERRUPTED = 130
 def train(
     graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
-    encoder: Annotated[str | None, typer.Option(help="Such as ssgc, sign or gamlp.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Such as ssgc, sign or gamlp; see `scr encoders`.")
+    ] = None,
     regularizer: Annotated[
         str | None,
         typer.Option(
-            help="none, scr, scr-m, pi, r-drop, entropy, fixmatch, freematch, softmatch or grand."
+            help="none, scr, scr-m, pi, r-drop, entropy, fixmatch, freematch, softmatch or grand; "
+            "see `scr regularizers`."
         ),
     ] = None,
     recipe: Annotated[

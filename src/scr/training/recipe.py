@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scr.config import build
+from scr.config import build, did_you_mean
 from scr.consistency import REGULARIZERS, ConsistencyConfig, consistency_config
 from scr.consistency.regularizers import defaults_of, drops_nodes
 from scr.encoders import ENCODERS, encoder_class
@@ -92,8 +92,7 @@ class Recipe:
         if not isinstance(name, str):
             raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}")
         regularizer = tables.get("regularizer", "none")
-        if regularizer not in REGULARIZERS:
-            raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
+        check_regularizer(regularizer)
         settings = build(encoder_class(name).config_class, encoder, section="encoder")
         propagation = build(PropagationConfig, tables.get("propagation", {}), section="propagation")
         _check_mixture(name, settings, regularizer, propagation)
@@ -135,8 +134,7 @@ def resolve(
     plain = merge(*layers)
     encoder = encoder or plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
     regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
-    if regularizer not in REGULARIZERS:
-        raise ConfigError("regularizer", regularizer, f"one of {', '.join(REGULARIZERS)}")
+    check_regularizer(regularizer)
     known = {entry.name for entry in dataclasses.fields(encoder_class(encoder).config_class)}
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
@@ -152,6 +150,18 @@ def resolve(
     named = [specialize(layer, *names) for layer in layers]
     fixed = {"encoder": {"name": encoder}, "regularizer": regularizer}
     return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=chosen[1])
+
+
+def check_regularizer(name: object, setting: str = "regularizer") -> None:
+    """Refuse a name that is no regularizer's, and suggest the closest one.
+
+    Args:
+        name: Of a file or of the user, so it may be anything.
+        setting: Where it was given, for the message.
+    """
+    if name not in REGULARIZERS:
+        hint = did_you_mean(name, REGULARIZERS)
+        raise ConfigError(setting, name, f"one of {', '.join(REGULARIZERS)}", hint=hint)
 
 
 def variants(encoder: str, regularizer: str) -> tuple[str, ...]:

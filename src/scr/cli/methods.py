@@ -1,0 +1,91 @@
+"""What `scr encoders` and `scr regularizers` share: papers in short, and tables of settings.
+
+Both are read from the code: the text at the top of a file names the paper, and the text below a
+field of a section says what the setting does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scr.cli.console import console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from scr.config import Setting
+
+WIDTH = 110
+"""Columns that tables take at least: a pipe has no width, and names are there to be copied."""
+_PAPER = re.compile(r'Papers?: (?P<who>[^"]+ \d{4}), "[^"]+", (?P<where>[^;.,\s]+(?:\.\d+)?)')
+
+
+def words_of(code: type[Any]) -> str:
+    """The text at the top of the file that a class is in, on one line."""
+    return " ".join((sys.modules[code.__module__].__doc__ or "").split())
+
+
+def headline(text: str) -> str:
+    """What a file is about, from its text: the first sentence without a name before it.
+
+    >>> headline("SGC: logistic regression on the farthest hop. Paper: Wu et al. 2019")
+    'logistic regression on the farthest hop'
+    >>> headline("A perceptron: what can be known without the graph.")
+    'a perceptron: what can be known without the graph'
+    """
+    sentence = text.partition(". ")[0].removesuffix(".")
+    if sentence.startswith("A "):
+        return f"a {sentence[2:]}"
+    _, colon, rest = sentence.partition(": ")
+    return rest if colon else sentence
+
+
+def paper(text: str) -> str:
+    """Who, when and where, of the first paper that a text names; empty if it names none.
+
+    >>> paper('Paper: Wu et al. 2019, "Simplifying Networks", arXiv:1902.07153; a variant.')
+    'Wu et al. 2019, arXiv:1902.07153'
+    """
+    found = _PAPER.search(text)
+    return "" if found is None else f"{found['who']}, {found['where']}"
+
+
+def method_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """One line per name; long texts are wrapped, names are not."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for number, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def settings_table(settings: Iterable[Setting]) -> Table:
+    """Name, default, what else it may be, and what it does."""
+    rows = [(each.name, shown(each.default), each.expected, each.meaning) for each in settings]
+    return method_table(("setting", "default", "may be", "meaning"), rows)
+
+
+def shown(value: Any) -> str:
+    """A value as `--set` takes it.
+
+    >>> shown(None), shown(True), shown((10, 10)), shown("mean")
+    ('none', 'true', '[10, 10]', 'mean')
+    """
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(shown, value))}]"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def print_wide(table: Table) -> None:
+    """Print a table at its full width."""
+    from rich.console import Console
+
+    Console(highlight=False, width=max(console.width, WIDTH)).print(table)

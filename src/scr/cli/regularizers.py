@@ -1,0 +1,86 @@
+"""`scr regularizers`: their names, and the settings that each of them reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scr.cli.console import console
+from scr.cli.methods import method_table, paper, print_wide, settings_table, shown, words_of
+
+if TYPE_CHECKING:
+    from scr.config import Setting
+
+SCR_PAPER = "Zhang et al. 2021, arXiv:2112.04319"
+
+
+def regularizers(
+    name: Annotated[
+        str | None, typer.Argument(help="Show the settings that this regularizer reads.")
+    ] = None,
+) -> None:
+    """List the regularizers, or the settings that one reads."""
+    from scr.report.regularizers import explanation
+    from scr.training import REGULARIZERS
+    from scr.training.recipe import check_regularizer
+
+    if name is None:
+        rows = [
+            (each, explanation(each), ", ".join(own_values(each)), paper_of(each))
+            for each in REGULARIZERS
+        ]
+        print_wide(method_table(("name", "what it asks for", "defaults", "paper"), rows))
+        console.print("scr regularizers NAME lists the settings that a regularizer reads.")
+        return
+    check_regularizer(name)
+    about = f"{name}: {explanation(name)}."
+    console.print(f"{about} {paper_of(name)}".rstrip(), soft_wrap=True, markup=False)
+    found = read_settings(name)
+    if not found:
+        console.print("It reads no settings.")
+        return
+    print_wide(settings_table(found))
+    console.print(
+        "Change one with --set consistency.NAME=VALUE. A preset may have other values than these "
+        "defaults; run.json records those of a run.",
+        markup=False,
+    )
+
+
+def read_settings(regularizer: str) -> list[Setting]:
+    """The settings that a regularizer reads, with the defaults that it has."""
+    from scr.config import list_settings
+    from scr.consistency import ConsistencyConfig
+    from scr.consistency.regularizers import defaults_of, settings_of
+
+    own, read = defaults_of(regularizer), settings_of(regularizer)
+    return [
+        dataclasses.replace(each, default=own.get(each.name, each.default))
+        for each in list_settings(ConsistencyConfig)
+        if each.name in read
+    ]
+
+
+def own_values(regularizer: str) -> list[str]:
+    """Defaults that a regularizer has of its own, of settings that it reads."""
+    from scr.consistency.regularizers import defaults_of
+
+    own = defaults_of(regularizer)
+    return [
+        f"{each.name}={shown(each.default)}"
+        for each in read_settings(regularizer)
+        if each.name in own
+    ]
+
+
+def paper_of(regularizer: str) -> str:
+    """Who, when and where."""
+    from scr.consistency import ConsistencyLoss
+    from scr.consistency.regularizers import UNLABELLED_LOSSES
+
+    code = UNLABELLED_LOSSES.get(regularizer)
+    if code is None:
+        return ""
+    return SCR_PAPER if code is ConsistencyLoss else paper(words_of(code))
