@@ -2,9 +2,11 @@
 
 import json
 
+import networkx as nx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 import torch
 
 import scr
@@ -135,6 +137,25 @@ def test_a_failed_save_leaves_nothing(fitted, tmp_path, monkeypatch):
         ({"consistency": {"temperature": 2.0}}, "consistency.temperature"),
         ({"preset": "huge"}, "preset"),
         ({"encoder": {"name": "ssgc", "hiden": 3}}, "encoder.hiden(.|\n)*hidden"),
+        ({"regularizer": "fixmtch"}, "fixmtch(.|\n)*did you mean `fixmatch`"),
+        ({"regularizer": "SCR-M"}, "SCR-M(.|\n)*did you mean `scr-m`"),
+        ({"regularizer": "scr_m"}, "scr_m(.|\n)*did you mean `scr-m`"),
+        ({"lr": 0.1}, "training.lr(.|\n)*did you mean `learning_rate`"),
+        (
+            {"encoder": "gamlp", "dropout": 0.1},
+            'training.dropout(.|\n)*encoder={"name": "gamlp", "dropout": ...}',
+        ),
+        ({"views": 3}, 'training.views(.|\n)*consistency={"views": ...}'),
+        ({"propagation": {"epochs": 3}}, "propagation.epochs(.|\n)*NodeClassifier[(]epochs=...[)]"),
+        (
+            {"encoder": {"name": "gcn", "heads": 2}},
+            "encoder.heads(.|\n)*`heads` is a setting of `sagn`, `nars-sagn`, `gat`;",
+        ),
+        (
+            {"encoder": {"name": "graph-saint", "clusters": 2}},
+            "encoder.clusters(.|\n)*`clusters` is a setting of `cluster-gcn`;",
+        ),
+        ({"encoder": {"weight_decay": 2.0}}, "encoder.weight_decay(.|\n)*section training"),
     ],
 )
 def test_wrong_settings_are_named_with_a_way_out(graph, arguments, named):
@@ -158,3 +179,71 @@ def test_a_node_that_does_not_exist_is_named(fitted):
 def test_an_unfitted_classifier_says_what_is_missing():
     with pytest.raises(RunError, match="`fit` or `load`"):
         scr.NodeClassifier().predict()
+
+
+class Data:
+    """What PyG calls a graph, as far as anybody can tell from outside."""
+
+    edge_index = torch.tensor([[0, 1], [1, 2]])
+    num_nodes, num_edges, num_features = 3, 2, 1
+
+    def is_directed(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("found", "hint"),
+    [
+        (Data(), "from_pyg"),
+        (sp.eye_array(3).tocsr(), "from_scipy"),
+        (nx.path_graph(3), "from_networkx"),
+        ("digits", "load_graph"),
+        (3, None),
+    ],
+    ids=["pyg", "scipy", "networkx", "name", "number"],
+)
+def test_what_is_no_graph_is_told_how_to_become_one(fitted, found, hint):
+    kind = type(found).__name__
+    for use in (
+        scr.NodeClassifier().fit,
+        scr.sampling.NeighborSampler,
+        scr.sampling.SaintSampler,
+        lambda graph: scr.sampling.partition(graph, 2),
+        lambda graph: scr.sampling.ClusterSampler(graph, [0, 1, 0]),
+        lambda graph: fitted.predict(graph=graph),
+    ):
+        with pytest.raises(GraphError, match=f"`{kind}`; expected a `scr.Graph`") as caught:
+            use(found)
+        assert (hint or "no hint") in (caught.value.hint or "no hint")
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_directed_is_told_the_setting_that_there_is(value):
+    edges, network = [[0, 1], [1, 2]], nx.path_graph(3)
+    for make, source in (
+        (scr.Graph.from_edges, edges),
+        (scr.Graph.from_scipy, sp.eye_array(3).tocsr()),
+        (scr.Graph.from_networkx, network),
+        (scr.Graph.from_pyg, Data()),
+    ):
+        with pytest.raises(ConfigError, match=f"`directed` is {value}") as caught:
+            make(source, directed=value)
+        assert caught.value.hint == f"give `undirected={not value}`"
+
+
+def test_a_classifier_shows_what_it_is(graph, fitted, tmp_path):
+    assert repr(scr.NodeClassifier()) == "NodeClassifier('ssgc', 'scr', seed=0, not fitted)"
+    named = scr.NodeClassifier({"name": "gamlp", "hidden": 8}, recipe={"regularizer": "pi"}, seed=3)
+    assert repr(named) == "NodeClassifier('gamlp', 'pi', seed=3, not fitted)"
+    assert repr(fitted) == "NodeClassifier('ssgc', 'scr', seed=1, fitted)"
+    run = fitted.save(tmp_path / "run")
+    assert repr(scr.NodeClassifier.load(run)) == "NodeClassifier('ssgc', 'scr', seed=1, fitted)"
+
+
+def test_a_classifier_shows_the_name_of_a_module_of_ones_own():
+    class Mine(torch.nn.Module):
+        def forward(self, hops):
+            return hops
+
+    own = scr.NodeClassifier(Mine(), "none")
+    assert repr(own) == "NodeClassifier('Mine', 'none', seed=0, not fitted)"

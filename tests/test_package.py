@@ -47,3 +47,8 @@ def test_the_version_is_that_of_the_installed_distribution():
 def test_importing_does_not_wait_for_torch(statement):
     code = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_part_of_the_package_that_the_guides_name_is_found():
+    code = "import scr; scr.sampling.NeighborSampler, scr.graph.Graph, scr.training.fit"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -36,7 +36,10 @@ _HOMES = {
     "load_graph": "scr.graph",
     "propagate": "scr.propagation",
 }
-_ROOMS = ("consistency", "encoders", "graph", "prediction", "propagation", "report", "training")
+_ROOMS = (
+    "consistency", "encoders", "graph", "prediction", "propagation", "report", "sampling",
+    "training",
+)  # fmt: skip
 
 __all__ = [*_HOMES]
 

@@ -23,6 +23,7 @@ from scr.encoders import Encoder, ProblemShape
 from scr.encoders.own_module import separate_module
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph
+from scr.graph.validation import check_graph
 from scr.prediction import run_directory
 from scr.prediction.explanation import MOST_NODES, Explanation, explain
 from scr.prediction.other_graph import rows_of_other_graph, with_classes
@@ -34,6 +35,7 @@ from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities, stream_logits
 from scr.training.prepare import Prepared, fixed_mixture, label_rows, prepare_hops
+from scr.training.recipe import DEFAULT_ENCODER, DEFAULT_REGULARIZER, merge
 from scr.training.row_source import RowSource
 from scr.training.rows import positions_of
 from scr.training.stages import Handover, rebuilds_label_hops
@@ -111,8 +113,24 @@ class NodeClassifier:
         self._rows: RowSource | None = None
         self._fitted: Fitted | None = None
 
+    def __repr__(self) -> str:
+        is_fitted = self._fitted is not None or self._model is not None
+        plain = merge(*self._layers)
+        encoder = plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
+        regularizer = self._regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
+        if is_fitted:
+            encoder, regularizer = self.recipe_.encoder, self.recipe_.regularizer
+        if self._own is not None:
+            given = self.module_ if is_fitted else self._own.given
+            encoder = getattr(given, "__name__", type(given).__name__)
+        return (
+            f"NodeClassifier({encoder!r}, {regularizer!r}, seed={self.seed}, "
+            f"{'fitted' if is_fitted else 'not fitted'})"
+        )
+
     def resolve(self, graph: Graph) -> Recipe:
         """The recipe that `fit` would use on this graph."""
+        check_graph(graph)
         layers = self._layers
         if self._own is not None:
             columns = graph.num_features if graph.features is not None else 1
@@ -212,7 +230,7 @@ class NodeClassifier:
         Returns:
             Shape (nodes, classes).
         """
-        known = self._fit_graph() if graph is None else graph
+        known = self._fit_graph() if graph is None else check_graph(graph)
         chosen = None if nodes is None else _node_numbers(nodes, known.num_targets)
         rows = self._rows_of(graph, chosen)
         index = np.array(rows.nodes()) if chosen is None else chosen
@@ -387,7 +405,9 @@ class NodeClassifier:
         Raises:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
-        known = self._fit_graph() if graph is None else with_classes(graph, self._class_names())
+        known = self._fit_graph()
+        if graph is not None:
+            known = with_classes(check_graph(graph), self._class_names())
         chosen = None if nodes is None else _node_numbers(nodes, known.num_targets)
         rows, encoder = self._rows_of(graph, chosen), self._encoder()
         if chosen is not None and rows.kept is not None:

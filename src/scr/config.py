@@ -29,13 +29,20 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
           "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}  # fmt: skip
 
 
-def build(section_class: type[Section], values: Mapping[str, Any], *, section: str) -> Section:
+def build(
+    section_class: type[Section],
+    values: Mapping[str, Any],
+    *,
+    section: str,
+    elsewhere: Mapping[str, str] | None = None,
+) -> Section:
     """Make one section from plain values; every wrong key and type is named in one error.
 
     Args:
         section_class: A frozen dataclass.
         values: Keys and plain values, as from TOML.
         section: Its name, for messages such as ``training.epochs``.
+        elsewhere: Hints for names that are not of this section and that people look for in it.
     """
     hints = typing.get_type_hints(section_class)
     fields = {field.name for field in dataclasses.fields(section_class) if field.init}  # type: ignore[arg-type]
@@ -44,7 +51,8 @@ def build(section_class: type[Section], values: Mapping[str, Any], *, section: s
     for key, value in values.items():
         name = f"{section}.{key}"
         if key not in fields:
-            hint = getattr(section_class, "unknown_hint", None) or _closest(key, fields)
+            of_class = getattr(section_class, "unknown_hint", None)
+            hint = of_class or (elsewhere or {}).get(key) or _closest(key, fields)
             errors.append(ConfigError(name, value, "a known setting", hint=hint))
             continue
         try:

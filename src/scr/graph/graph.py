@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.errors import GraphError
+from scr.errors import ConfigError, GraphError
 from scr.graph.arrays import as_split
 from scr.graph.relations import ONE_RELATION, Relation, find_relation
 
@@ -32,6 +32,15 @@ SPLITS = ("train", "valid", "test")
 
 def _no_nodes() -> NDArray[np.int64]:
     return np.zeros(0, np.int64)
+
+
+def _refuse_directed(settings: Mapping[str, Any]) -> None:
+    """What makes a graph takes the opposite of what a graph then has."""
+    if "directed" in settings:
+        value = settings["directed"]
+        raise ConfigError(
+            "directed", value, "the setting `undirected`", hint=f"give `undirected={not value}`"
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -237,6 +246,7 @@ class Graph:
         """
         from scr.graph.construct import from_edges
 
+        _refuse_directed(settings)
         return from_edges(edge_index, **settings)
 
     @classmethod
@@ -267,6 +277,7 @@ class Graph:
         """Make a graph from a square SciPy sparse matrix; settings as in `from_edges`."""
         from scr.graph.construct import from_scipy
 
+        _refuse_directed(settings)
         return from_scipy(adjacency, **settings)
 
     @classmethod
@@ -274,6 +285,7 @@ class Graph:
         """Make a graph from NetworkX; features, labels and splits may name node attributes."""
         from scr.graph.construct import from_networkx
 
+        _refuse_directed(settings)
         return from_networkx(network, **settings)
 
     @classmethod
@@ -291,6 +303,7 @@ class Graph:
         """
         from scr.graph.construct import from_pyg
 
+        _refuse_directed(settings)
         return from_pyg(data, split=split, target=target, **settings)
 
     @classmethod

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scr.errors import ConfigError, GraphError, SCRError
 from scr.graph.arrays import as_numpy
 from scr.graph.graph import Graph
+from scr.graph.validation import check_graph
 from scr.sampling.batch import SubgraphBatch
 from scr.sampling.checks import check_count
 from scr.sampling.label_propagation import propagate_labels
@@ -45,6 +46,7 @@ def partition(
     Returns:
         Numbers from 0 to `parts` - 1. Shape (nodes,).
     """
+    check_graph(graph)
     if method not in get_args(Method):
         raise ConfigError("method", method, f"one of {', '.join(get_args(Method))}")
     if check_count("parts", parts) > graph.num_nodes:
@@ -85,7 +87,7 @@ class ClusterSampler:
             seed: Of the order of the parts.
             threads: Cores to use; none: as many as numba may use. The result does not depend on it.
         """
-        self.graph, self.threads = graph, threads
+        self.graph, self.threads = check_graph(graph), threads
         self.seed = check_count("seed", seed, least=0)
         self.clusters_per_batch = check_count("clusters_per_batch", clusters_per_batch)
         numbers = as_numpy(membership)

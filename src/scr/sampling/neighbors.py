@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError
 from scr.graph.graph import Graph
+from scr.graph.validation import check_graph
 from scr.sampling.batch import SubgraphBatch
 from scr.sampling.checks import check_count, check_nodes, repeated_node
 from scr.sampling.distinct import choose
@@ -55,6 +56,7 @@ class NeighborSampler:
                 over the drawn edges are unbiased.
             threads: Cores to use; none: as many as numba may use. The result does not depend on it.
         """
+        check_graph(graph)
         if not isinstance(fanouts, Iterable):
             raise ConfigError("fanouts", fanouts, "a list of numbers of neighbors, one per hop")
         self.fanouts = tuple(fanouts)

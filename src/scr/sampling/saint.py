@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError
 from scr.graph.graph import Graph
+from scr.graph.validation import check_graph
 from scr.sampling.batch import SubgraphBatch
 from scr.sampling.checks import check_count
 from scr.sampling.local_numbers import LocalNumbers, number_nodes
@@ -59,6 +60,7 @@ class SaintSampler:
             seed: Of the random numbers.
             threads: Cores to use; none: as many as numba may use. The result does not depend on it.
         """
+        check_graph(graph)
         if kind not in get_args(Kind):
             raise ConfigError("kind", kind, f"one of {', '.join(get_args(Kind))}")
         if graph.num_nodes == 0 or (kind == "edge" and graph.num_edges == 0):

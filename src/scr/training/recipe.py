@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from scr.config import build, did_you_mean
 from scr.consistency import REGULARIZERS, ConsistencyConfig, consistency_config
@@ -29,6 +29,7 @@ DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"
 SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages", "postprocess")
 
 Tables = Mapping[str, Any]
+Section = TypeVar("Section")
 
 LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
     "encoder": (SSGCConfig, ("norm_place",)),
@@ -93,21 +94,27 @@ class Recipe:
             raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}")
         regularizer = tables.get("regularizer", "none")
         check_regularizer(regularizer)
-        settings = build(encoder_class(name).config_class, encoder, section="encoder")
-        propagation = build(PropagationConfig, tables.get("propagation", {}), section="propagation")
+        elsewhere = {**_other_sections("encoder", name), **_other_encoders(name)}
+        settings = build(
+            encoder_class(name).config_class, encoder, section="encoder", elsewhere=elsewhere
+        )
+
+        def filled(config: type[Section], section: str) -> Section:
+            hints = _other_sections(section, name)
+            return build(config, tables.get(section, {}), section=section, elsewhere=hints)
+
+        propagation = filled(PropagationConfig, "propagation")
         _check_mixture(name, settings, regularizer, propagation)
         return cls(
             encoder=name,
             encoder_settings=asdict(settings),
             regularizer=regularizer,
-            data=build(FeatureConfig, tables.get("data", {}), section="data"),
+            data=filled(FeatureConfig, "data"),
             propagation=propagation,
             consistency=consistency_config(regularizer, tables.get("consistency", {})),
-            training=build(TrainingConfig, tables.get("training", {}), section="training"),
-            stages=build(StagesConfig, tables.get("stages", {}), section="stages"),
-            postprocess=build(
-                PostprocessConfig, tables.get("postprocess", {}), section="postprocess"
-            ),
+            training=filled(TrainingConfig, "training"),
+            stages=filled(StagesConfig, "stages"),
+            postprocess=filled(PostprocessConfig, "postprocess"),
             preset=preset,
             reason=reason,
         )
@@ -216,6 +223,41 @@ def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
             if entry.name in names and table.get(entry.name, entry.default) == entry.default:
                 table.pop(entry.name, None)
     return tables
+
+
+def _other_encoders(name: str) -> dict[str, str]:
+    """Hints for settings that other encoders have."""
+    owners: dict[str, list[str]] = {}
+    for other, code in ENCODERS.items():
+        for entry in dataclasses.fields(code.config_class):
+            owners.setdefault(entry.name, []).append(f"`{other}`")
+    return {
+        key: f"`{key}` is a setting of {', '.join(names)}; `scr encoders {name}` lists those of "
+        f"`{name}`"
+        for key, names in owners.items()
+    }
+
+
+def _other_sections(section: str, encoder: str) -> dict[str, str]:
+    """Hints for settings that other sections have, and for usual names that none has."""
+    configs: dict[str, type] = {
+        "encoder": encoder_class(encoder).config_class,
+        "consistency": ConsistencyConfig,
+        "training": TrainingConfig,
+        "propagation": PropagationConfig,
+        "data": FeatureConfig,
+    }
+    hints = {"lr": "did you mean `learning_rate`?"} if section == "training" else {}
+    for other, config in configs.items():
+        for key in (entry.name for entry in dataclasses.fields(config)):
+            named = f'"name": "{encoder}", ' if other == "encoder" else ""
+            python = f"{key}=..." if other == "training" else f'{other}={{{named}"{key}": ...}}'
+            hints.setdefault(
+                key,
+                f"it is a setting of the section {other}: `--set {other}.{key}=...`, or in Python "
+                f"`NodeClassifier({python})`",
+            )
+    return hints
 
 
 def _check_mixture(
