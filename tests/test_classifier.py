@@ -217,6 +217,14 @@ def test_what_is_no_graph_is_told_how_to_become_one(fitted, found, hint):
         assert (hint or "no hint") in (caught.value.hint or "no hint")
 
 
+def test_graphs_of_pyg_are_told_so_by_themselves():
+    data = pytest.importorskip("torch_geometric.data")
+    for found in (data.Data(edge_index=Data.edge_index), data.HeteroData()):
+        with pytest.raises(GraphError, match=f"torch_geometric `{type(found).__name__}`") as caught:
+            scr.NodeClassifier().fit(found)
+        assert caught.value.hint == "make one with `scr.Graph.from_pyg(data)`"
+
+
 @pytest.mark.parametrize("value", [True, False])
 def test_directed_is_told_the_setting_that_there_is(value):
     edges, network = [[0, 1], [1, 2]], nx.path_graph(3)

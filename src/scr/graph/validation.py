@@ -34,7 +34,7 @@ def check_graph(graph: Any) -> Graph:
         return graph
     hint = None
     for is_kind, way in (
-        (hasattr(graph, "edge_index") or hasattr(graph, "edge_index_dict"), "Graph.from_pyg(data)"),
+        (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
         (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
         (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
         (isinstance(graph, (str, Path)), "load_graph(source)"),
