@@ -2,8 +2,8 @@
 
 A row of words is to a layer's weights what a node's neighbors are to their activations: numbers to
 sum rows by. So the product is that of `Adjacency`, and so is the gradient of the weights. Dropout
-silences stored numbers only, since zeros are silent anyway. With one word in a hundred present,
-this is some ten times as fast as a dense product, and takes a fiftieth of the memory.
+silences stored numbers only, since zeros are silent anyway. So a step and its memory grow with the
+words that are present, not with all words that there are.
 """
 
 from __future__ import annotations
