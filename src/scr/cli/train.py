@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from scr.cli.console import console
 from scr.cli.progress import steps_progress
 from scr.config import parse_assignment, read_toml
+from scr.errors import InactiveTermWarning
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -103,7 +105,12 @@ def train(
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
     try:
         prepared = _prepared(loaded, resolved, device)
-        with watched(stage_epochs(resolved)) as on_epoch, stoppable() as should_stop:
+        with (
+            watched(stage_epochs(resolved)) as on_epoch,
+            stoppable() as should_stop,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", InactiveTermWarning)  # said below
             classifier.fit(
                 loaded,
                 prepared=prepared,
@@ -125,6 +132,12 @@ def train(
         summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
     write_page(out / run_directory.REPORT, run_page(out))
     console.print(score_line(summary))
+    if classifier.inactive_:
+        console.print(
+            f"[bold yellow]Warning:[/] {resolved.regularizer} had no part in this result, which is "
+            "that of the base; the note above says why.",
+            soft_wrap=True,
+        )
     console.print(f"Wrote {out} (page: {out / run_directory.REPORT})", soft_wrap=True)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from scr.errors import RunError, StoreError
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
