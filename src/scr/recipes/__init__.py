@@ -30,6 +30,8 @@ from scr.errors import SourceError
 
 ABOUT = ("dataset", "features", "published")
 """Keys of a file that say something about the run, and are no settings of it."""
+AS_CODE = "-as-code"
+"""Ends the name of a recipe that follows the official code where the paper says something else."""
 _SUFFIX = ".toml"
 
 
@@ -84,6 +86,11 @@ class PublishedRecipe:
         stages = self.tables.get("stages", {}).get("method", "none")
         parts = [part for part in (stages, self.regularizer) if part != "none"]
         return "-".join(parts) or "base"
+
+    @property
+    def as_code(self) -> bool:
+        """Whether settings are those of the official code where it differs from the paper."""
+        return self.name.endswith(AS_CODE)
 
     @property
     def smoothed(self) -> bool:
