@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 import torch
 
+from scr.encoders import make_encoder
 from scr.errors import TrainingError
 from scr.graph.digits import digits
 from scr.training import fit, graph_facts, resolve
 from scr.training.config import TrainingConfig
-from scr.training.loop import learning_rate_at
+from scr.training.fitting import all_but
+from scr.training.loop import Trainer, learning_rate_at
+from scr.training.prepare import prepare_hops
+from scr.training.validation import NO_VALIDATION
 
 
 def outcome(regularizer="scr", graph=None, **sections):
@@ -86,6 +90,65 @@ def test_warm_up_switches_off_only_the_loss_term():
     losses = [record["consistency_loss"] for record in history]
     assert losses[:3] == [0.0, 0.0, 0.0]
     assert all(loss > 0 for loss in losses[3:])
+
+
+def trainer(graph, **consistency):
+    """A trainer of SCR-m as `fit` makes it, to be looked into epoch by epoch."""
+    train = torch.from_numpy(np.asarray(graph.train))
+    settings = {"decay": 0.999, "ramp": False, "views": 1, **consistency}
+    training = {"epochs": 12, "patience": 0, "learning_rate": 0.1}
+    layers = [{"consistency": settings, "training": training}]
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer="scr-m", layers=layers)
+    prepared = prepare_hops(graph, recipe)
+    rows = prepared.rows(graph.num_classes, None, torch.device("cpu"), seed=0)
+    torch.manual_seed(0)
+    return Trainer(
+        make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape),
+        rows,
+        train=train,
+        train_labels=torch.from_numpy(np.asarray(graph.labels[graph.train])).long(),
+        unlabelled=all_but(graph.train, graph.num_targets),
+        validation=NO_VALIDATION,
+        training=recipe.training,
+        consistency=recipe.consistency,
+        regularizer="scr-m",
+    )
+
+
+def test_the_teacher_begins_as_the_students_copy_at_the_end_of_the_warm_up():
+    """With 0.999 per step, an average since the start would be nearly the untrained network."""
+    made = trainer(digits(seed=0), warmup=5)
+    start = [value.clone() for value in made.student.parameters()]
+    states = []
+
+    def note(record):
+        states.append([value.clone() for value in made.student.parameters()])
+        if record.epoch <= 5:
+            for mine, first in zip(made.teacher.model.parameters(), start, strict=True):
+                assert torch.equal(mine, first)
+            assert made.teacher.step == 0
+
+    made.run(on_epoch=note)
+    # One step per epoch: theta' = 0.999 theta' + 0.001 theta from the copy after epoch 5 on.
+    assert made.teacher.step == 7
+    expected = states[4]
+    for state in states[5:]:
+        expected = [0.999 * mine + 0.001 * new for mine, new in zip(expected, state, strict=True)]
+    for mine, value in zip(made.teacher.model.parameters(), expected, strict=True):
+        torch.testing.assert_close(mine, value, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("judge", ["teacher", "student"])
+def test_the_judge_chooses_the_confident_set(judge):
+    """A teacher whose logits are all 0 is sure of nothing, whatever its student knows."""
+    made = trainer(digits(seed=0), warmup=5, threshold=0.5, judge=judge, refresh=1)
+
+    def silence(record):
+        for value in made.teacher.model.parameters():
+            value.data.zero_()
+
+    made.run(on_epoch=silence)
+    assert (len(made.confident) > 0) is (judge == "student")
 
 
 def test_a_threshold_that_nobody_clears_is_no_crash():

@@ -113,7 +113,12 @@ class Trainer:
                 seed=seed,
             )
             if consistency.decay is not None:
-                self.teacher = MeanTeacher(student, consistency.decay, ramp=consistency.ramp)
+                self.teacher = MeanTeacher(
+                    student,
+                    consistency.decay,
+                    ramp=consistency.ramp,
+                    statistics=consistency.teacher_statistics,
+                )
         self.average = (
             None if training.average_decay is None else MeanTeacher(student, training.average_decay)
         )
@@ -193,6 +198,8 @@ class Trainer:
         if active and self.config is not None:
             share = weight_share_at(epoch - self.config.warmup, self.config.weight_ramp)
             self.loss.begin_epoch(epoch, self.training.epochs, share=share)
+            if self.teacher is not None and epoch == self.config.warmup:
+                self.teacher.restart(self.student)
             self._refresh_confident_set(epoch)
         nodes = self.confident.nodes if active and self.confident is not None else self.train[:0]
         self.student.train()
@@ -279,7 +286,7 @@ class Trainer:
         self.optimizer.step()
         if self.turns is not None:
             self.turns.hold()
-        if self.teacher is not None:
+        if self.teacher is not None and self._consistency_is_active(self.progress.epoch):
             self.teacher.update(self.student)
         if self.average is not None:
             self.average.update(self.student)
@@ -302,11 +309,17 @@ class Trainer:
         confident, config = self.confident, self.config
         if confident is None or config is None or not confident.due(epoch, first=config.warmup):
             return
-        judge = self.student if self.teacher is None else self.teacher.model
-        scored = stream_logits(judge, self.rows, confident.to_score(epoch))
+        scored = stream_logits(self._judge(epoch), self.rows, confident.to_score(epoch))
         with closing(scored):
             parts = (torch.softmax(logits, dim=-1) for _, logits in scored)
             confident.update_by_parts(parts, epoch, self.training.epochs)
+
+    def _judge(self, epoch: int) -> nn.Module:
+        """Whose predictions decide which nodes are confident; in the warm-up nobody teaches yet."""
+        config, teacher = self.config, self.teacher
+        if teacher is None or config is None or epoch < config.warmup or config.judge == "student":
+            return self.student
+        return teacher.model
 
     @property
     def _threshold(self) -> float | None:
@@ -347,8 +360,9 @@ class Trainer:
             "valid_loss": score.loss,
         }
         if self.confident is not None:
-            if self.teacher is not None:
-                logits = predict_logits(self.teacher.model, self.rows, self.validation.nodes)
+            judge = self._judge(epoch)
+            if judge is not self.student:
+                logits = predict_logits(judge, self.rows, self.validation.nodes)
             scores["confident_valid_accuracy"] = self.validation.confident_accuracy(
                 logits.softmax(dim=-1), self._threshold or 0.0
             )

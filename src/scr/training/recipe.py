@@ -44,6 +44,8 @@ LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
             "sigmas",
             "alignment",
             "drop_node",
+            "judge",
+            "teacher_statistics",
         ),
     ),
 }
@@ -217,9 +219,13 @@ def merge(*layers: Tables) -> dict[str, Any]:
 
 def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
     """Leave out later settings that have their defaults."""
+    # Runs of SCR-m that did not name a judge had a teacher that was averaged from its first step.
+    kept = ("judge", "teacher_statistics") if tables["regularizer"] == "scr-m" else ()
     for section, (config, names) in LATER_SETTINGS.items():
         table = tables.get(section, {})
         for entry in dataclasses.fields(config):
+            if entry.name in kept:
+                continue
             if entry.name in names and table.get(entry.name, entry.default) == entry.default:
                 table.pop(entry.name, None)
     return tables
