@@ -71,6 +71,7 @@ def test_reproduce_prints_both_numbers_and_goes_on(tmp_path, capsys):
     arguments = ["reproduce", SIGN, "--graph", "digits", "--runs", 1, "--out", tmp_path, *QUICK]
     assert scr(*arguments) == 0
     out = " ".join(capsys.readouterr().out.split())
+    assert f"{SIGN}, Table 5: SCR | SIGN" in out
     assert "81.64 ± 0.07" in out
     assert "published numbers are for ogbn-products; this graph is `digits`" in out
     result = json.loads((tmp_path / "reproduce.json").read_text())
