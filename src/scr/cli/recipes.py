@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from scr.recipes import PublishedRecipe
 
-WIDTH = 132
+WIDTH = 139
 """Columns that the table needs to have every recipe on one line."""
 
 

@@ -66,8 +66,8 @@ def reproduce(
             on_run=bar.finish,
             command=shown_command(),
         )
-    row = result["published"]
-    console.print(f"{name}, Table {row['table']}: {row['row']}", soft_wrap=True, markup=False)
+    row = recipe.published
+    console.print(f"{name}, {row.where}: {row.row}", soft_wrap=True, markup=False)
     console.print(reproduction_table(result))
     for note in result["notes"]:
         console.print(f"[yellow]Note:[/] {note}.", soft_wrap=True)
