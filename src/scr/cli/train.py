@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-from scr.cli.console import console
+from scr.cli.console import console, print_note
 from scr.cli.progress import steps_progress
 from scr.config import parse_assignment, read_toml
 
@@ -120,7 +121,7 @@ def train(
         )
         raise typer.Exit(INTERRUPTED)
     for note in classifier.notes_:
-        console.print(f"[yellow]Note:[/] {note}.")
+        print_note(note)
     with steps_progress() as on_progress:
         summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
     write_page(out / run_directory.REPORT, run_page(out))
@@ -171,19 +172,22 @@ def shown_command() -> str:
     return " ".join(["scr", *sys.argv[1:]])
 
 
-def score_line(summary: dict[str, Any]) -> str:
+def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
     parts = []
     for split in ("valid", "test"):
         if split in summary:
             scores = summary[split]
             parts.append(
-                f"{split} accuracy [bold]{scores['accuracy']:.1%}[/]"
-                f" (balanced {scores['balanced_accuracy']:.1%})"
+                Text.assemble(
+                    f"{split} accuracy ",
+                    (f"{scores['accuracy']:.1%}", "bold"),
+                    f" (balanced {scores['balanced_accuracy']:.1%})",
+                )
             )
-    parts.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}")
-    parts.append(f"{summary['train_seconds']:.1f} s of training")
-    return ", ".join(parts)
+    parts.append(Text(f"best epoch {summary['best_epoch']} of {summary['epochs']}"))
+    parts.append(Text(f"{summary['train_seconds']:.1f} s of training"))
+    return Text(", ").join(parts)
 
 
 def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
@@ -204,7 +208,7 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("train", total=epochs, state="")
