@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from scr.compare import NUMERICS, (
+from scr.compare import (
+    NUMERICS,
     RESULT,
     RUNS,
     Comparison,

@@ -350,8 +350,8 @@ def test_a_regularizer_that_had_no_part_is_one_warning_and_in_the_metrics(tmp_pa
     unsure = ["--set", "consistency.threshold=1.0", "--set", "consistency.warmup=2"]
     assert scr("train", "digits", "--out", run, *QUICK, *unsure) == 0
     said = capsys.readouterr()
-    assert (said.out + said.err).count("Warning:") == 1
-    assert "scr had no part in this result" in said.out
+    assert (said.out + said.err).count("warning:") == 1
+    assert "scr had no part in this result" in said.err
     assert "never acted" in said.out
     term = json.loads((run / "metrics.json").read_text())["consistency"]
     assert term["acted"] is False
