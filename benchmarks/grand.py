@@ -97,7 +97,10 @@ def run(name: str, options: argparse.Namespace, results: Results) -> None:
     def keep(record: Any) -> None:
         key = {"graph": name, "seed": record["seed"]}
         if not results.find(**key):
-            kept = ("valid_accuracy", "test_accuracy", "best_epoch", "epochs", "train_seconds")
+            kept = (
+                "valid_accuracy", "test_accuracy", "balanced_accuracy", "best_epoch", "epochs",
+                "train_seconds",
+            )  # fmt: skip
             results.add(key, {each: record[each] for each in kept})
 
     comparison = Comparison(load(name, options.data))

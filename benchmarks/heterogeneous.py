@@ -64,6 +64,7 @@ ROWS = (
     ),
 )
 BASE = "NARS_GAMLP"
+MEASURES = {"difference": "test_accuracy", "balanced_difference": "balanced_accuracy"}
 
 
 def search(data: Path, jobs: int, rows: list[Row]) -> None:
@@ -138,6 +139,7 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
             "candidate": candidate,
             "valid_accuracy": [record["valid_accuracy"] for record in records],
             "test_accuracy": [record["test_accuracy"] for record in records],
+            "balanced_accuracy": [record["balanced_accuracy"] for record in records],
             "train_seconds": [record["train_seconds"] for record in records],
         }
     )
@@ -149,11 +151,12 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
     for each in kept:
         if base is None or each["label"] == BASE:
             each.pop("difference", None)
+            each.pop("balanced_difference", None)
             continue
-        count = min(len(each["test_accuracy"]), len(base["test_accuracy"]))
-        each["difference"] = asdict(
-            paired_difference(each["test_accuracy"][:count], base["test_accuracy"][:count])
-        )
+        for name, measure in MEASURES.items():
+            if measure in each and measure in base:
+                pairs = list(zip(each[measure], base[measure], strict=False))
+                each[name] = asdict(paired_difference(*zip(*pairs, strict=True)))
     write_json(
         RESULT,
         {

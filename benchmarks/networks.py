@@ -101,6 +101,7 @@ def table(benchmark: Benchmark, data: Path, jobs: int) -> None:
             "seed": record["seed"],
             "valid_accuracy": record["valid_accuracy"],
             "test_accuracy": record["test_accuracy"],
+            "balanced_accuracy": record["balanced_accuracy"],
             "train_seconds": record["train_seconds"],
         }
         for label, record in zip(labels, run(benchmark, data, tasks, jobs), strict=True)

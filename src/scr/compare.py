@@ -29,6 +29,7 @@ from scr.prediction.smoothing import smooth_predictions
 from scr.propagation.cache import has_hops_of_some_rows
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
 from scr.report.comparison import ComparisonRow, compare_runs
+from scr.report.metrics import classification_metrics
 from scr.report.tables import inactive_note
 from scr.training import Prepared, Recipe, prepare_hops
 from scr.training.fitting import run_identity, subsets_identity
@@ -341,9 +342,12 @@ class _Worker:
                 recipe.postprocess,
                 seed=task.seed,
             )
+            test_labels = graph.labels[graph.test]
+            measured = classification_metrics(test_labels, smoothed.probabilities[graph.test])
             record["smooth"] = {
                 "valid_accuracy": smoothed.valid_accuracy,
                 "test_accuracy": smoothed.test_accuracy,
+                "balanced_accuracy": measured["balanced_accuracy"],
                 "settings": asdict(smoothed.config),
             }
         return record
