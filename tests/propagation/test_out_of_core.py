@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import campaigns
 from tests.propagation.graphs import graphs, make_graph, random_matrix
 
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, StoreError
@@ -486,22 +487,24 @@ def test_the_whole_process_stays_within_its_budget(tmp_path):
 
 
 @pytest.mark.parametrize("rows", ["all", "labelled"])
-def test_killed_three_times_the_same_bytes_come_out(tmp_path, rows):
+@campaigns.seeds(20)
+def test_killed_again_and_again_the_same_bytes_come_out(tmp_path, rows, seed):
     path = large_store(tmp_path / "store", nodes=60_000, edges=400_000, columns=64)
     command = [
         sys.executable, "-c", SCRIPT, str(path), str(tmp_path / "hops"), "5", "float16",
         str(2**34), rows,
     ]  # fmt: skip
-    rng = np.random.default_rng(os.getpid())
+    waits = np.random.default_rng(seed).uniform(0, 0.05, 3 if seed else 2)
     journal = tmp_path / ".hops.work" / "journal.jsonl"
-    for kill in range(3):
+    for kill, wait in enumerate(waits):
+        print(f"killed {wait:.4f} s after line {2 * kill + 1} of the journal")
         process = subprocess.Popen(command)
         # From the first line on, so that there is something to go on with.
         while process.poll() is None and not (
             journal.exists() and len(journal.read_bytes().splitlines()) > 2 * kill
         ):
             time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.05))
+        time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
     subprocess.run(command, check=True, timeout=120, capture_output=True)
