@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 
 import scr
-from scr.errors import ConfigError, GraphError, RunError
+from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError
 from scr.graph.digits import digits
 
 QUICK = {"epochs": 8, "evaluate_every": 2}
@@ -287,3 +287,15 @@ def test_a_classifier_shows_the_name_of_a_module_of_ones_own():
 
     own = scr.NodeClassifier(Mine(), "none")
     assert repr(own) == "NodeClassifier('Mine', 'none', seed=0, not fitted)"
+
+
+def test_a_regularizer_that_had_no_part_is_warned_of():
+    quick = {"epochs": 4, "evaluate_every": 2}
+    unsure = scr.NodeClassifier("ssgc", "scr", consistency={"warmup": 4}, **quick)
+    with pytest.warns(InactiveTermWarning, match="`scr` had no part in this result.*never acted"):
+        unsure.fit(digits(seed=0))
+    assert unsure.inactive_
+    assert unsure.summary()["consistency"]["acted"] is False
+    plain = scr.NodeClassifier("ssgc", "none", **quick).fit(digits(seed=0))
+    assert not plain.inactive_
+    assert "consistency" not in plain.summary()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import shutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +20,13 @@ from torch import nn
 
 from scr.encoders import Encoder, ProblemShape
 from scr.encoders.own_module import separate_module
-from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
+from scr.errors import (
+    ConfigError,
+    GraphError,
+    InactiveTermWarning,
+    MemoryBudgetError,
+    RunError,
+)
 from scr.graph import Graph
 from scr.graph.validation import check_graph
 from scr.prediction import run_directory
@@ -180,6 +187,13 @@ class NodeClassifier:
             own=self._own,
         )
         self._fitted, self._graph, self._rows = fitted, graph, fitted.rows
+        if self.inactive_:
+            warnings.warn(
+                f"`{fitted.recipe.regularizer}` had no part in this result, which is that of the "
+                f"base: {'; '.join(fitted.notes)}",
+                InactiveTermWarning,
+                stacklevel=2,
+            )
         return self
 
     @property
@@ -204,6 +218,12 @@ class NodeClassifier:
         if self._fitted is not None:
             return self._fitted.notes
         return list(self._loaded().run["notes"])
+
+    @property
+    def inactive_(self) -> bool:
+        """Whether a regularizer was asked for and had no part in the weights that were kept."""
+        term = self._trained().term
+        return term is not None and not term.acted and self.stopped_ != "interrupted"
 
     @property
     def best_epoch_(self) -> int:
@@ -318,6 +338,7 @@ class NodeClassifier:
             "peak_memory_bytes": peak_bytes(),
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
             "nodes": graph.num_targets,
+            **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
             **scored,
         }
 

@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from scr.classifier import NodeClassifier
-from scr.errors import PairError, SCRError, StoreError
+from scr.errors import InactiveTermWarning, PairError, SCRError, StoreError
 from scr.graph import Graph
 from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
@@ -28,12 +29,13 @@ from scr.prediction.smoothing import smooth_predictions
 from scr.propagation.cache import has_hops_of_some_rows
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
 from scr.report.comparison import ComparisonRow, compare_runs
+from scr.report.tables import inactive_note
 from scr.training import Prepared, Recipe, prepare_hops
 from scr.training.fitting import run_identity, subsets_identity
 from scr.training.prepare import chosen_subsets, what_is_prepared
 
 RUNS, RESULT = "runs.jsonl", "compare.json"
-NUMERICS = 1
+NUMERICS = 2
 """Raised when a change of code changes results: runs that older code has kept are then made again,
 where they would otherwise be taken for new ones."""
 
@@ -136,14 +138,16 @@ def compare(
     first = min((task.seed for task in tasks), default=0)
     tasks = [replace(task, explain=task.seed == first) for task in tasks]
     runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
+    # All runs are on one graph, so rows need not name it.
+    rows = compare_runs([{**run, "graph": None} for run in runs])
+    inactive = inactive_note(rows)
     result = {
         "graph": comparison.facts(),
         "command": command,
         "versions": versions(),
-        "notes": notes,
+        "notes": notes if inactive is None else [*notes, inactive],
         "runs": [_without_explanation(run) for run in runs],
-        # All runs are on one graph, so rows need not name it.
-        "rows": (rows := compare_runs([{**run, "graph": None} for run in runs])),
+        "rows": rows,
         "explanation": best_explanation(runs, rows),
     }
     if out is not None:
@@ -300,12 +304,14 @@ class _Worker:
         classifier = task.classifier()
         recipe = classifier.resolve(graph)
         epochs: list[dict[str, Any]] = []
-        classifier.fit(
-            graph,
-            prepared=self._prepared(graph, recipe),
-            watch_test=task.watch,
-            on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InactiveTermWarning)  # rows are marked instead
+            classifier.fit(
+                graph,
+                prepared=self._prepared(graph, recipe),
+                watch_test=task.watch,
+                on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
+            )
         summary = classifier.summary()
         test = summary.get("test", {})
         record = {
@@ -322,6 +328,7 @@ class _Worker:
             "propagate_seconds": round(summary["propagate_seconds"], 3),
             "preset": recipe.preset,
             "notes": classifier.notes_,
+            **({"consistency": summary["consistency"]} if "consistency" in summary else {}),
             **({"curve": [_watched(epoch) for epoch in epochs]} if task.watch else {}),
         }
         if task.explain:

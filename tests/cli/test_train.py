@@ -343,3 +343,29 @@ def test_compare_takes_every_regularizer_in_one_command(tmp_path):
     result = json.loads((tmp_path / "out" / "compare.json").read_text())
     assert [row["regularizer"] for row in result["rows"]] == names
     assert len({run["key"] for run in result["runs"]}) == len(names)
+
+
+def test_a_regularizer_that_had_no_part_is_one_warning_and_in_the_metrics(tmp_path, capsys):
+    run = tmp_path / "run"
+    unsure = ["--set", "consistency.threshold=1.0", "--set", "consistency.warmup=2"]
+    assert scr("train", "digits", "--out", run, *QUICK, *unsure) == 0
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("warning:") == 1
+    assert "scr had no part in this result" in said.err
+    assert "never acted" in said.out
+    term = json.loads((run / "metrics.json").read_text())["consistency"]
+    assert term["acted"] is False
+    assert (term["epochs"], term["acting_epochs"]) == (4, 0)
+    assert "had no part in this result" in (run / "report.html").read_text()
+
+
+def test_compare_marks_rows_whose_regularizer_had_no_part(tmp_path, capsys):
+    unsure = ["--set", "consistency.threshold=1.0", "--set", "consistency.warmup=2"]
+    asked = ["--encoders", "ssgc", "--regularizers", "none,scr", "--seeds", "1"]
+    assert scr("compare", "digits", *asked, "--out", tmp_path / "out", *QUICK, *unsure) == 0
+    printed = capsys.readouterr().out
+    assert "ssgc scr †" in printed
+    assert "ssgc scr in 1 of 1 runs" in printed
+    rows = json.loads((tmp_path / "out" / "compare.json").read_text())["rows"]
+    assert [row["inactive"] for row in rows] == [0, 1]
+    assert "†" in (tmp_path / "out" / "report.html").read_text()

@@ -23,6 +23,51 @@ def test_the_teacher_starts_as_a_copy_and_follows_the_recursion():
     assert teacher.model.weight.item() == pytest.approx(expected)
 
 
+def test_a_restarted_teacher_is_the_student_and_its_ramp_counts_from_there():
+    student = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1))
+    teacher = MeanTeacher(student, decay=0.9, ramp=True)
+    for _ in range(50):
+        teacher.update()
+    student[0].weight.data.fill_(3.0)
+    student[1].running_mean.fill_(5.0)
+    teacher.restart()
+    assert teacher.model[0].weight.item() == 3.0
+    assert teacher.model[1].running_mean.item() == 5.0
+    student[0].weight.data.fill_(4.0)
+    teacher.update()
+    assert teacher.model[0].weight.item() == 3.5  # min(1 - 1/2, 0.9) is 1/2 at the first step
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_restart_in_half_precision_is_exact(kind):
+    student, teacher = a_half_teacher(kind)
+    teacher.update()
+    student.weight.data.fill_(0.1)
+    teacher.restart()
+    assert torch.equal(teacher.model.weight, student.weight)
+    assert teacher.averages["weight"].item() == student.weight.item()
+
+
+def test_a_teacher_with_batch_statistics_is_a_model_in_training_mode_without_its_side_effects():
+    student = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5))
+    student[1].running_mean.fill_(100.0)
+    teacher = MeanTeacher(student, statistics="batch")
+    before = copy.deepcopy(teacher.model.state_dict())
+    rows = torch.randn(16, 4)
+    hidden = student[0](rows)
+    by_hand = (hidden - hidden.mean(0)) / torch.sqrt(hidden.var(0, unbiased=False) + 1e-5)
+    torch.testing.assert_close(teacher(rows), by_hand.softmax(-1))
+    for name, value in teacher.model.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert not any(module.training for module in teacher.model.modules())
+    assert teacher.model[1].track_running_stats
+
+
+def test_unknown_statistics_are_named():
+    with pytest.raises(ConfigError, match="teacher_statistics"):
+        MeanTeacher(nn.Linear(1, 1), statistics="running")
+
+
 def test_batch_norm_statistics_are_averaged_too():
     student = nn.BatchNorm1d(2)
     teacher = MeanTeacher(student, decay=0.5)

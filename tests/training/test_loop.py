@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 import torch
 
+from scr.encoders import make_encoder
 from scr.errors import TrainingError
 from scr.graph.digits import digits
 from scr.training import fit, graph_facts, resolve
 from scr.training.config import TrainingConfig
-from scr.training.loop import learning_rate_at
+from scr.training.fitting import all_but
+from scr.training.loop import Trainer, learning_rate_at
+from scr.training.prepare import prepare_hops
+from scr.training.validation import NO_VALIDATION
 
 
 def outcome(regularizer="scr", graph=None, **sections):
@@ -88,6 +92,65 @@ def test_warm_up_switches_off_only_the_loss_term():
     assert all(loss > 0 for loss in losses[3:])
 
 
+def trainer(graph, **consistency):
+    """A trainer of SCR-m as `fit` makes it, to be looked into epoch by epoch."""
+    train = torch.from_numpy(np.asarray(graph.train))
+    settings = {"decay": 0.999, "ramp": False, "views": 1, **consistency}
+    training = {"epochs": 12, "patience": 0, "learning_rate": 0.1}
+    layers = [{"consistency": settings, "training": training}]
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer="scr-m", layers=layers)
+    prepared = prepare_hops(graph, recipe)
+    rows = prepared.rows(graph.num_classes, None, torch.device("cpu"), seed=0)
+    torch.manual_seed(0)
+    return Trainer(
+        make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape),
+        rows,
+        train=train,
+        train_labels=torch.from_numpy(np.asarray(graph.labels[graph.train])).long(),
+        unlabelled=all_but(graph.train, graph.num_targets),
+        validation=NO_VALIDATION,
+        training=recipe.training,
+        consistency=recipe.consistency,
+        regularizer="scr-m",
+    )
+
+
+def test_the_teacher_begins_as_the_students_copy_at_the_end_of_the_warm_up():
+    """With 0.999 per step, an average since the start would be nearly the untrained network."""
+    made = trainer(digits(seed=0), warmup=5)
+    start = [value.clone() for value in made.student.parameters()]
+    states = []
+
+    def note(record):
+        states.append([value.clone() for value in made.student.parameters()])
+        if record.epoch <= 5:
+            for mine, first in zip(made.teacher.model.parameters(), start, strict=True):
+                assert torch.equal(mine, first)
+            assert made.teacher.step == 0
+
+    made.run(on_epoch=note)
+    # One step per epoch: theta' = 0.999 theta' + 0.001 theta from the copy after epoch 5 on.
+    assert made.teacher.step == 7
+    expected = states[4]
+    for state in states[5:]:
+        expected = [0.999 * mine + 0.001 * new for mine, new in zip(expected, state, strict=True)]
+    for mine, value in zip(made.teacher.model.parameters(), expected, strict=True):
+        torch.testing.assert_close(mine, value, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("judge", ["teacher", "student"])
+def test_the_judge_chooses_the_confident_set(judge):
+    """A teacher whose logits are all 0 is sure of nothing, whatever its student knows."""
+    made = trainer(digits(seed=0), warmup=5, threshold=0.5, judge=judge, refresh=1)
+
+    def silence(record):
+        for value in made.teacher.model.parameters():
+            value.data.zero_()
+
+    made.run(on_epoch=silence)
+    assert (len(made.confident) > 0) is (judge == "student")
+
+
 def test_a_threshold_that_nobody_clears_is_no_crash():
     history = outcome(consistency={"threshold": 1.0}, training={"epochs": 4}).outcome.history
     assert history[0]["confident_nodes"] == 0
@@ -136,11 +199,68 @@ def test_a_term_that_never_acted_is_noted():
     assert outcome("none", training={"epochs": 3}, consistency={"warmup": 3}).notes == []
 
 
+def test_a_confident_set_that_stayed_empty_is_noted_and_counted():
+    fitted = outcome(consistency={"threshold": 1.0, "refresh": 1, "warmup": 4})
+    [note] = fitted.notes
+    assert "never acted: in none of the 6 epochs after the warm-up was a node confident" in note
+    summary = fitted.term.summary()
+    assert not summary["acted"]
+    assert (summary["epochs"], summary["acting_epochs"], summary["confident_share"]) == (6, 0, 0.0)
+
+
+def test_a_term_that_acted_is_counted_epoch_by_epoch():
+    # The set is chosen once, after epoch 4, and all nodes take part in it.
+    fitted = outcome(consistency={"warmup": 4})
+    assert fitted.notes == []
+    assert fitted.term.summary() == {
+        "acted": True,
+        "weight": 1.0,
+        "weight_asked": 1.0,
+        "epochs": 6,
+        "acting_epochs": 6,
+        "first_epoch": 5,
+        "confident_share": 1.0,
+        "confident_share_last": 1.0,
+        "student_valid_accuracy": None,
+        "teacher_valid_accuracy": None,
+    }
+
+
+def test_teacher_and_student_are_scored_side_by_side():
+    fitted = outcome("scr-m", consistency={"warmup": 4, "decay": 0.0, "ramp": False})
+    # With a decay of 0 the teacher is its student, so both are right on the same nodes.
+    last = fitted.outcome.history[-1]
+    assert last["teacher_valid_accuracy"] == last["valid_accuracy"]
+    assert fitted.outcome.history[0]["teacher_valid_accuracy"] is None  # still in the warm-up
+    assert fitted.term.summary()["teacher_valid_accuracy"] == last["valid_accuracy"]
+
+
+def test_a_collapse_keeps_the_weights_from_before_and_says_so(monkeypatch):
+    """From epoch 7 on a huge learning rate ruins the student."""
+    rate = "scr.training.loop.learning_rate_at"
+    monkeypatch.setattr(rate, lambda epoch, _: 0.1 if epoch < 6 else 1e4)
+    training = {"epochs": 12, "evaluate_every": 1, "select_after": 0.6}
+    fitted = outcome("none", training=training)
+    early = [record for record in fitted.outcome.history if record["epoch"] < 9]
+    best = max(early, key=lambda record: (record["valid_accuracy"], -record["valid_loss"]))
+    later = max(record["valid_accuracy"] for record in fitted.outcome.history[8:])
+    assert fitted.outcome.best_epoch == best["epoch"] <= 6
+    assert fitted.outcome.valid_accuracy == best["valid_accuracy"] > later + 0.3
+    assert fitted.outcome.collapsed_to == later
+    [note] = fitted.notes
+    assert note.startswith(f"Validation accuracy collapsed from {best['valid_accuracy']:.1%}")
+    graph = digits(seed=0)
+    valid = torch.from_numpy(np.asarray(graph.valid))
+    labels = torch.from_numpy(np.asarray(graph.labels[graph.valid]))
+    accuracy = (fitted.probabilities(valid).argmax(1) == labels).float().mean().item()
+    assert accuracy == pytest.approx(best["valid_accuracy"])
+
+
 def test_weights_from_the_warmup_are_noted():
     # Nothing is learned, so the first epoch that is looked at stays the best.
     still = {"epochs": 6, "learning_rate": 1e-9, "select_after": 0, "evaluate_every": 1}
     [note] = outcome(training=still, consistency={"warmup": 4}).notes
-    assert "those of epoch 1, within the warm-up of 4 epochs" in note
+    assert "those of epoch 1, before the term on unlabelled nodes first acted, in epoch 5" in note
     assert outcome(training={**still, "select": "last"}, consistency={"warmup": 4}).notes == []
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli.console import console
+from scr.cli.console import console, print_note
 from scr.cli.progress import counted
 from scr.cli.train import assigned, shown_command
 
@@ -66,11 +66,11 @@ def reproduce(
             on_run=bar.finish,
             command=shown_command(),
         )
-    row = result["published"]
-    console.print(f"{name}, Table {row['table']}: {row['row']}", soft_wrap=True, markup=False)
+    row = recipe.published
+    console.print(f"{name}, {row.where}: {row.row}", soft_wrap=True)
     console.print(reproduction_table(result))
     for note in result["notes"]:
-        console.print(f"[yellow]Note:[/] {note}.", soft_wrap=True)
+        print_note(note)
     console.print(f"Wrote {folder / reproducing.RESULT}", soft_wrap=True)
 
 

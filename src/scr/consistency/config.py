@@ -7,6 +7,7 @@ from typing import Literal
 
 from scr.config import check
 from scr.consistency.distance import DistanceName
+from scr.consistency.teacher import TeacherStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,12 @@ class ConsistencyConfig:
     decay: float | None = None
     """Decay of the averaged teacher (alpha, SCR-m); none: the target is the views' mean (SCR)."""
     ramp: bool = False
-    """Let the teacher's decay grow from 1/2 over the first steps."""
+    """Let the teacher's decay grow from 1/2 over the first steps after the warm-up."""
+    judge: Literal["teacher", "student"] = "teacher"
+    """Who scores candidates for the confident set where there is a teacher (SCR-m)."""
+    teacher_statistics: TeacherStatistics = "averaged"
+    """Statistics by which BatchNorm of the teacher normalizes: `averaged` with its weights, or of
+    each `batch`, as of a model that is never switched to evaluation (SCR-m)."""
     warmup: int = 0
     """Epochs at the start without the consistency term (tau)."""
     teacher_dropout: bool = False

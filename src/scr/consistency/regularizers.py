@@ -38,6 +38,8 @@ UNLABELLED_LOSSES: dict[str, type[UnlabelledLoss]] = {
     "softmatch": SoftMatchLoss,
     "grand": GrandLoss,
 }
+TEACHER_SETTINGS = frozenset({"decay", "judge", "teacher_statistics"})
+"""What only SCR-m reads."""
 REGULARIZERS: tuple[str, ...] = (NO_REGULARIZER, *UNLABELLED_LOSSES)
 
 
@@ -46,7 +48,7 @@ def settings_of(regularizer: str) -> frozenset[str]:
     if regularizer == NO_REGULARIZER:
         return frozenset()
     settings = UNLABELLED_LOSSES[regularizer].settings
-    return settings | {"decay"} if regularizer == "scr-m" else settings
+    return settings | TEACHER_SETTINGS if regularizer == "scr-m" else settings
 
 
 def defaults_of(regularizer: str) -> Mapping[str, Any]:

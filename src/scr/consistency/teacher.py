@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,8 @@ def ema_decay_at(step: int, decay: float, *, ramp: bool = False) -> float:
     return min(1 - 1 / (step + 1), decay) if ramp else decay
 
 
+TeacherStatistics = Literal["averaged", "batch"]
+
 AVERAGES = "averages."
 """Begins the names of averages in a state, which has them only for half precision."""
 
@@ -44,10 +46,14 @@ class MeanTeacher(nn.Module):
     Equation: SCR-m, teacher update (docs/equations.md#teacher)
         theta'_t = alpha theta'_{t-1} + (1 - alpha) theta_t
 
-    It starts as a copy of the student, so that its first targets are as good as the student's.
-    Call `update` after every optimizer step. Usable in anybody's loop:
+    It starts as a copy of the student. Where there is a warm-up, `restart` makes it a copy of the
+    trained student at the end of it: an average that began before would still be mostly untrained,
+    since 0.999^300 leaves 74% of the initial weights after 300 steps. Call `update` after every
+    optimizer step from there on. Usable in anybody's loop:
 
         teacher = MeanTeacher(model, decay=0.99)
+        if epoch == warmup:
+            teacher.restart()
         pseudo_labels = teacher(x, edge_index)
         ...
         optimizer.step()
@@ -59,15 +65,26 @@ class MeanTeacher(nn.Module):
 
     model: nn.Module
 
-    def __init__(self, model: nn.Module, decay: float = 0.99, *, ramp: bool = False) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        decay: float = 0.99,
+        *,
+        ramp: bool = False,
+        statistics: TeacherStatistics = "averaged",
+    ) -> None:
         """Copy the student.
 
         Args:
             model: The student.
             decay: alpha in [0, 1); 0 makes the teacher a copy of the student at every step.
             ramp: Grow the decay from 1/2 to `decay` over the first steps.
+            statistics: `averaged`: BatchNorm of the teacher uses the averaged running statistics;
+                `batch`: those of the rows that it is given.
         """
         super().__init__()
+        if statistics not in get_args(TeacherStatistics):
+            raise ConfigError("consistency.teacher_statistics", statistics, "`averaged` or `batch`")
         if not 0 <= decay < 1:
             raise ConfigError("consistency.decay", decay, "a number in [0, 1)")
         _check_module("model", model)
@@ -85,6 +102,7 @@ class MeanTeacher(nn.Module):
         self._student = (model,)
         self.decay = decay
         self.ramp = ramp
+        self.statistics: TeacherStatistics = statistics
         self.step = 0
         self.averages: dict[str, Tensor] = {}
         """Of numbers that the model has in half precision: what they are rounded from."""
@@ -96,11 +114,24 @@ class MeanTeacher(nn.Module):
         Args:
             student: None: the model that the teacher was made of.
         """
+        self._move(student, keep=ema_decay_at(self.step + 1, self.decay, ramp=self.ramp))
+        self.step += 1
+
+    @torch.no_grad()
+    def restart(self, student: nn.Module | None = None) -> None:
+        """Become a copy of the student as it is now; the ramp counts from here.
+
+        Args:
+            student: None: the model that the teacher was made of.
+        """
+        self._move(student, keep=0.0)
+        self.step = 0
+
+    def _move(self, student: nn.Module | None, *, keep: float) -> None:
+        """Average the teacher's numbers, of weight `keep`, with the student's."""
         chosen = self._student[0] if student is None else student
         _check_module("student", chosen)
         pairs = self._pairs(chosen)
-        self.step += 1
-        keep = ema_decay_at(self.step, self.decay, ramp=self.ramp)
         floating = [pair for pair in pairs if pair[0].is_floating_point()]
         averages, values = [mine for mine, _ in floating], [theirs for _, theirs in floating]
         torch._foreach_lerp_(averages, values, 1 - keep)
@@ -179,7 +210,10 @@ class MeanTeacher(nn.Module):
             dropout: Leave the teacher's dropout on.
             **named: The same, by name.
         """
-        return weak_view(self.model, *inputs, dropout=dropout, **named)
+        batch_statistics = self.statistics == "batch"
+        return weak_view(
+            self.model, *inputs, dropout=dropout, batch_statistics=batch_statistics, **named
+        )
 
     def extra_repr(self) -> str:
         """Show the settings in the module's repr."""

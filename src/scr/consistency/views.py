@@ -62,27 +62,41 @@ def single_precision(numbers: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def weak_view(model: nn.Module, *inputs: Any, dropout: bool = False, **named: Any) -> Tensor:
+def weak_view(
+    model: nn.Module,
+    *inputs: Any,
+    dropout: bool = False,
+    batch_statistics: bool = False,
+    **named: Any,
+) -> Tensor:
     """Class probabilities with less noise than a view has; the model is left as it was.
 
     Args:
         model: Maps a batch to logits.
         *inputs: Whatever the model takes, such as a batch, or `x` and `edge_index`.
-        dropout: Leave dropout on. Without it the model is in evaluation mode altogether.
+        dropout: Leave dropout on.
+        batch_statistics: Let BatchNorm normalize by the statistics of these rows, not by the
+            running ones.
         **named: The same, by name.
 
     Returns:
         Probabilities without gradient, shape (nodes, classes).
     """
     modes = [(module, module.training) for module in model.modules()]
+    norms = [
+        (module, module.track_running_stats)
+        for module in model.modules()
+        if isinstance(module, nn.modules.batchnorm._BatchNorm)
+    ]
     model.train(dropout)
-    if dropout:
-        for module in model.modules():
-            # Only the noise is wanted: batch statistics must not seep into the averages.
-            if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                module.eval()
+    for norm, _ in norms:
+        norm.train(batch_statistics)
+        # Statistics of these rows must not seep into the running ones.
+        norm.track_running_stats = norm.track_running_stats and not batch_statistics
     try:
         return torch.softmax(single_precision(model(*inputs, **named)), dim=-1)
     finally:
         for module, mode in modes:
             module.training = mode
+        for norm, tracked in norms:
+            norm.track_running_stats = tracked

@@ -74,7 +74,8 @@ def activate(
     overwrite = overwrite and not torch.is_grad_enabled()
     if isinstance(norm, nn.BatchNorm1d) and norm.training:
         mean, variance = column_moments(x)
-        _update(norm, mean if bias is None else mean + bias.detach(), variance, x.shape[0])
+        if norm.track_running_stats:
+            _update(norm, mean if bias is None else mean + bias.detach(), variance, x.shape[0])
         result = _Activation.apply(  # type: ignore[no-untyped-call]
             x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite
         )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 HEADINGS = ("encoder", "regularizer", "valid", "test", "balanced", "difference", "verdict", "time")
+INACTIVE = "†"
+"""Marks rows with runs in whose result the regularizer had no part."""
 _VERDICT_STYLES = {BETTER: "bold green", WORSE: "bold red", "base": "dim"}
 
 
@@ -31,13 +33,28 @@ def caption(rows: Sequence[ComparisonRow]) -> str:
     )
 
 
+def inactive_note(rows: Sequence[ComparisonRow]) -> str | None:
+    """Which rows are not what their name says; none where all are."""
+    marked = [row for row in rows if row["inactive"]]
+    if not marked:
+        return None
+    said = ", ".join(
+        f"{row['encoder']} {row['regularizer']} in {row['inactive']} of {row['n']} runs"
+        for row in marked
+    )
+    return (
+        f"{INACTIVE} The regularizer had no part in the result, which is that of the base: {said}; "
+        "the notes of these runs say why"
+    )
+
+
 def cells(row: ComparisonRow) -> tuple[str, ...]:
     """The texts of one row, in the order of `HEADINGS`."""
     between = interval(row["difference_low"], row["difference_high"])
     difference = points(row["difference"])
     return (
         row["encoder"] if row["graph"] is None else f"{row['graph']}: {row['encoder']}",
-        row["regularizer"],
+        f"{row['regularizer']} {INACTIVE}" if row["inactive"] else row["regularizer"],
         mean_and_spread(row["valid_mean"], row["valid_std"]),
         mean_and_spread(row["test_mean"], row["test_std"]),
         mean_and_spread(row["balanced_mean"], row["balanced_std"]),

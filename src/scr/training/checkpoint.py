@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from scr.errors import RunError, StoreError
 from scr.graph.artifact import sync
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass

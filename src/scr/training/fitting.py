@@ -27,6 +27,7 @@ from scr.graph.features import FeatureConfig, choose_reduction
 from scr.propagation.kept_rows import rows_hash
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities
+from scr.training.notes import TermReport, collapse_notes, term_report
 from scr.training.prepare import Prepared, SubsetNames, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.random_rows import node_dropper
@@ -67,6 +68,8 @@ class Fitted:
     """What the run decided by itself, in sentences for the report."""
     handover: Handover | None = None
     """What the last of several stages was given; its label hops were built from it."""
+    term: TermReport | None = None
+    """What the term on unlabelled nodes did; none: there was none."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
         """Class probabilities of some nodes, or of all that have hops."""
@@ -175,9 +178,20 @@ def fit(
             checkpoint_seconds=checkpoint_seconds,
         )
     staged.encoder.eval()
-    notes += warmup_notes(consistency, staged.outcome, kept_last=recipe.training.select == "last")
+    term = term_report(recipe.consistency, consistency, len(plan.unlabelled), staged.outcome)
+    if term is not None:
+        notes += term.notes()
+    notes += collapse_notes(staged.outcome)
     return Fitted(
-        staged.encoder, staged.rows, recipe, prepared, staged.outcome, seed, notes, staged.handover
+        staged.encoder,
+        staged.rows,
+        recipe,
+        prepared,
+        staged.outcome,
+        seed,
+        notes,
+        staged.handover,
+        term,
     )
 
 
@@ -238,34 +252,9 @@ def judge_trust(
         f"Consistency weight turned down from {consistency.weight:g} to {weight:.3g}: held-out "
         f"training labels agree with a linear model {agreement:.0%} of the way from chance to "
         f"certainty, so pseudo labels deserve little trust here"
+        + (", and the term on unlabelled nodes did not act" if share == 0 else "")
     )
     return dataclasses.replace(consistency, weight=weight), [note]
-
-
-def warmup_notes(
-    consistency: ConsistencyConfig | None, outcome: TrainingOutcome, *, kept_last: bool
-) -> list[str]:
-    """What should be known of a run whose weights the consistency term had no part in.
-
-    Args:
-        consistency: The settings; none: there is no term.
-        outcome: Of the last stage.
-        kept_last: The last weights are kept, not the best.
-    """
-    if consistency is None or consistency.weight == 0 or outcome.stopped == "interrupted":
-        return []
-    warmup, epochs = consistency.warmup, outcome.epochs
-    if epochs <= warmup:
-        return [
-            f"The term on unlabelled nodes never acted: its warm-up takes {warmup} epochs, and "
-            f"{epochs} were trained; set consistency.warmup lower"
-        ]
-    if not kept_last and 0 < outcome.best_epoch <= warmup:
-        return [
-            f"The weights that were kept are those of epoch {outcome.best_epoch}, within the "
-            f"warm-up of {warmup} epochs: the term on unlabelled nodes had no part in them"
-        ]
-    return []
 
 
 def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
