@@ -1,6 +1,9 @@
 """The Python door: fit, predict, score, save, load, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
 
 import networkx as nx
 import numpy as np
@@ -95,6 +98,35 @@ def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):
     assert table.column_names == ["id", "prediction", "confidence", "split", "label"]
     assert table.num_rows == graph.num_nodes
     assert table["split"].to_pylist().count("train") == len(graph.train)
+
+
+SMALL_RUN = """
+import scr
+graph = scr.Graph.from_edges(
+    [[0, 1, 2], [1, 2, 3]], features=[[0.0], [1.0], [0.0], [1.0]], labels=[0, 1, 0, 1],
+    train=[0, 1], valid=[2], test=[3],
+)
+print(scr.NodeClassifier("mlp", "none", epochs=1).fit(graph).summary()["peak_memory_bytes"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+def test_the_memory_of_a_run_does_not_count_what_its_parent_holds():
+    ballast = np.ones(2**27)  # 1 GiB, touched
+    found = subprocess.run([sys.executable, "-c", SMALL_RUN], check=True, capture_output=True)
+    assert 2**26 < int(found.stdout) < 0.75 * ballast.nbytes
+
+
+def test_all_files_of_a_run_are_on_disk_before_its_metrics(fitted, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    run = fitted.save(tmp_path / "run")
+    metrics = synced.index((run / "metrics.json").stat().st_ino)
+    for file in run.iterdir():
+        if file.name != "metrics.json":
+            written = synced.index(file.stat().st_ino)
+            assert written < metrics, file.name
+            assert run.stat().st_ino in synced[written:metrics], file.name
 
 
 def test_new_nodes_are_predicted_by_a_graph_that_holds_them(graph, fitted):

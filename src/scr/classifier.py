@@ -7,9 +7,7 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
-import resource
 import shutil
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +34,7 @@ from scr.prediction.explanation import MOST_NODES, Explanation, explain
 from scr.prediction.other_graph import rows_of_other_graph, with_classes
 from scr.prediction.run_graph import load_run_graph
 from scr.prediction.table import ProbabilityColumns, write_predictions
-from scr.propagation.memory import available_bytes
+from scr.propagation.memory import available_bytes, peak_bytes
 from scr.report.metrics import MetricsInParts
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
@@ -337,7 +335,7 @@ class NodeClassifier:
             "stopped": outcome.stopped,
             "train_seconds": outcome.train_seconds,
             "propagate_seconds": fitted.prepared.seconds,
-            "peak_memory_bytes": peak_memory_bytes(),
+            "peak_memory_bytes": peak_bytes(),
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
             "nodes": graph.num_targets,
             **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
@@ -560,12 +558,6 @@ class NodeClassifier:
         if self._model is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
         return self._model
-
-
-def peak_memory_bytes() -> int:
-    """Largest resident memory of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
