@@ -24,6 +24,7 @@ from scr.graph.sources import IngestOptions, is_finished, load_graph
 from scr.prediction.run_directory import versions, write_json
 from scr.recipes import PublishedRecipe
 from scr.report.formatting import number_or_none, plain
+from scr.stand_in import load_stand_in, stand_in_name, stand_in_of
 from scr.training.recipe import Tables, merge
 
 RESULT = "reproduce.json"
@@ -82,6 +83,24 @@ def load_recipe_graph(
     return load_graph(recipe.dataset, options=options)
 
 
+def stand_in_for(
+    recipe: PublishedRecipe, folder: Path, settings: Tables | None = None
+) -> tuple[Graph, dict[str, Any], list[str]]:
+    """The generated graph that stands in for a recipe's data set; see `scr.stand_in`.
+
+    Args:
+        recipe: What to run.
+        folder: Of the result; a graph that must be stored is stored there.
+        settings: Tables of the user's own; they win over those of the stand-in.
+
+    Returns:
+        The graph, the settings and the remarks to call `reproduce` with.
+    """
+    stand_in = stand_in_of(recipe)
+    changes = merge(stand_in.settings, settings or {})
+    return load_stand_in(stand_in, folder, settings), changes, stand_in.notes
+
+
 def reproduce(
     recipe: PublishedRecipe,
     graph: Graph,
@@ -94,6 +113,7 @@ def reproduce(
     on_plan: Callable[[int], None] | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
     command: str | None = None,
+    remarks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run a published recipe over seeds and compare the mean with the published one.
 
@@ -108,6 +128,7 @@ def reproduce(
         on_plan: Called once, with the number of runs that are not done yet.
         on_run: Called with every run that finishes.
         command: Recorded in the result.
+        remarks: Notes of the caller's own, in front of the others.
 
     Returns:
         The content of `reproduce.json`. `published`, `measured` and `difference` are in percent;
@@ -128,7 +149,10 @@ def reproduce(
     result = {
         "recipe": recipe.name,
         "graph": comparison.facts(),
-        "notes": notes(recipe, graph, runs=count, splits=splits, settings=settings),
+        "notes": [
+            *remarks,
+            *notes(recipe, graph, runs=count, splits=splits, settings=settings),
+        ],
         "unit": "percent",
         "published": published,
         "measured": measured,
@@ -186,7 +210,8 @@ def notes(
             f"`{graph.name}` has {graph.num_targets:,}, so the difference says nothing about the "
             "recipe"
         )
-    if recipe.features is not None and not took_features(graph):
+    stands_in = graph.name == stand_in_name(recipe.dataset)
+    if recipe.features is not None and not (took_features(graph) or stands_in):
         said.append(f"Published with `{recipe.features}`; run on the graph's own features")
     if _needs_directions(merge(recipe.tables, settings or {})) and not graph.directed:
         said.append("The recipe uses the direction of edges; edges have no direction here")

@@ -39,6 +39,10 @@ def reproduce(
         list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
     ] = None,
     splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
+    stand_in: Annotated[
+        bool,
+        typer.Option("--stand-in", help="Scaled down, on a generated graph instead of the data."),
+    ] = False,
 ) -> None:
     """Run a published recipe and compare with the published number."""
     from scr import reproduce as reproducing
@@ -47,12 +51,19 @@ def reproduce(
     recipe = read_recipe(name)
     changes = assigned(settings)
     reproducing.check_runnable(recipe, changes)
-    if data is not None:
-        from scr.graph.ogb_datasets import DATA_VARIABLE
+    folder = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
+    remarks: list[str] = []
+    if stand_in:
+        refuse_with_stand_in({"--graph": graph, "--features": features, "--data": data})
+        loaded, changes, remarks = reproducing.stand_in_for(recipe, folder, changes)
+    else:
+        if data is not None:
+            from scr.graph.ogb_datasets import DATA_VARIABLE
 
-        os.environ[DATA_VARIABLE] = str(data)
-    loaded = reproducing.load_recipe_graph(recipe, graph=graph, features=features, settings=changes)
-    folder = Path("runs") / recipe.name if out is None else out
+            os.environ[DATA_VARIABLE] = str(data)
+        loaded = reproducing.load_recipe_graph(
+            recipe, graph=graph, features=features, settings=changes
+        )
     with counted("Reproducing") as bar:
         result = reproducing.reproduce(
             recipe,
@@ -65,6 +76,7 @@ def reproduce(
             on_plan=bar.expect,
             on_run=bar.finish,
             command=shown_command(),
+            remarks=remarks,
         )
     row = recipe.published
     console.print(f"{name}, {row.where}: {row.row}", soft_wrap=True)
@@ -72,6 +84,19 @@ def reproduce(
     for note in result["notes"]:
         print_note(note)
     console.print(f"Wrote {folder / reproducing.RESULT}", soft_wrap=True)
+
+
+def refuse_with_stand_in(given: Mapping[str, object]) -> None:
+    """Refuse options that name data, where a generated graph is asked for."""
+    from scr.errors import ConfigError
+
+    named = [f"`{option}`" for option, value in given.items() if value is not None]
+    if named:
+        raise ConfigError(
+            "--stand-in",
+            f"given with {' and '.join(named)}",
+            "one of them alone: a stand-in generates its graph and its features",
+        )
 
 
 def reproduction_table(result: Mapping[str, Any]) -> Table:

@@ -1,0 +1,348 @@
+"""A generated graph in the place of a data set, and a recipe's settings scaled down to it.
+
+OGB's graphs cannot be had everywhere, and take hours each. A stand-in keeps what decides how a
+recipe behaves: classes and their imbalance, columns, the share of labelled nodes, hops, directions,
+types and relations, and the steps of an epoch. One rule makes the settings of all recipes:
+
+1. Nodes, edges and rows of a batch are divided by one divisor per data set, so that an epoch has as
+   many steps as on the data set. A batch keeps at least `LEAST_BATCH` rows.
+2. Hidden widths are divided by `WIDTHS`, down to `LEAST_WIDTH`.
+3. All that is counted in epochs is divided by one factor per recipe, so that a stage takes about
+   `STEPS` steps, but at least `LEAST_EPOCHS` epochs. Averages over steps and the learning rate
+   follow: decays are raised to the power of the factor, the rate is multiplied by it, up to
+   `LARGEST_RATE`.
+
+Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
+The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
+
+Reads a `PublishedRecipe`, makes a `StandIn`; `load_stand_in` makes its graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from scr.graph import Graph
+from scr.graph.communities import CommunityConfig, Links, community_graph
+from scr.graph.store import open_store
+from scr.propagation import propagate
+from scr.propagation.cache import cached_hops_path, load_cached_hops
+from scr.propagation.kept_rows import kept_rows
+from scr.recipes import PublishedRecipe
+from scr.training.node_features import node_features
+from scr.training.prepare import fixed_mixture
+from scr.training.recipe import Recipe, Tables, merge
+
+WIDTHS, LEAST_WIDTH = 8, 32
+STEPS = 1000
+LEAST_EPOCHS = 6
+LEAST_BATCH = 8
+LARGEST_RATE = 0.01
+FILE_FEATURES = 768
+"""Columns of GIANT's features, the only ones that recipes want from a file."""
+GRAPH = "graph"
+"""The folder of a stand-in that is stored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetFacts:
+    """A data set's sizes, as https://ogb.stanford.edu/docs/nodeprop/ has them, and its stand-in."""
+
+    divisor: float
+    nodes: int
+    """Of the target type."""
+    train: int
+    valid: int
+    test: int
+    features: int
+    classes: int
+    links: tuple[Links, ...]
+    """Relations with the data set's numbers of edges."""
+    target: str = "node"
+    others: Mapping[str, int] = field(default_factory=dict)
+    directed: bool = False
+    labelled_rows: bool = False
+    """Keep hops of labelled nodes only, as the official code does: unlabelled nodes are then those
+    of validation and test."""
+    class_exponent: float
+    groups: int
+    likeness: float
+    communities: int
+    mixed: float
+    signal: float
+    label_noise: float = 0.02
+
+    def scaled(self, count: int) -> int:
+        """A number of nodes or edges of the stand-in."""
+        return math.ceil(count / self.divisor)
+
+    def graph(self, name: str, features: int, seed: int) -> CommunityConfig:
+        """The stand-in's graph."""
+        return CommunityConfig(
+            name=stand_in_name(name),
+            nodes=self.scaled(self.nodes),
+            target=self.target,
+            others={kind: self.scaled(count) for kind, count in self.others.items()},
+            links=tuple(replace(each, edges=self.scaled(each.edges)) for each in self.links),
+            directed=self.directed,
+            features=features,
+            classes=self.classes,
+            class_exponent=self.class_exponent,
+            groups=self.groups,
+            likeness=self.likeness,
+            communities=self.communities,
+            mixed=self.mixed,
+            label_noise=self.label_noise,
+            signal=self.signal,
+            train=self.scaled(self.train),
+            valid=self.scaled(self.valid),
+            # Rounding up three times may give one node too many.
+            test=min(
+                self.scaled(self.test),
+                self.scaled(self.nodes) - self.scaled(self.train) - self.scaled(self.valid),
+            ),
+            seed=seed,
+        )
+
+
+FACTS = {
+    "ogbn-products": DatasetFacts(
+        divisor=128,
+        nodes=2_449_029, train=196_615, valid=39_323, test=2_213_091,
+        features=100, classes=47,
+        links=(Links(source="node", name="edge", target="node", edges=61_859_140, within=0.98),),
+        class_exponent=1.0, groups=12, likeness=0.97,
+        communities=450, mixed=0.5, signal=6.0,
+    ),
+    "ogbn-mag": DatasetFacts(
+        divisor=125,
+        target="paper",
+        nodes=736_389, train=629_571, valid=64_879, test=41_939,
+        others={"author": 1_134_649, "institution": 8_740, "field_of_study": 59_965},
+        features=128, classes=349,
+        links=(
+            Links(source="author", name="affiliated_with", target="institution",
+                  edges=1_043_998, within=0.3),
+            Links(source="author", name="writes", target="paper", edges=7_145_660, within=0.5),
+            Links(source="paper", name="cites", target="paper", edges=5_416_271, within=0.5),
+            Links(source="paper", name="has_topic", target="field_of_study",
+                  edges=7_505_078, within=0.3),
+        ),
+        class_exponent=0.7, groups=60, likeness=0.9,
+        communities=600, mixed=0.5, signal=6.0,
+    ),
+    "ogbn-papers100M": DatasetFacts(
+        divisor=250,
+        nodes=111_059_956, train=1_207_179, valid=125_265, test=214_338,
+        features=128, classes=172,
+        links=(
+            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.8),
+        ),
+        directed=True, labelled_rows=True,
+        class_exponent=0.7, groups=40, likeness=0.95,
+        communities=600, mixed=0.5, signal=6.0,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What to run instead of a recipe on its data set."""
+
+    recipe: PublishedRecipe
+    graph: CommunityConfig
+    settings: dict[str, dict[str, Any]]
+    """Tables to be laid over the recipe."""
+    notes: list[str]
+    """How the settings were made, in sentences."""
+    labelled_rows: bool = False
+
+
+@dataclass(frozen=True)
+class _Epoch:
+    """Steps of an epoch: over labelled nodes alone, and with all unlabelled nodes beside them."""
+
+    labelled: int
+    most: int
+
+
+def stand_in_of(recipe: PublishedRecipe, *, seed: int = 0) -> StandIn:
+    """The graph and the settings that stand in for a recipe's own.
+
+    Args:
+        recipe: Any row of the catalog.
+        seed: Of the graph; recipes of one data set get the same edges, labels and splits.
+    """
+    facts = FACTS[recipe.dataset]
+    columns = facts.features if recipe.features is None else FILE_FEATURES
+    graph = facts.graph(recipe.dataset, columns, seed)
+    batch = _batch_settings(recipe, facts, graph)
+    real, ours = (
+        _epoch(merge(recipe.tables, changes), *sizes)
+        for changes, sizes in (
+            ({}, (facts.train, _unlabelled(facts, facts))),
+            (batch, (graph.train, _unlabelled(facts, graph))),
+        )
+    )
+    factor = _factor(recipe.tables, ours)
+    width = max(min(LEAST_WIDTH, _width(recipe)), _width(recipe) // WIDTHS)
+    settings = merge(batch, {"encoder": {"hidden": width}}, _time_settings(recipe, factor))
+    notes = _notes(recipe, facts, (real, ours), factor)
+    return StandIn(recipe, graph, settings, notes, facts.labelled_rows)
+
+
+def stand_in_name(dataset: str) -> str:
+    """What the graph that stands in for a data set is called."""
+    return f"{dataset} stand-in"
+
+
+def load_stand_in(stand_in: StandIn, folder: Path, settings: Tables | None = None) -> Graph:
+    """Make the graph of a stand-in.
+
+    Args:
+        stand_in: What to make.
+        folder: Where a graph is stored whose hops are kept for labelled nodes only; others are
+            made in memory.
+        settings: Tables that win over those of the stand-in.
+    """
+    graph = community_graph(stand_in.graph)
+    if not stand_in.labelled_rows:
+        return graph
+    path = folder / GRAPH
+    if not path.exists() or open_store(path).fingerprint() != graph.fingerprint():
+        graph.save(path, overwrite=True)
+    stored = open_store(path)
+    recipe = Recipe.from_tables(merge(stand_in.recipe.tables, stand_in.settings, settings or {}))
+    _keep_labelled_hops(stored, recipe)
+    return stored
+
+
+def _keep_labelled_hops(graph: Graph, recipe: Recipe) -> None:
+    """What `scr propagate --rows labelled` does, with the settings of a recipe."""
+    config = recipe.propagation
+    if config.hops == 0 or fixed_mixture(recipe) is not None:
+        return
+    features = node_features(graph, recipe.data)
+    identity, rows = features.fitted.identity, kept_rows(graph, "labelled")
+    if load_cached_hops(graph, config, identity, nodes=rows) is None:
+        propagate(
+            graph, config.hops, config.norm, config.self_loops, config.direction, config.dtype,
+            features=features.matrix(), rows=rows,
+            out=cached_hops_path(graph, config, identity, rows), overwrite=True,
+        )  # fmt: skip
+
+
+def _unlabelled(facts: DatasetFacts, sizes: DatasetFacts | CommunityConfig) -> int:
+    """Nodes that may take part in a term on unlabelled nodes."""
+    return sizes.valid + sizes.test if facts.labelled_rows else sizes.nodes - sizes.train
+
+
+def _width(recipe: PublishedRecipe) -> int:
+    return int(recipe.tables["encoder"]["hidden"])
+
+
+def _batch_settings(
+    recipe: PublishedRecipe, facts: DatasetFacts, graph: CommunityConfig
+) -> dict[str, dict[str, Any]]:
+    """Rows of a step, divided as nodes are."""
+
+    def rows(count: int) -> int:
+        return max(LEAST_BATCH, round(count / facts.divisor))
+
+    training, encoder = recipe.tables["training"], recipe.tables["encoder"]
+    whole = training["batch_size"] >= facts.train
+    settings: dict[str, dict[str, Any]] = {
+        "training": {"batch_size": graph.train if whole else rows(training["batch_size"])},
+        "encoder": {},
+    }
+    if "roots" in encoder:
+        settings["encoder"]["roots"] = rows(encoder["roots"])
+    if "clusters" in encoder:
+        # Fewer clusters of fewer nodes: dividing by the divisor would leave single nodes.
+        settings["encoder"] |= {
+            name: round(encoder[name] / WIDTHS) for name in ("clusters", "clusters_per_batch")
+        }
+    return settings
+
+
+def _epoch(tables: Mapping[str, Any], labelled: int, unlabelled: int) -> _Epoch:
+    """Steps of an epoch with some settings."""
+    encoder, batch = tables["encoder"], tables["training"]["batch_size"]
+    if "clusters" in encoder:
+        fixed = math.ceil(encoder["clusters"] / encoder["clusters_per_batch"])
+        return _Epoch(fixed, fixed)
+    if "steps" in encoder:
+        return _Epoch(encoder["steps"], encoder["steps"])
+    # Every step needs a labelled row.
+    most = min(math.ceil((labelled + unlabelled) / batch), labelled)
+    return _Epoch(math.ceil(labelled / batch), most)
+
+
+def _stage_epochs(tables: Mapping[str, Any]) -> list[int]:
+    """Epochs of every stage."""
+    stages, epochs = tables.get("stages", {}), tables["training"]["epochs"]
+    own = stages.get("epochs", epochs)
+    return list(own) if isinstance(own, list | tuple) else [own] * stages.get("count", 1)
+
+
+def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
+    """By what epochs are divided."""
+    stages = _stage_epochs(tables)
+    is_staged = "stages" in tables
+    warmup = tables.get("consistency", {}).get("warmup", 0)
+    steps = 0
+    for number, epochs in enumerate(stages, 1):
+        supervised_alone = is_staged and tables["stages"].get("first") == "supervised"
+        acts = number > 1 or (tables["regularizer"] != "none" and not supervised_alone)
+        before = min(epochs, warmup) if acts and number == 1 else 0 if acts else epochs
+        steps += before * epoch.labelled + (epochs - before) * epoch.most
+    wanted = steps / (STEPS * len(stages))
+    return max(1.0, min(wanted, min(stages) / LEAST_EPOCHS))
+
+
+def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str, Any]]:
+    """All that is counted in epochs or in steps."""
+
+    def epochs(count: int) -> int:
+        return max(1, round(count / factor)) if count else 0
+
+    tables = recipe.tables
+    training, consistency = tables["training"], tables.get("consistency", {})
+    rate = training["learning_rate"]
+    changes: dict[str, dict[str, Any]] = {
+        "training": {
+            name: epochs(training[name])
+            for name in ("epochs", "evaluate_every", "patience")
+            if name in training
+        },
+        "consistency": {
+            name: epochs(consistency[name])
+            for name in ("warmup", "refresh", "weight_ramp")
+            if name in consistency
+        },
+    }
+    changes["training"]["learning_rate"] = max(rate, min(rate * factor, LARGEST_RATE))
+    for section, name in (("training", "average_decay"), ("consistency", "decay")):
+        decay = tables.get(section, {}).get(name)
+        if decay is not None:
+            changes[section][name] = decay**factor
+    if "epochs" in tables.get("stages", {}):
+        changes["stages"] = {"epochs": [epochs(count) for count in _stage_epochs(tables)]}
+    return {section: table for section, table in changes.items() if table}
+
+
+def _notes(
+    recipe: PublishedRecipe, facts: DatasetFacts, epochs: tuple[_Epoch, _Epoch], factor: float
+) -> list[str]:
+    real, ours = epochs
+    return [
+        f"A generated graph stands in for {recipe.dataset}, with 1/{facts.divisor:g} of its nodes "
+        "and edges: the measured number says nothing about the published one",
+        f"An epoch has {ours.labelled:,} steps over training nodes "
+        f"({real.labelled:,} on {recipe.dataset}); widths are divided by {WIDTHS}, and all that is "
+        f"counted in epochs by {factor:.3g}",
+    ]
