@@ -52,6 +52,10 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/accuracy.py defaults
 	$(BIN)/python benchmarks/combinations.py search
 	$(BIN)/python benchmarks/combinations.py table
+	$(BIN)/python benchmarks/networks.py search
+	$(BIN)/python benchmarks/networks.py table
+	$(BIN)/python benchmarks/regularizers.py
+	$(BIN)/python benchmarks/grand.py
 	$(BIN)/python benchmarks/figures.py efficiency --graph products-like
 	$(BIN)/python benchmarks/figures.py efficiency --graph wordnet
 	$(BIN)/python benchmarks/figures.py sensitivity --graph dblp_citation

@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")
 LOW_HOMOPHILY = "actor"
 OTHERS = ("cora_ml", "acm", "blogcatalog", "flickr", "uai")
-"""Graphs on which nothing was tuned; only presets are run on them."""
+"""Graphs that only presets are run on."""
 NAMES = {"none": "base", "scr": "SCR", "scr-m": "SCR-m", "grand": "GRAND"}
 MEASURES = ("test_accuracy", "balanced_accuracy")
 
@@ -218,8 +218,7 @@ def default_lines() -> list[str]:
     return [
         "The preset alone, nothing tuned. Test accuracy in percent, mean ± deviation over seeds, "
         "and in parentheses balanced accuracy; a mean over graphs is of rows that all graphs have. "
-        f"Nothing about the presets was chosen on {', '.join(map(plain, OTHERS))}. Printed by "
-        "`python benchmarks/accuracy.py defaults`.",
+        "Printed by `python benchmarks/accuracy.py defaults`.",
         "",
         *lines,
         "",

@@ -20,7 +20,8 @@ from typing import Any
 
 from rich.console import Console
 
-from accuracy import HERE, Benchmark, candidates, run
+from accuracy import DATA, HERE, Benchmark, candidates, run
+from code_version import code_version
 from scr.compare import Task
 from scr.prediction.run_directory import versions, write_json
 from scr.report.intervals import paired_difference
@@ -79,7 +80,7 @@ def search(data: Path, jobs: int, rows: list[Row]) -> None:
             for _, settings in options
             for seed in range(SEARCH_SPLITS)
         ]
-        records = run(GRAPH, data, tasks, jobs)
+        records = run(GRAPH, data, tasks, jobs, "heterogeneous")
         scores = {
             label: statistics.mean(
                 record["valid_accuracy"]
@@ -105,6 +106,7 @@ def search(data: Path, jobs: int, rows: list[Row]) -> None:
             {
                 "command": "python benchmarks/heterogeneous.py search",
                 "seeds": SEARCH_SPLITS,
+                "code": code_version("heterogeneous"),
                 "chosen": known,
             },
         )
@@ -118,12 +120,15 @@ def table(data: Path, jobs: int, rows: list[Row]) -> None:
     }
     for row in rows:
         label = picked.get((row.encoder, row.regularizer), "preset")
-        settings = merge(
-            dict(candidates(GRAPH.name, row.encoder, row.regularizer))[label], row.extra
-        )
-        tasks = [Task(row.encoder, row.regularizer, seed, (settings,)) for seed in range(SPLITS)]
-        records = run(GRAPH, data, tasks, jobs)
+        tasks = [task(row, label, seed) for seed in range(SPLITS)]
+        records = run(GRAPH, data, tasks, jobs, "heterogeneous")
         _write(row, label, records)
+
+
+def task(row: Row, candidate: str, seed: int) -> Task:
+    """One run of a row."""
+    chosen = dict(candidates(GRAPH.name, row.encoder, row.regularizer))[candidate]
+    return Task(row.encoder, row.regularizer, seed, (merge(chosen, row.extra),))
 
 
 def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
@@ -141,6 +146,7 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
             "test_accuracy": [record["test_accuracy"] for record in records],
             "balanced_accuracy": [record["balanced_accuracy"] for record in records],
             "train_seconds": [record["train_seconds"] for record in records],
+            "code": code_version("heterogeneous"),
         }
     )
     kept = sorted(
@@ -166,6 +172,7 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
             "splits": SPLITS,
             "compared_with": BASE,
             "versions": versions(),
+            "code": code_version("heterogeneous"),
             "rows": kept,
         },
     )
@@ -188,7 +195,7 @@ def main() -> None:
     """Parse the command line and go through the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step", choices=["search", "table"])
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--row", action="append", help="only this row; may be repeated")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()

@@ -1,11 +1,14 @@
 """Write the measured tables into README.md and docs/results.md, from the JSON of `results/`.
 
 python benchmarks/readme.py
+python benchmarks/readme.py --check   name rows that are older than the code; 1 if there are any
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from network_tables import (
     sampling_sentence,
 )
 from scale_tables import papers_sentence, scale_lines
+from stored_rows import check
 from typed_tables import heterogeneous_lines, heterogeneous_sentence, typed_speed_lines
 
 HERE = Path(__file__).parent
@@ -151,6 +155,15 @@ def _headline(found: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
+    """Write the tables, or say which of their rows are older than the code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="name rows older than the code")
+    if parser.parse_args().check:
+        sys.exit(check())
+    write_tables()
+
+
+def write_tables() -> None:
     """Replace the part between the markers in README.md and write the docs page."""
     tuned = tuned_lines()
     typed = heterogeneous_sentence()

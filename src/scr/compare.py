@@ -377,6 +377,13 @@ _worker: _Worker | None = None
 def _start_worker(comparison: Comparison) -> None:
     """Set up one process: a thread each, since small runs gain nothing from more."""
     global _worker
+    use_one_thread()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker = _Worker(comparison)
+
+
+def use_one_thread() -> None:
+    """Compute with one thread from now on, as a process of several does."""
     import numba
     import torch
     from threadpoolctl import threadpool_limits
@@ -384,8 +391,6 @@ def _start_worker(comparison: Comparison) -> None:
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = _Worker(comparison)
 
 
 def _end_with_parent() -> None:
