@@ -1,5 +1,7 @@
 """The loop: what it evaluates, keeps, stops at and switches off."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -172,13 +174,25 @@ def test_weight_zero_is_exactly_the_base():
 
 
 def test_labels_without_a_pattern_turn_consistency_off():
-    import dataclasses
-
     graph = digits(labels_per_class=20, seed=0)
     labels = np.random.default_rng(0).permutation(np.asarray(graph.labels))
     fitted = outcome(graph=dataclasses.replace(graph, labels=labels))
     assert "turned down from" in fitted.notes[0]
     assert fitted.outcome.history[-1]["consistency_loss"] == 0.0
+
+
+@pytest.mark.parametrize("labels_per_class", [1, 2, 4])
+def test_with_a_few_labels_neighbors_have_a_say_in_trust(labels_per_class):
+    graph = digits(labels_per_class=labels_per_class, seed=0)
+    assert outcome(graph=graph, training={"epochs": 1}).term.weight == 1.0
+    # The same digits without anything in common with their neighbors, or with their labels.
+    generator = np.random.default_rng(0)
+    shuffled = dataclasses.replace(
+        graph,
+        features=generator.permutation(np.asarray(graph.features)),
+        labels=generator.permutation(np.asarray(graph.labels)),
+    )
+    assert outcome(graph=shuffled, training={"epochs": 1}).term.weight < 0.5
 
 
 def test_the_cosine_schedule_by_hand():

@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from scr.consistency import ConsistencyConfig, agreement_beyond_chance, trusted_share
-from scr.consistency.trust import MOST_ROWS
+from scr.consistency import (
+    ConsistencyConfig,
+    agreement_beyond_chance,
+    neighbor_agreement,
+    trusted_share,
+)
+from scr.consistency.trust import FEW_ROWS, MOST_ROWS, USUAL_AGREEMENT, usual_agreement
 from scr.encoders import Encoder, OwnModule, make_encoder
 from scr.encoders.buffers import keep_freed_memory
 from scr.encoders.own_module import try_out, views_are_equal
@@ -134,6 +140,7 @@ def fit(
         prepared.averages,
         graph.train if kept is None else positions_of(np.asarray(graph.train), kept),
         train_labels.numpy(),
+        graph,
     )
     plan = StagePlan(
         recipe,
@@ -231,30 +238,51 @@ def judge_trust(
     averages: Callable[[NDArray[np.integer[Any]]], NDArray[np.float32]],
     train: NDArray[np.integer[Any]],
     train_labels: NDArray[np.integer[Any]],
+    graph: Graph,
 ) -> tuple[ConsistencyConfig | None, list[str]]:
-    """Turn the consistency weight down where training labels say that pseudo labels mislead.
+    """Turn the consistency weight down where pseudo labels would mislead.
 
     Args:
         consistency: The settings; none: there is no weight.
         averages: From rows to what hops tell of them on average, shape (rows, features).
         train: Rows of the training nodes.
         train_labels: Their classes.
+        graph: Asked whether neighbors agree where labels are few.
     """
     if consistency is None or consistency.trust == "full" or consistency.weight == 0:
         return consistency, []
     chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
-    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen])
+    usual = USUAL_AGREEMENT
+    if len(chosen) < FEW_ROWS:
+        usual = usual_agreement(_neighbor_agreement(graph))
+    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen], usual=usual)
     share = trusted_share(agreement)
     if share == 1:
         return consistency, []
     weight = consistency.weight * share
     note = (
         f"Consistency weight turned down from {consistency.weight:g} to {weight:.3g}: held-out "
-        f"training labels agree with a linear model {agreement:.0%} of the way from chance to "
-        f"certainty, so pseudo labels deserve little trust here"
+        f"training labels{' and neighbors' if len(chosen) < FEW_ROWS else ''} agree with a linear "
+        f"model {agreement:.0%} of the way from chance to certainty, so pseudo labels deserve "
+        "little trust here"
         + (", and the term on unlabelled nodes did not act" if share == 0 else "")
     )
     return dataclasses.replace(consistency, weight=weight), [note]
+
+
+def _neighbor_agreement(graph: Graph) -> float | None:
+    """Whether neighbors agree by their own features; none of a graph that cannot be asked."""
+    if graph.features is None or graph.is_typed:
+        return None
+    labels = np.asarray(graph.labels[graph.train])
+    own = graph.features[np.asarray(graph.train)]
+    by_class = sp.csr_array(
+        (np.ones(len(labels), np.float32), (labels, np.arange(len(labels)))),
+        shape=(graph.num_classes, len(labels)),
+    )
+    examples = by_class @ own
+    dense = examples.toarray() if sp.issparse(examples) else np.asarray(examples, np.float32)
+    return neighbor_agreement(graph.features, graph.indptr, graph.indices, dense)
 
 
 def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
