@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -75,6 +76,34 @@ def test_a_saved_classifier_predicts_the_same_after_loading(graph, tmp_path, reg
         loaded.recipe_ == classifier.recipe_
         or loaded.recipe_.tables() == classifier.recipe_.tables()
     )
+
+
+@pytest.mark.parametrize("regularizer", ["none", "scr"])
+def test_a_loaded_classifier_tells_what_its_training_did(graph, tmp_path, regularizer):
+    # The warm-up of the preset is longer, so the term of `scr` never acts.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier = scr.NodeClassifier("ssgc", regularizer, **QUICK).fit(graph)
+    path = classifier.save(tmp_path / "run")
+    told = classifier.history_, classifier.best_epoch_, classifier.stopped_, classifier.inactive_
+    assert len(told[0]) == 4
+    assert told[3] == (regularizer == "scr")
+    loaded = scr.NodeClassifier.load(path)
+    assert (loaded.history_, loaded.best_epoch_, loaded.stopped_, loaded.inactive_) == told
+    before, after = classifier.summary(), loaded.summary()
+    assert after.pop("peak_memory_bytes") <= before.pop("peak_memory_bytes")  # of another moment
+    assert after == before
+    (path / "metrics.json").unlink()
+    with pytest.raises(RunError, match="expected a finished run"):
+        loaded.summary()
+
+
+def test_a_classifier_without_a_run_has_nothing_to_tell():
+    for name in ("history_", "best_epoch_", "stopped_", "inactive_"):
+        with pytest.raises(RunError, match="expected a call of `fit` or `load`"):
+            getattr(scr.NodeClassifier(), name)
+    with pytest.raises(RunError, match="expected a call of `fit` or `load`"):
+        scr.NodeClassifier().summary()
 
 
 def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):

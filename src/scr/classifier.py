@@ -36,6 +36,7 @@ from scr.prediction.run_graph import load_run_graph
 from scr.prediction.table import ProbabilityColumns, write_predictions
 from scr.propagation.memory import available_bytes, peak_bytes
 from scr.report.metrics import MetricsInParts
+from scr.report.records import read_history
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities, stream_logits
@@ -210,7 +211,9 @@ class NodeClassifier:
     @property
     def history_(self) -> list[dict[str, Any]]:
         """One record per evaluated epoch."""
-        return self._trained().outcome.history
+        if self._fitted is None:
+            return read_history(self._loaded().path / run_directory.HISTORY)
+        return self._fitted.outcome.history
 
     @property
     def notes_(self) -> list[str]:
@@ -222,18 +225,25 @@ class NodeClassifier:
     @property
     def inactive_(self) -> bool:
         """Whether a regularizer was asked for and had no part in the weights that were kept."""
-        term = self._trained().term
-        return term is not None and not term.acted and self.stopped_ != "interrupted"
+        if self._fitted is None:
+            acted = self._recorded().get("consistency", {}).get("acted", True)
+        else:
+            acted = self._fitted.term is None or self._fitted.term.acted
+        return not acted and self.stopped_ != "interrupted"
 
     @property
     def best_epoch_(self) -> int:
         """The epoch whose weights were kept."""
-        return self._trained().outcome.best_epoch
+        if self._fitted is None:
+            return int(self._recorded()["best_epoch"])
+        return self._fitted.outcome.best_epoch
 
     @property
     def stopped_(self) -> str:
         """Why training ended: `epochs`, `patience` or `interrupted`."""
-        return self._trained().outcome.stopped
+        if self._fitted is None:
+            return str(self._recorded()["stopped"])
+        return self._fitted.outcome.stopped
 
     def predict_proba(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -323,8 +333,10 @@ class NodeClassifier:
         )
 
     def summary(self) -> dict[str, Any]:
-        """The content of `metrics.json`."""
-        fitted, graph = self._trained(), self._fit_graph()
+        """The content of `metrics.json`; after `load`, what the run has recorded."""
+        if self._fitted is None:
+            return self._recorded()
+        fitted, graph = self._fitted, self._fit_graph()
         outcome = fitted.outcome
         scored = {name: self.metrics(name) for name in ("valid", "test") if self._has_labels(name)}
         return {
@@ -553,6 +565,16 @@ class NodeClassifier:
         if self._fitted is None:
             raise RunError("The classifier has not been fitted here; expected a call of `fit`")
         return self._fitted
+
+    def _recorded(self) -> dict[str, Any]:
+        """`metrics.json` of the run that was loaded."""
+        file = self._loaded().path / run_directory.METRICS
+        if not file.exists():
+            raise RunError(
+                f"The run has no `{file}`; expected a finished run",
+                hint="continue it with `scr train ... --resume`",
+            )
+        return run_directory.read_json(file)
 
     def _loaded(self) -> run_directory.StoredModel:
         if self._model is None:

@@ -206,7 +206,8 @@ def _quality(
     tables = [
         _node_table(
             "Least confident",
-            "Where the model hesitates most: good candidates for the next labels.",
+            "Without a known label, and where the model hesitates most: good candidates for the "
+            "next labels.",
             predictions.least_sure,
         ),
         _node_table(
