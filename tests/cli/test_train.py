@@ -19,6 +19,7 @@ from scr.cli import main
 from scr.cli import train as train_command
 
 QUICK = ["--set", "training.epochs=6", "--set", "training.evaluate_every=2"]
+SHORT = ["--set", "training.epochs=1"]
 
 
 def scr(*arguments):
@@ -26,6 +27,14 @@ def scr(*arguments):
     with pytest.raises(SystemExit) as caught:
         main([str(argument) for argument in arguments])
     return caught.value.code or 0
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of `SHORT`; tests that change it take a copy."""
+    run = tmp_path_factory.mktemp("train") / "run"
+    assert scr("train", "digits", "--out", run, *SHORT) == 0
+    return run
 
 
 def test_train_then_predict_then_report(tmp_path, capsys):
@@ -45,21 +54,19 @@ def test_train_then_predict_then_report(tmp_path, capsys):
     assert scr("report", run) == 0
 
 
-def test_an_existing_run_is_left_alone(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert scr("train", "digits", "--out", run, *QUICK) == 0
+def test_an_existing_run_is_left_alone(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    assert scr("train", "digits", "--out", run, *QUICK) == 2
+    assert scr("train", "digits", "--out", run, *SHORT) == 2
     assert "exists already" in " ".join(capsys.readouterr().err.split())
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-    assert scr("train", "digits", "--out", run, *QUICK, "--resume") == 0
+    assert scr("train", "digits", "--out", run, *SHORT, "--resume") == 0
     assert "finished already" in capsys.readouterr().out
 
 
-def test_resuming_with_other_settings_is_refused(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert scr("train", "digits", "--out", run, *QUICK) == 0
-    code = scr("train", "digits", "--out", run, *QUICK, "--seed", 4, "--resume")
+def test_resuming_with_other_settings_is_refused(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
+    code = scr("train", "digits", "--out", run, *SHORT, "--seed", 4, "--resume")
     assert code == 2
     assert "another seed" in " ".join(capsys.readouterr().err.split())
 
@@ -207,13 +214,6 @@ def test_predict_refuses_a_folder_that_is_no_run(tmp_path, capsys):
     assert not (tmp_path / "file.parquet").exists()
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    run = tmp_path_factory.mktemp("train") / "run"
-    assert scr("train", "digits", "--out", run, "--set", "training.epochs=1") == 0
-    return run
-
-
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
@@ -249,15 +249,13 @@ def test_resuming_a_run_that_was_killed_at_its_very_end_brings_its_page(finished
     (run / "report.html").unlink()
     for name in ("checkpoint.safetensors", "checkpoint-1-handover.safetensors"):
         (run / name).touch()
-    settings = ["--set", "training.epochs=1", "--resume"]
-    assert scr("train", "digits", "--out", run, *settings) == 0
+    assert scr("train", "digits", "--out", run, *SHORT, "--resume") == 0
     assert "finished already" in " ".join(capsys.readouterr().out.split())
     assert {path.name for path in run.iterdir()} == {path.name for path in finished.iterdir()}
 
 
-def test_predict_refuses_a_truncated_model(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert scr("train", "digits", "--out", run, *QUICK) == 0
+def test_predict_refuses_a_truncated_model(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
     model = run / "model.safetensors"
     model.write_bytes(model.read_bytes()[:-100])
     assert scr("predict", run, "--out", tmp_path / "file.parquet") == 2
