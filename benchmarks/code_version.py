@@ -21,7 +21,7 @@ from typing import Any
 SOURCE = Path(__file__).parents[1] / "src" / "scr"
 LEARNING = (
     "graph", "propagation", "encoders", "consistency", "training", "prediction", "config.py",
-    "classifier.py", "compare.py", "report/metrics.py",
+    "selection.py", "classifier.py", "compare.py", "report/metrics.py",
 )  # fmt: skip
 WHOLE_GRAPH = (*LEARNING, "sampling")
 """For encoders that read the graph in every step."""
@@ -36,7 +36,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "heterogeneous": (*WHOLE_GRAPH, "completion"),
     "efficiency": (*LEARNING, "efficiency.py", "report/efficiency.py"),
     "sensitivity": (*LEARNING, "sweep.py", "report/sensitivity.py"),
-    "training": ("encoders", "consistency", "training"),
+    "training": ("encoders", "consistency", "training", "selection.py"),
+    "trust": ("graph", "propagation", "consistency", "training"),
     "papers": LEARNING,
     "products": LEARNING,
     "propagation": ("graph", "propagation"),
