@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -281,6 +282,7 @@ def _execute(
             yield task, worker.run(task)
         return
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_start_worker, initargs=(comparison,)
     ) as pool:
@@ -290,6 +292,9 @@ def _execute(
                 yield futures[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            # What runs now would be waited for and then thrown away.
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
             raise
 
 
@@ -388,6 +393,8 @@ def use_one_thread() -> None:
     import torch
     from threadpoolctl import threadpool_limits
 
+    # A Ctrl-C reaches all processes of a terminal; the one that shows it ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     threadpool_limits(1)

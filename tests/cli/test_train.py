@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -291,6 +292,29 @@ def test_compare_in_two_processes_gives_the_same_runs(tmp_path):
     assert [(run["regularizer"], run["seed"]) for run in result["runs"]] == [
         ("none", 0), ("scr", 0), ("none", 1), ("scr", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_in_a_comparison_says_that_finished_runs_are_kept(tmp_path, jobs):
+    out = tmp_path / "a folder"
+    words = ["compare", "digits", "--encoders", "sgc", "--regularizers", "none", "--seeds", "40",
+             "--jobs", str(jobs), "--set", "training.epochs=20", "--out", str(out)]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scr.cli", *words], text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while not (out / "runs.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: also to the workers
+    printed, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    stopped = f"Stopped; finished runs are kept in {out}. Continue with the same command: scr "
+    (line,) = [line for line in printed.splitlines() if line.startswith(stopped)]
+    assert shlex.split(line.removeprefix(stopped)) == words
+    assert 1 <= len((out / "runs.jsonl").read_text().splitlines()) < 40
+    assert not (out / "compare.json").exists()
 
 
 def test_compare_refuses_an_unknown_encoder_before_any_run(tmp_path, capsys):

@@ -10,7 +10,7 @@ import typer
 
 from scr.cli.console import console, print_note
 from scr.cli.progress import counted
-from scr.cli.train import preset_below, recipe_layers, shown_command
+from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
 def compare(
@@ -63,7 +63,7 @@ def compare(
         layers=layers,
         preset=preset_below(recipe, preset),
     )
-    with counted("Comparing") as bar:
+    with keeping_runs(out), counted("Comparing") as bar:
         result = comparing.compare(
             comparison,
             tasks,

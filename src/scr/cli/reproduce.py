@@ -11,7 +11,7 @@ import typer
 
 from scr.cli.console import console, print_note
 from scr.cli.progress import counted
-from scr.cli.train import assigned, shown_command
+from scr.cli.train import assigned, keeping_runs, shown_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,7 +64,7 @@ def reproduce(
         loaded = reproducing.load_recipe_graph(
             recipe, graph=graph, features=features, settings=changes
         )
-    with counted("Reproducing") as bar:
+    with keeping_runs(folder), counted("Reproducing") as bar:
         result = reproducing.reproduce(
             recipe,
             loaded,

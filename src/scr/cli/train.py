@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import warnings
@@ -180,8 +181,8 @@ def recipe_file(recipe: Path) -> Path:
 
 
 def shown_command() -> str:
-    """The command as it was typed, for the record."""
-    return " ".join(["scr", *sys.argv[1:]])
+    """The command as it can be typed again, for the record."""
+    return shlex.join(["scr", *sys.argv[1:]])
 
 
 def score_line(summary: dict[str, Any]) -> Text:
@@ -236,6 +237,20 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
             progress.update(task, completed=record.epoch, state=losses + accuracy)
 
         yield on_epoch
+
+
+@contextmanager
+def keeping_runs(out: Path) -> Iterator[None]:
+    """End a Ctrl-C among many runs with a sentence on what is kept and how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(
+            f"Stopped; finished runs are kept in {out}. Continue with the same command: "
+            f"{shown_command()}",
+            soft_wrap=True,
+        )
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
