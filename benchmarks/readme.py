@@ -22,6 +22,7 @@ from network_tables import (
     sampling_lines,
     sampling_sentence,
 )
+from regularizer_tables import regularizer_lines
 from scale_tables import papers_sentence, scale_lines
 from stored_rows import check
 from typed_tables import heterogeneous_lines, heterogeneous_sentence, typed_speed_lines
@@ -204,6 +205,7 @@ def write_tables() -> None:
         *combination_lines(),
         *network_lines(),
         *grand_lines(),
+        *regularizer_lines(),
         *heterogeneous_lines(),
         *figure_lines(),
         "## Speed",

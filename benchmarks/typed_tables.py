@@ -105,4 +105,6 @@ def _without_balanced(rows: list[dict[str, Any]]) -> str:
     missing = [row["label"] for row in rows if not row.get("balanced_accuracy")]
     if not missing:
         return ""
+    if len(missing) == len(rows):
+        return " Balanced accuracy was not recorded in these runs, which are older."
     return f" Without balanced accuracy, which older runs did not record: {'; '.join(missing)}."
