@@ -394,7 +394,7 @@ def test_compare_takes_every_regularizer_in_one_command(tmp_path):
         "grand",
     ]
     code = scr("compare", "digits", "--encoders", "ssgc", "--regularizers", ",".join(names),
-               "--seeds", 1, "--out", tmp_path / "out", *QUICK)  # fmt: skip
+               "--seeds", 1, "--out", tmp_path / "out", *SHORT)  # fmt: skip
     assert code == 0
     result = json.loads((tmp_path / "out" / "compare.json").read_text())
     assert [row["regularizer"] for row in result["rows"]] == names
