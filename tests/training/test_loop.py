@@ -1,5 +1,7 @@
 """The loop: what it evaluates, keeps, stops at and switches off."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +13,13 @@ from scr.training.config import TrainingConfig
 from scr.training.loop import learning_rate_at
 
 
+@cache
+def plain_digits():
+    return digits(seed=0)
+
+
 def outcome(regularizer="scr", graph=None, **sections):
-    graph = graph or digits(seed=0)
+    graph = graph or plain_digits()
     sections.setdefault("training", {})
     sections["consistency"] = {"warmup": 0, **sections.get("consistency", {})}
     sections["training"] = {"epochs": 10, "evaluate_every": 2, **sections["training"]}
@@ -75,7 +82,7 @@ def test_the_kept_weights_may_be_those_of_the_lowest_loss():
 
 def test_with_the_lowest_loss_an_accuracy_as_high_as_ever_renews_patience():
     """Weights that hardly move keep their accuracy, so that training goes on to the end."""
-    settings = {"patience": 6, "learning_rate": 1e-9, "select_after": 0, "epochs": 40}
+    settings = {"patience": 6, "learning_rate": 1e-9, "select_after": 0, "epochs": 20}
     by_accuracy = outcome(training=settings).outcome
     by_loss = outcome(training={**settings, "select": "lowest-loss"}).outcome
     assert (by_accuracy.stopped, by_loss.stopped) == ("patience", "epochs")
@@ -125,7 +132,8 @@ def test_the_cosine_schedule_by_hand():
 
 
 def test_a_training_set_of_one_class_per_batch_still_trains():
-    fitted = outcome(training={"batch_size": 3, "unlabelled_per_batch": "proportional"})
+    training = {"batch_size": 3, "unlabelled_per_batch": "proportional", "epochs": 2}
+    fitted = outcome(training=training)
     assert np.isfinite(fitted.outcome.history[-1]["supervised_loss"])
 
 
