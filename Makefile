@@ -11,12 +11,14 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3 pyth
 # as long as the rest of an installation.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 DEMO_DIR ?= scr-demo
-# Two workers: more only compete for the threads that torch and numba use.
+# As many as most machines have cores; each computes on one thread.
 WORKERS ?= 2
+# Without bytecode files, every process that a test starts compiles all of torch again.
+unexport PYTHONDONTWRITEBYTECODE
 # The theme advertises its successor on every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test stress check bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -27,6 +29,9 @@ demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report 
 
 test: $(VENV)/.test ## every test, and the examples in docstrings
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+stress: $(VENV)/.test ## long campaigns: kills at many instants, many random inputs
+	$(BIN)/python -m pytest -n $(WORKERS) -m "stress or hypothesis" --hypothesis-profile stress
 
 check: $(VENV)/.check ## style, types, import layers, documentation
 	$(BIN)/ruff check .
@@ -47,6 +52,10 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/accuracy.py defaults
 	$(BIN)/python benchmarks/combinations.py search
 	$(BIN)/python benchmarks/combinations.py table
+	$(BIN)/python benchmarks/networks.py search
+	$(BIN)/python benchmarks/networks.py table
+	$(BIN)/python benchmarks/regularizers.py
+	$(BIN)/python benchmarks/grand.py
 	$(BIN)/python benchmarks/figures.py efficiency --graph products-like
 	$(BIN)/python benchmarks/figures.py efficiency --graph wordnet
 	$(BIN)/python benchmarks/figures.py sensitivity --graph dblp_citation

@@ -2,12 +2,14 @@
 
     python benchmarks/accuracy.py search --data DIR     choose settings on validation nodes
     python benchmarks/accuracy.py table --data DIR      run all seeds with the chosen settings
-    python benchmarks/accuracy.py defaults --data DIR   the same without any tuning
+    python benchmarks/accuracy.py defaults --data DIR   presets alone, on more graphs
 
-Both steps keep every finished run and go on where they were. `search` tries the same candidates
-(`settings/GRAPH.toml`) for each encoder and regularizer, base included, on the first seeds, and
-picks by mean validation accuracy; test accuracy is not looked at. `table` writes
-`results/accuracy/GRAPH.json`, `defaults` writes `results/defaults/GRAPH.json`.
+`search` tries the same candidates (`settings/GRAPH.toml`) for each encoder and regularizer, base
+included, on the first seeds, and picks by mean validation accuracy; test accuracy is not looked at.
+`table` writes `results/accuracy/GRAPH.json`, `defaults` writes `results/defaults/GRAPH.json`.
+
+A step that was stopped resumes. Runs in the results files are not run again as long as the code
+that decides them is the same, by its version or as `confirm.py` found.
 """
 
 from __future__ import annotations
@@ -17,23 +19,30 @@ import json
 import statistics
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from scr.compare import Comparison, Task, compare, run_tasks
+from code_version import code_version, is_current
+from scr.compare import Comparison, Task, run_tasks
 from scr.graph import load_graph
-from scr.prediction.run_directory import write_json
-from scr.report import comparison_table
+from scr.prediction.run_directory import versions, write_json
+from scr.report import compare_runs, comparison_table
 from scr.training.recipe import merge, specialize, variants
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
+DATA = HERE.parent.parent / "shared" / "data"
 ENCODERS = ("mlp", "sgc", "ssgc", "sign", "sagn", "gamlp", "gamlp-jk")
 DEFAULT_ENCODERS = ("ssgc", "sign", "gamlp")
 REGULARIZERS = ("none", "scr", "scr-m")
+KEPT = (
+    "graph", "encoder", "regularizer", "seed", "valid_accuracy", "test_accuracy",
+    "balanced_accuracy", "train_seconds", "key", "code", "confirmed",
+)  # fmt: skip
+"""What smaller results files keep of a run."""
 
 console = Console()
 
@@ -59,6 +68,11 @@ BENCHMARKS = (
     Benchmark("actor", 5),
     Benchmark("wordnet", 3, search_seeds=1),
 )
+DEFAULT_BENCHMARKS = (
+    *(replace(benchmark, seeds=5) for benchmark in BENCHMARKS),
+    *(Benchmark(name, 5) for name in ("cora_ml", "acm", "blogcatalog", "flickr", "uai")),
+)
+"""Graphs of the table of presets: more of them, since nothing is searched."""
 
 
 def load(benchmark: Benchmark, data: Path) -> Comparison:
@@ -87,8 +101,23 @@ def task(encoder: str, regularizer: str, seed: int, settings: dict[str, Any]) ->
     return Task(encoder, regularizer, seed, (settings,))
 
 
-def run(benchmark: Benchmark, data: Path, tasks: list[Task], jobs: int) -> list[dict[str, Any]]:
-    """Run what is missing; results come in the order of the tasks."""
+def run(
+    benchmark: Benchmark, data: Path, tasks: list[Task], jobs: int, kind: str = "accuracy"
+) -> list[dict[str, Any]]:
+    """Run what this version of the code has not run yet; results come in the order of the tasks.
+
+    Args:
+        benchmark: The graph.
+        data: Its folder.
+        tasks: What to run.
+        jobs: Processes.
+        kind: Of the results: names the code that decides them, and the file with known runs.
+    """
+    version, comparison = code_version(kind), load(benchmark, data)
+    known = known_runs(kind, benchmark.name, version)
+    graphs = {seed: comparison.graph_of(seed) for seed in {task.seed for task in tasks}}
+    keys = [task.key(graphs[task.seed]) for task in tasks]
+    missing = [task for task, key in zip(tasks, keys, strict=True) if key not in known]
     done = 0
 
     def tell(record: Any) -> None:
@@ -99,9 +128,23 @@ def run(benchmark: Benchmark, data: Path, tasks: list[Task], jobs: int) -> list[
             f"valid {record['valid_accuracy']:.3f}, {record['train_seconds']:.1f} s ({done})"
         )
 
-    return run_tasks(
-        load(benchmark, data), tasks, out=CACHE / benchmark.name, jobs=jobs, on_run=tell
-    )
+    # A folder for each version: what older code has kept is not taken for new.
+    out = CACHE / benchmark.name / version
+    for record in run_tasks(comparison, missing, out=out, jobs=jobs, on_run=tell):
+        known[record["key"]] = {**record, "code": version}
+    return [known[key] for key in keys]
+
+
+def known_runs(kind: str, graph: str, version: str) -> dict[str, dict[str, Any]]:
+    """Runs of a results file that hold for this version of the code, by their keys."""
+    file = HERE / "results" / kind / f"{graph}.json"
+    runs = json.loads(file.read_text(encoding="utf-8"))["runs"] if file.exists() else []
+    return {
+        run["key"]: run
+        for run in runs
+        # Older versions recorded less.
+        if is_current(run, version) and "key" in run and run.get("balanced_accuracy") is not None
+    }
 
 
 def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
@@ -130,7 +173,10 @@ def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
     ]
     folder = HERE / "results" / "search"
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / f"{benchmark.name}.json", {"seeds": len(seeds), "chosen": chosen})
+    write_json(
+        folder / f"{benchmark.name}.json",
+        {"seeds": len(seeds), "code": code_version("accuracy"), "chosen": chosen},
+    )
 
 
 def table(benchmark: Benchmark, data: Path, jobs: int) -> None:
@@ -153,12 +199,12 @@ def table(benchmark: Benchmark, data: Path, jobs: int) -> None:
 
 
 def defaults(benchmark: Benchmark, data: Path, jobs: int) -> None:
-    """Three seeds of the main encoders with the preset alone."""
+    """The main encoders with the preset alone."""
     tasks = [
         task(encoder, regularizer, seed, {})
         for encoder in DEFAULT_ENCODERS
-        for seed in range(3)
-        for regularizer in REGULARIZERS[:2]
+        for seed in range(benchmark.seeds)
+        for regularizer in REGULARIZERS
     ]
     write(benchmark, data, tasks, jobs, "defaults", {})
 
@@ -172,27 +218,39 @@ def write(
     chosen: dict[tuple[str, str], str],
 ) -> None:
     """Run, summarize and keep."""
-    run(benchmark, data, tasks, jobs)
-    result = compare(load(benchmark, data), tasks, out=CACHE / benchmark.name)
+    runs = run(benchmark, data, tasks, jobs, kind)
+    rows = compare_runs([{**record, "graph": None} for record in runs])
     step = "table" if kind == "accuracy" else kind
-    result["command"] = f"python benchmarks/accuracy.py {step} --graph {benchmark.name}"
-    result["candidates"] = {" ".join(pair): label for pair, label in chosen.items()}
     folder = HERE / "results" / kind
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / f"{benchmark.name}.json", result)
-    console.print(comparison_table(result["rows"]))
+    write_json(
+        folder / f"{benchmark.name}.json",
+        {
+            "graph": load(benchmark, data).facts(),
+            "command": f"python benchmarks/accuracy.py {step} --graph {benchmark.name}",
+            "versions": versions(),
+            "code": code_version(kind),
+            "runs": runs,
+            "rows": rows,
+            "candidates": {" ".join(pair): label for pair, label in chosen.items()},
+        },
+    )
+    console.print(comparison_table(rows))
 
 
 def main() -> None:
     """Parse the command line and go through the graphs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step", choices=["search", "table", "defaults"])
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
+    parser.add_argument("--seeds", type=int, help="fewer seeds than the graph's table has")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     step = {"search": search, "table": table, "defaults": defaults}[arguments.step]
-    for benchmark in BENCHMARKS:
+    for benchmark in DEFAULT_BENCHMARKS if arguments.step == "defaults" else BENCHMARKS:
+        if arguments.seeds is not None:
+            benchmark = replace(benchmark, seeds=min(arguments.seeds, benchmark.seeds))
         if arguments.graph is None or benchmark.name in arguments.graph:
             step(benchmark, arguments.data, arguments.jobs)
 

@@ -7,8 +7,8 @@ Settings of the encoder are those that `accuracy.py search` chose for the same e
 same regularizer; `search` adds what is new here: how heavy consistency is, and how the stages work.
 Candidates are in `settings/combinations.toml` and are the same for every graph; the choice is by
 mean validation accuracy of the first seeds, and test accuracy is not looked at. Correct and Smooth
-searches its own settings on the validation nodes of each run. Every finished run is kept, and both
-steps go on where they were. `table` writes `results/combinations/GRAPH.json`.
+searches its own settings on the validation nodes of each run. Both steps resume as those of
+`accuracy.py` do. `table` writes `results/combinations/GRAPH.json`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from typing import Any
 from rich.console import Console
 
 import accuracy
-from accuracy import BENCHMARKS, HERE, Benchmark, run
+from accuracy import BENCHMARKS, DATA, HERE, KEPT, Benchmark, run
+from code_version import code_version
 from scr.compare import Task
 from scr.prediction.run_directory import versions, write_json
 from scr.training.recipe import merge
 
 RESULTS = HERE / "results" / "combinations"
+SMOOTHED = ("valid_accuracy", "test_accuracy", "balanced_accuracy")
 SMOOTHING_HOPS = {"wordnet": 10}
 """Elsewhere 20: a search on 117,659 nodes and 45 classes would take longer than the training."""
 
@@ -115,7 +117,7 @@ def search(benchmark: Benchmark, data: Path, jobs: int, encoders: list[str]) -> 
                     labels.append((encoder, method.label, label))
     scores: dict[tuple[str, str], dict[str, list[float]]] = {}
     for (encoder, method, label), record in zip(
-        labels, run(benchmark, data, tasks, jobs), strict=True
+        labels, run(benchmark, data, tasks, jobs, "combinations"), strict=True
     ):
         found = scores.setdefault((encoder, method), {})
         found.setdefault(label, []).append(record["valid_accuracy"])
@@ -132,7 +134,15 @@ def search(benchmark: Benchmark, data: Path, jobs: int, encoders: list[str]) -> 
     file = RESULTS / f"{benchmark.name}-search.json"
     kept = [row for row in _read(file).get("chosen", []) if row["encoder"] not in encoders]
     command = f"python benchmarks/combinations.py search --graph {benchmark.name}"
-    write_json(file, {"command": command, "seeds": benchmark.search_seeds, "chosen": kept + chosen})
+    write_json(
+        file,
+        {
+            "command": command,
+            "seeds": benchmark.search_seeds,
+            "code": code_version("combinations"),
+            "chosen": kept + chosen,
+        },
+    )
 
 
 def table(benchmark: Benchmark, data: Path, jobs: int, encoders: list[str]) -> None:
@@ -151,27 +161,31 @@ def table(benchmark: Benchmark, data: Path, jobs: int, encoders: list[str]) -> N
                 tasks.append(Task(encoder, method.regularizer, seed, (settings,)))
                 labels.append((encoder, method.label, label))
     runs = [
-        {
-            "encoder": encoder,
-            "method": method,
-            "candidate": label,
-            "seed": record["seed"],
-            "valid_accuracy": record["valid_accuracy"],
-            "test_accuracy": record["test_accuracy"],
-            "smooth_valid_accuracy": record["smooth"]["valid_accuracy"],
-            "smooth_test_accuracy": record["smooth"]["test_accuracy"],
-            "epochs": record["epochs"],
-            "train_seconds": record["train_seconds"],
-            "notes": record["notes"],
-        }
-        for (encoder, method, label), record in zip(
-            labels, run(benchmark, data, tasks, jobs), strict=True
+        {**kept_of(record), "method": method, "candidate": label}
+        for (_, method, label), record in zip(
+            labels, run(benchmark, data, tasks, jobs, "combinations"), strict=True
         )
     ]
     file = RESULTS / f"{benchmark.name}.json"
     kept = [row for row in _read(file).get("runs", []) if row["encoder"] not in encoders]
     command = f"python benchmarks/combinations.py table --graph {benchmark.name}"
-    write_json(file, {"command": command, "versions": versions(), "runs": kept + runs})
+    write_json(
+        file,
+        {
+            "command": command,
+            "versions": versions(),
+            "code": code_version("combinations"),
+            "runs": kept + runs,
+        },
+    )
+
+
+def kept_of(record: dict[str, Any]) -> dict[str, Any]:
+    """What the results file keeps of a run, Correct and Smooth beside the rest."""
+    smooth = record.get("smooth", {})
+    record = record | {f"smooth_{name}": smooth[name] for name in SMOOTHED if name in smooth}
+    names = (*KEPT, *(f"smooth_{name}" for name in SMOOTHED), "epochs", "notes")
+    return {name: record[name] for name in names if name in record}
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -185,7 +199,7 @@ def main() -> None:
     """Parse the command line and go through the graphs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step", choices=["search", "table"])
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
     parser.add_argument("--encoder", action="append", help="only this encoder; may be repeated")
     parser.add_argument("--seeds", type=int, help="fewer seeds than the graph's table has")

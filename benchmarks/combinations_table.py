@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cells import mean_cell, mean_of, plain
+
 RESULTS = Path(__file__).parent / "results" / "combinations"
 NAMES = {
     "base": "base",
@@ -26,7 +28,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One row of one graph: means and spread over seeds."""
+    """One row of one graph: means and spread over seeds, in percent."""
 
     encoder: str
     method: str
@@ -35,11 +37,19 @@ class Row:
     test: float
     spread: float
     by_seed: dict[int, float]
+    balanced: float | None = None
+    """None where it was not recorded."""
 
     @property
     def label(self) -> str:
         """As the table shows it."""
         return NAMES[self.method] + (" + C&S" if self.smooth else "")
+
+    @property
+    def cell(self) -> str:
+        """Its accuracies."""
+        balanced = None if self.balanced is None else self.balanced / 100
+        return mean_cell(self.test / 100, self.spread / 100, balanced)
 
 
 def read(graphs: Iterable[str]) -> dict[str, list[Row]]:
@@ -84,7 +94,20 @@ def _row(encoder: str, method: str, runs: list[dict[str, Any]], *, smooth: bool 
     tests = {run["seed"]: 100 * run[f"{prefix}test_accuracy"] for run in runs}
     valid = 100 * statistics.fmean(run[f"{prefix}valid_accuracy"] for run in runs)
     spread = statistics.stdev(tests.values()) if len(tests) > 1 else 0.0
-    return Row(encoder, method, smooth, valid, statistics.fmean(tests.values()), spread, tests)
+    mean = statistics.fmean(tests.values())
+    balanced = mean_of([run.get(f"{prefix}balanced_accuracy") for run in runs])
+    balanced = None if balanced is None else 100 * balanced
+    return Row(encoder, method, smooth, valid, mean, spread, tests, balanced)
+
+
+def without_balanced(results: dict[str, list[Row]]) -> str:
+    """A sentence about rows without balanced accuracy; empty: there are none."""
+    missing = [
+        plain(name) for name, found in results.items() if any(row.balanced is None for row in found)
+    ]
+    if not missing:
+        return ""
+    return f" Not every run of {', '.join(missing)} recorded balanced accuracy."
 
 
 def best(found: list[Row]) -> Row:
@@ -97,11 +120,10 @@ def table(results: dict[str, list[Row]]) -> list[str]:
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for name, found in results.items():
         for row in found:
-            text = f"{row.test:.1f} ± {row.spread:.1f}"
-            text = f"**{text}**" if row is best(found) else text
+            text = f"**{row.cell}**" if row is best(found) else row.cell
             cells.setdefault((row.encoder, row.label), {})[name] = text
     lines = [
-        "| encoder | | " + " | ".join(name.replace("_", " ") for name in results) + " |",
+        "| encoder | | " + " | ".join(map(plain, results)) + " |",
         "| --- | --- |" + " --- |" * len(results),
     ]
     for (encoder, label), values in cells.items():
@@ -130,19 +152,27 @@ def comparisons(results: dict[str, list[Row]]) -> list[str]:
 
 def _gains(
     results: dict[str, list[Row]], encoder: str, before: str, after: str, *, smooth: bool = False
-) -> dict[str, float]:
+) -> dict[str, tuple[float, float | None]]:
+    """Of accuracy and of balanced accuracy by graph."""
     gains = {}
     for name, found in results.items():
         by_key = {(row.encoder, row.method, row.smooth): row for row in found}
         one, two = by_key.get((encoder, before, False)), by_key.get((encoder, after, smooth))
         if one is not None and two is not None:
-            gains[name] = two.test - one.test
+            known = one.balanced is not None and two.balanced is not None
+            gains[name] = (
+                two.test - one.test,
+                (two.balanced or 0) - (one.balanced or 0) if known else None,
+            )
     return gains
 
 
-def _said(gains: dict[str, float]) -> str:
-    better = sum(gain > 0 for gain in gains.values())
-    each = ", ".join(f"{name.replace('_', ' ')} {gain:+.1f}" for name, gain in gains.items())
+def _said(gains: dict[str, tuple[float, float | None]]) -> str:
+    better = sum(gain > 0 for gain, _ in gains.values())
+    each = ", ".join(
+        f"{plain(name)} {gain:+.1f}" + ("" if balanced is None else f" ({balanced:+.1f})")
+        for name, (gain, balanced) in gains.items()
+    )
     return f"better on {better} of {len(gains)} graphs ({each})"
 
 
@@ -153,7 +183,6 @@ def best_rows(results: dict[str, list[Row]]) -> list[str]:
     for name, found in results.items():
         row = best(found + plain_rows(name, found))
         lines.append(
-            f"| {name.replace('_', ' ')} | `{row.encoder}` {row.label} | {row.valid:.1f} | "
-            f"{row.test:.1f} ± {row.spread:.1f} |"
+            f"| {plain(name)} | `{row.encoder}` {row.label} | {row.valid:.1f} | {row.cell} |"
         )
     return lines

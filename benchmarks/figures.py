@@ -19,6 +19,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from code_version import code_version
 from scr.prediction.run_directory import write_json
 
 HERE = Path(__file__).parent
@@ -65,7 +66,8 @@ def source(name: str, data: str) -> list[str]:
 
 def draw(figure: str, name: str, data: str, jobs: int) -> None:
     """Run one figure's command and keep what it found."""
-    out = Path("benchmarks") / ".cache" / name / figure
+    version = code_version(figure)
+    out = Path("benchmarks") / ".cache" / name / f"{figure}-{version}"
     command = {"efficiency": "efficiency", "sensitivity": "sweep"}[figure]
     run(
         command,
@@ -76,6 +78,7 @@ def draw(figure: str, name: str, data: str, jobs: int) -> None:
     )
     result = json.loads((ROOT / out / f"{command}.json").read_text(encoding="utf-8"))
     result.pop("runs")
+    result["code"] = version
     folder = HERE / "results" / figure
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / f"{name}.json", result)

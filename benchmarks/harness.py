@@ -27,6 +27,8 @@ from typing import Any
 
 from rich.console import Console
 
+from code_version import code_version
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 REAPER = HERE / "reaper.py"
@@ -180,14 +182,20 @@ def shown_script() -> str:
 class Results:
     """Rows of a benchmark in a JSON file, written one by one.
 
-    A run that was stopped leaves its rows, and the next one with the same settings goes on.
+    A run that was stopped leaves its rows, and the next one with the same settings resumes it. Each
+    row has the version of the code that it was recorded with.
+
+    Args:
+        path: The file; its name without suffix is the kind of the results.
+        settings: What all rows share.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
+        self.code = code_version(path.stem)
         self._content: dict[str, Any] = {
-            "command": shown_script(), "settings": dict(settings),
-            "processor": processor(), "versions": versions(), "rows": [],
+            "command": shown_script(), "settings": dict(settings), "processor": processor(),
+            "versions": versions(), "code": self.code, "rows": [],
         }  # fmt: skip
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if before.get("settings") == json.loads(json.dumps(self._content["settings"])):
@@ -210,7 +218,7 @@ class Results:
     def add(self, key: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
         """Add a row, in the place of one with the same key, and write the file."""
         self.remove(**key)
-        row = {**key, **values}
+        row = {**key, **values, "code": self.code}
         self.rows.append(row)
         self._write()
         return row

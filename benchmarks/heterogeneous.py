@@ -20,7 +20,8 @@ from typing import Any
 
 from rich.console import Console
 
-from accuracy import HERE, Benchmark, candidates, run
+from accuracy import DATA, HERE, Benchmark, candidates, run
+from code_version import code_version
 from scr.compare import Task
 from scr.prediction.run_directory import versions, write_json
 from scr.report.intervals import paired_difference
@@ -64,6 +65,7 @@ ROWS = (
     ),
 )
 BASE = "NARS_GAMLP"
+MEASURES = {"difference": "test_accuracy", "balanced_difference": "balanced_accuracy"}
 
 
 def search(data: Path, jobs: int, rows: list[Row]) -> None:
@@ -78,7 +80,7 @@ def search(data: Path, jobs: int, rows: list[Row]) -> None:
             for _, settings in options
             for seed in range(SEARCH_SPLITS)
         ]
-        records = run(GRAPH, data, tasks, jobs)
+        records = run(GRAPH, data, tasks, jobs, "heterogeneous")
         scores = {
             label: statistics.mean(
                 record["valid_accuracy"]
@@ -104,6 +106,7 @@ def search(data: Path, jobs: int, rows: list[Row]) -> None:
             {
                 "command": "python benchmarks/heterogeneous.py search",
                 "seeds": SEARCH_SPLITS,
+                "code": code_version("heterogeneous"),
                 "chosen": known,
             },
         )
@@ -117,12 +120,15 @@ def table(data: Path, jobs: int, rows: list[Row]) -> None:
     }
     for row in rows:
         label = picked.get((row.encoder, row.regularizer), "preset")
-        settings = merge(
-            dict(candidates(GRAPH.name, row.encoder, row.regularizer))[label], row.extra
-        )
-        tasks = [Task(row.encoder, row.regularizer, seed, (settings,)) for seed in range(SPLITS)]
-        records = run(GRAPH, data, tasks, jobs)
+        tasks = [task(row, label, seed) for seed in range(SPLITS)]
+        records = run(GRAPH, data, tasks, jobs, "heterogeneous")
         _write(row, label, records)
+
+
+def task(row: Row, candidate: str, seed: int) -> Task:
+    """One run of a row."""
+    chosen = dict(candidates(GRAPH.name, row.encoder, row.regularizer))[candidate]
+    return Task(row.encoder, row.regularizer, seed, (merge(chosen, row.extra),))
 
 
 def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
@@ -138,7 +144,9 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
             "candidate": candidate,
             "valid_accuracy": [record["valid_accuracy"] for record in records],
             "test_accuracy": [record["test_accuracy"] for record in records],
+            "balanced_accuracy": [record["balanced_accuracy"] for record in records],
             "train_seconds": [record["train_seconds"] for record in records],
+            "code": code_version("heterogeneous"),
         }
     )
     kept = sorted(
@@ -149,11 +157,12 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
     for each in kept:
         if base is None or each["label"] == BASE:
             each.pop("difference", None)
+            each.pop("balanced_difference", None)
             continue
-        count = min(len(each["test_accuracy"]), len(base["test_accuracy"]))
-        each["difference"] = asdict(
-            paired_difference(each["test_accuracy"][:count], base["test_accuracy"][:count])
-        )
+        for name, measure in MEASURES.items():
+            if measure in each and measure in base:
+                pairs = list(zip(each[measure], base[measure], strict=False))
+                each[name] = asdict(paired_difference(*zip(*pairs, strict=True)))
     write_json(
         RESULT,
         {
@@ -163,6 +172,7 @@ def _write(row: Row, candidate: str, records: list[dict[str, Any]]) -> None:
             "splits": SPLITS,
             "compared_with": BASE,
             "versions": versions(),
+            "code": code_version("heterogeneous"),
             "rows": kept,
         },
     )
@@ -185,7 +195,7 @@ def main() -> None:
     """Parse the command line and go through the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step", choices=["search", "table"])
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--row", action="append", help="only this row; may be repeated")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()

@@ -18,8 +18,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from accuracy import BENCHMARKS, CACHE, candidates, load
-from scr.compare import Task, compare
+from accuracy import BENCHMARKS, DATA, candidates, run
+from code_version import code_version
+from scr.compare import Task
 from scr.prediction.run_directory import write_json
 from scr.training.recipe import merge
 
@@ -39,7 +40,7 @@ def main() -> None:
     """Run all variants and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     root = Path(__file__).parent
-    parser.add_argument("--data", type=Path, default=root.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     table = Table("guard", *GRAPHS, "mean", title="GAMLP, validation / test accuracy")
@@ -51,11 +52,9 @@ def main() -> None:
             settings = dict(candidates(name, "gamlp", "none"))["heavy"]
             layer = merge(settings, {"propagation": propagation, "encoder": {"label_layers": 2}})
             tasks = [Task("gamlp", "none", seed, (layer,)) for seed in range(SEEDS)]
-            runs = compare(
-                load(benchmark, arguments.data), tasks, out=CACHE / name, jobs=arguments.jobs
-            )["runs"]
+            runs = run(benchmark, arguments.data, tasks, arguments.jobs)
             row[name] = {
-                key: statistics.mean(run[f"{key}_accuracy"] for run in runs)
+                key: statistics.mean(record[f"{key}_accuracy"] for record in runs)
                 for key in ("valid", "test")
             }
         row["mean"] = {
@@ -68,7 +67,12 @@ def main() -> None:
     Console().print(table)
     write_json(
         root / "results" / "label_guards.json",
-        {"command": "python benchmarks/label_guards.py", "seeds": SEEDS, "rows": rows},
+        {
+            "command": "python benchmarks/label_guards.py",
+            "seeds": SEEDS,
+            "code": code_version("label_guards"),
+            "rows": rows,
+        },
     )
 
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_1samp
 
+from cells import cell, difference_cell, plain
 from grand import PUBLISHED
 from harness import size
 from scale_tables import read
+from scr.report.by_seed import pairs_by_seed
 from scr.report.intervals import LEVEL, PairedDifference, stratified_interval, t_interval
 
 RESULTS = Path(__file__).parent / "results"
@@ -47,11 +49,21 @@ class Pair:
     graph: str
     base: np.ndarray
     scr: np.ndarray
+    balanced: tuple[np.ndarray, np.ndarray] | None = None
+    """Balanced accuracies of base and SCR; none where they were not recorded."""
 
     @property
     def gain(self) -> PairedDifference:
         """Of SCR over the base, in points."""
         return t_interval(self.scr - self.base, LEVEL)
+
+    @property
+    def balanced_gain(self) -> PairedDifference | None:
+        """The same of balanced accuracy."""
+        if self.balanced is None:
+            return None
+        base, scr = self.balanced
+        return t_interval(scr - base, LEVEL)
 
     @property
     def p(self) -> float:
@@ -72,17 +84,30 @@ def pairs() -> list[Pair]:
             if file.exists():
                 runs += json.loads(file.read_text(encoding="utf-8"))["runs"]
         for encoder in NETWORKS:
-            by_seed: dict[str, dict[int, float]] = {"none": {}, "scr": {}}
-            for run in runs:
-                if run["encoder"] == encoder and run["regularizer"] in by_seed:
-                    by_seed[run["regularizer"]][run["seed"]] = 100 * run["test_accuracy"]
-            seeds = sorted(by_seed["none"].keys() & by_seed["scr"].keys())
-            if seeds:
-                base, scr = (
-                    np.array([by_seed[name][seed] for seed in seeds]) for name in ("none", "scr")
-                )
-                found.append(Pair(encoder, graph, base, scr))
+            accuracy = _paired(runs, encoder, "test_accuracy")
+            if accuracy is not None:
+                balanced = _paired(runs, encoder, "balanced_accuracy")
+                found.append(Pair(encoder, graph, *accuracy, balanced))
     return found
+
+
+def _paired(
+    runs: Sequence[dict[str, Any]], encoder: str, measure: str
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """A measure of base and SCR in percent, for the seeds that both have it for."""
+    base, scr = (
+        {
+            run["seed"]: run
+            for run in runs
+            if (run["encoder"], run["regularizer"]) == (encoder, name)
+        }
+        for name in ("none", "scr")
+    )
+    pairs = pairs_by_seed(scr, base, measure)
+    if not pairs:
+        return None
+    after, before = 100 * np.array(pairs).T
+    return before, after
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -117,20 +142,30 @@ def network_sentence() -> list[str]:
     sure = [pair for pair, p in zip(found, adjusted, strict=True) if p < 1 - LEVEL]
     better = sum(pair.gain.mean > 0 for pair in sure)
     worse = [
-        f"{NETWORKS[pair.encoder]} on {_plain(pair.graph)}" for pair in sure if pair.gain.mean < 0
+        f"{NETWORKS[pair.encoder]} on {plain(pair.graph)}" for pair in sure if pair.gain.mean < 0
     ]
     up = sum(pair.gain.mean > 0 for pair in found)
     graphs = len({pair.graph for pair in found})
     return [
         "",
         f"SCR on {len({pair.encoder for pair in found})} networks and {graphs} graphs, GraphSAGE, "
-        f"ClusterGCN and GraphSAINT among them: {_interval(over_seeds)} points on average over "
-        f"{len(found)} pairs of a network and a graph ({_interval(over_graphs)} with graphs as the "
-        f"unit). The mean is higher in {up} of them; after Holm's correction {better} are "
-        f"significantly better and {len(worse) or 'none'} significantly worse"
-        + (f" ({', '.join(worse)})" if worse else "")
-        + ".",
+        f"ClusterGCN and GraphSAINT among them: {difference_cell(over_seeds, scale=1)} points of "
+        f"accuracy on average over {len(found)} pairs of a network and a graph "
+        f"({difference_cell(over_graphs, scale=1)} with graphs as the unit)"
+        f"{_balanced_phrase(found)}. The mean accuracy is higher in {up} of them; after Holm's "
+        f"correction {better} are significantly better and {len(worse) or 'none'} significantly "
+        "worse" + (f" ({', '.join(worse)})" if worse else "") + ".",
     ]
+
+
+def _balanced_phrase(found: Sequence[Pair]) -> str:
+    """The mean gain of balanced accuracy, over the pairs that recorded it."""
+    known = [scr - base for base, scr in (pair.balanced for pair in found if pair.balanced)]
+    if not known:
+        return ""
+    where = "" if len(known) == len(found) else f" over the {len(known)} pairs that recorded it"
+    gain = difference_cell(stratified_interval(known, LEVEL), scale=1)
+    return f", and {gain} of balanced accuracy{where}"
 
 
 def network_lines() -> list[str]:
@@ -140,31 +175,38 @@ def network_lines() -> list[str]:
         return []
     graphs = [graph for graph in GRAPHS if any(key[1] == graph for key in found)]
     adjusted = dict(zip(found, holm([pair.p for pair in found.values()]), strict=True))
-    seeds = ", ".join(f"{_plain(graph)} {len(found['mlp', graph].base)}" for graph in graphs)
+    seeds = ", ".join(f"{plain(graph)} {len(found['mlp', graph].base)}" for graph in graphs)
+    missing = dict.fromkeys(
+        NETWORKS[pair.encoder] for pair in found.values() if pair.balanced is None
+    )
     lines = [
         "## With different graph neural networks",
         "",
-        f"Test accuracy in percent, means over seeds ({seeds}), and the gain of SCR, paired by "
-        "seed, with its 95% interval; * where it is significant after Holm's correction over all "
-        "pairs. Settings of base and SCR are chosen on validation nodes from the same candidates. "
-        "GraphSAGE, ClusterGCN and GraphSAINT: `python benchmarks/networks.py search`, then "
-        "`table`; the others are rows of the first table.",
+        f"Test accuracy in percent, means over seeds ({seeds}), in parentheses balanced accuracy, "
+        "and the gains of SCR, paired by seed, with their 95% intervals; * where a gain of "
+        "accuracy is significant after Holm's correction over all pairs. Settings of base and SCR "
+        "are chosen on validation nodes from the same candidates. GraphSAGE, ClusterGCN and "
+        "GraphSAINT: `python benchmarks/networks.py search`, then `table`; the others are rows of "
+        "the first table."
+        + (f" Older runs recorded no balanced accuracy: {', '.join(missing)}." if missing else ""),
         "",
-        "| network | | " + " | ".join(map(_plain, graphs)) + " |",
+        "| network | | " + " | ".join(map(plain, graphs)) + " |",
         "| --- | --- |" + " --- |" * len(graphs),
     ]
     for encoder, name in NETWORKS.items():
-        rows: dict[str, list[str]] = {"base": [], "SCR": [], "gain": []}
+        rows: dict[str, list[str]] = {"base": [], "SCR": [], "gain": [], "balanced gain": []}
         for graph in graphs:
             pair = found.get((encoder, graph))
             if pair is None:
                 for cells in rows.values():
                     cells.append("")
                 continue
-            rows["base"].append(f"{pair.base.mean():.1f}")
-            rows["SCR"].append(f"{pair.scr.mean():.1f}")
+            of_base, of_scr = pair.balanced or (None, None)
+            rows["base"].append(_mean(pair.base, of_base))
+            rows["SCR"].append(_mean(pair.scr, of_scr))
             star = "*" if adjusted[encoder, graph] < 1 - LEVEL else ""
-            rows["gain"].append(_interval(pair.gain) + star)
+            rows["gain"].append(difference_cell(pair.gain, scale=1) + star)
+            rows["balanced gain"].append(difference_cell(pair.balanced_gain, scale=1))
         for label, cells in rows.items():
             shown = name if label == "base" else ""
             lines.append(f"| {shown} | {label} | {' | '.join(cells)} |")
@@ -251,24 +293,23 @@ def grand_lines() -> list[str]:
         "",
         "`ssgc` with the regularizer `grand`, that is random propagation, with the settings of the "
         "authors' scripts, on public splits; the published numbers are means of 100 runs. Test "
-        f"accuracy in percent. Printed by `{found['command']}`.",
+        "accuracy in percent, and in parentheses balanced accuracy where all runs recorded it. "
+        f"Printed by `{found['command']}`.",
         "",
         "| graph | seeds | here | published |",
         "| --- | --- | --- | --- |",
     ]
     for graph, published in PUBLISHED.items():
-        values = [100 * row["test_accuracy"] for row in found["rows"] if row["graph"] == graph]
-        if len(values) > 1:
-            spread = f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
-            lines.append(f"| {graph} | {len(values)} | {spread} | {published} |")
+        rows = [row for row in found["rows"] if row["graph"] == graph]
+        if rows:
+            here = cell(
+                [row["test_accuracy"] for row in rows],
+                [row.get("balanced_accuracy") for row in rows],
+            )
+            lines.append(f"| {graph} | {len(rows)} | {here} | {published} |")
     return [*lines, ""]
 
 
-def _plain(graph: str) -> str:
-    return graph.replace("_", " ")
-
-
-def _interval(gain: PairedDifference) -> str:
-    if gain.low is None or gain.high is None:
-        return f"{gain.mean:+.1f}"
-    return f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
+def _mean(values: np.ndarray, balanced: np.ndarray | None) -> str:
+    text = f"{values.mean():.1f}"
+    return text if balanced is None else f"{text} ({balanced.mean():.1f})"

@@ -5,8 +5,8 @@
 
 For GraphSAGE, ClusterGCN and GraphSAINT, which read the graph in every step. Candidates are in
 `settings/networks.toml`, the same for base and SCR, and are chosen by mean validation accuracy of
-the first seeds. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Every finished run is
-kept, and both steps go on where they were. `table` writes `results/networks/GRAPH.json`.
+the first seeds. Rows of MLP, SIGN, SAGN and GAMLP are those of `accuracy.py`. Both steps resume as
+those of `accuracy.py` do. `table` writes `results/networks/GRAPH.json`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any
 from rich.console import Console
 
 import accuracy
-from accuracy import BENCHMARKS, HERE, Benchmark, run
+from accuracy import BENCHMARKS, DATA, HERE, KEPT, Benchmark, run
+from code_version import code_version
 from scr.compare import Task
 from scr.prediction.run_directory import versions, write_json
 from scr.training.recipe import merge
@@ -53,7 +54,7 @@ def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
                     labels.append((encoder, regularizer, label))
     runs: dict[tuple[str, str], dict[str, list[float]]] = {}
     for (encoder, regularizer, label), record in zip(
-        labels, run(benchmark, data, tasks, jobs), strict=True
+        labels, run(benchmark, data, tasks, jobs, "networks"), strict=True
     ):
         found = runs.setdefault((encoder, regularizer), {})
         found.setdefault(label, []).append(record["valid_accuracy"])
@@ -77,7 +78,12 @@ def search(benchmark: Benchmark, data: Path, jobs: int) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_json(
         RESULTS / f"{benchmark.name}-search.json",
-        {"command": command, "seeds": benchmark.search_seeds, "chosen": chosen},
+        {
+            "command": command,
+            "seeds": benchmark.search_seeds,
+            "code": code_version("networks"),
+            "chosen": chosen,
+        },
     )
 
 
@@ -93,22 +99,18 @@ def table(benchmark: Benchmark, data: Path, jobs: int) -> None:
             tasks.append(Task(encoder, regularizer, seed, (settings,)))
             labels.append(label)
     runs: list[dict[str, Any]] = [
-        {
-            "graph": benchmark.name,
-            "encoder": record["encoder"],
-            "regularizer": record["regularizer"],
-            "candidate": label,
-            "seed": record["seed"],
-            "valid_accuracy": record["valid_accuracy"],
-            "test_accuracy": record["test_accuracy"],
-            "train_seconds": record["train_seconds"],
-        }
-        for label, record in zip(labels, run(benchmark, data, tasks, jobs), strict=True)
+        {**{name: record[name] for name in KEPT if name in record}, "candidate": label}
+        for label, record in zip(labels, run(benchmark, data, tasks, jobs, "networks"), strict=True)
     ]
     command = f"python benchmarks/networks.py table --graph {benchmark.name}"
     write_json(
         RESULTS / f"{benchmark.name}.json",
-        {"command": command, "versions": versions(), "runs": runs},
+        {
+            "command": command,
+            "versions": versions(),
+            "code": code_version("networks"),
+            "runs": runs,
+        },
     )
     for encoder in ENCODERS:
         for regularizer in REGULARIZERS:
@@ -125,7 +127,7 @@ def main() -> None:
     """Parse the command line and go through the graphs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step", choices=["search", "table"])
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--graph", action="append", help="only this graph; may be repeated")
     parser.add_argument("--seeds", type=int, help="fewer seeds than the graph's table has")
     parser.add_argument("--search-seeds", type=int, help="other than the graph's table has")

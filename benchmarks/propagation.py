@@ -35,6 +35,7 @@ from rich.table import Table
 
 import scr
 from bandwidth import memory_limits
+from code_version import code_version
 from harness import RESULTS, console, processor, shown_script, versions
 from peers import INDEX_ADD, SCIPY, TORCH, one_hop_peers, pyg_sign, torch_hops
 from scr.graph import Graph
@@ -216,6 +217,7 @@ def main() -> None:
         "largest_difference_to_torch": errors,
         "processor": processor(),
         "versions": versions(),
+        "code": code_version("propagation"),
     }  # fmt: skip
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -1,15 +1,19 @@
 """Write the measured tables into README.md and docs/results.md, from the JSON of `results/`.
 
 python benchmarks/readme.py
+python benchmarks/readme.py --check   name rows that are older than the code; 1 if there are any
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import combinations_table
+from accuracy_tables import GRAPHS, default_lines, tuned_lines
 from network_tables import (
     grand_lines,
     inference_lines,
@@ -18,15 +22,14 @@ from network_tables import (
     sampling_lines,
     sampling_sentence,
 )
+from regularizer_tables import regularizer_lines
 from scale_tables import papers_sentence, scale_lines
-from scr.report import compare_runs, pooled_difference
+from stored_rows import check
 from typed_tables import heterogeneous_lines, heterogeneous_sentence, typed_speed_lines
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
-GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")
-LOW_HOMOPHILY = "actor"
 CAVEATS = (
     "How far to trust this table: the search was widened after a first table had been seen, test "
     "accuracy included. The candidates `firm` (coauthor cs, amazon photo) and `crowded` (pubmed) "
@@ -55,104 +58,6 @@ READINGS = {
         "paper says.",
     ),
 }
-NAMES = {"none": "base", "scr": "SCR", "scr-m": "SCR-m"}
-
-
-def read(kind: str) -> dict[str, dict[str, Any]]:
-    """Results by graph, in the order of the table."""
-    found = {}
-    for name in (*GRAPHS, LOW_HOMOPHILY):
-        file = HERE / "results" / kind / f"{name}.json"
-        if file.exists():
-            found[name] = json.loads(file.read_text(encoding="utf-8"))
-    return found
-
-
-def cell(row: dict[str, Any]) -> str:
-    """Mean and spread in percent."""
-    if row["test_std"] is None:
-        return f"{100 * row['test_mean']:.1f}"
-    return f"{100 * row['test_mean']:.1f} ± {100 * row['test_std']:.1f}"
-
-
-def accuracy_table(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Encoders and regularizers by graphs; the best validation means of a graph in bold."""
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for name, result in results.items():
-        best = max(row["valid_mean"] for row in result["rows"])
-        for row in result["rows"]:
-            text = f"**{cell(row)}**" if row["valid_mean"] == best else cell(row)
-            rows.setdefault((row["encoder"], row["regularizer"]), {})[name] = text
-    lines = [
-        "| encoder | | " + " | ".join(name.replace("_", " ") for name in results) + " |",
-        "| --- | --- |" + " --- |" * len(results),
-    ]
-    for (encoder, regularizer), cells in rows.items():
-        label = f"`{encoder}`" if regularizer == "none" else ""
-        values = " | ".join(cells.get(name, "") for name in results)
-        lines.append(f"| {label} | {NAMES[regularizer]} | {values} |")
-    return lines
-
-
-def gain_table(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Paired differences to the base, pooled over the homophilous graphs, and on the other one."""
-    runs = [run for name in GRAPHS if name in results for run in results[name]["runs"]]
-    low = [] if LOW_HOMOPHILY not in results else compare_runs(results[LOW_HOMOPHILY]["runs"])
-    lines = [
-        f"| encoder | | mean gain over the first six graphs [95% interval] | on {LOW_HOMOPHILY} |",
-        "| --- | --- | --- | --- |",
-    ]
-    for encoder in dict.fromkeys(run["encoder"] for run in runs):
-        for regularizer in ("scr", "scr-m"):
-            gain = pooled_difference(runs, encoder, regularizer)
-            if gain is None:
-                continue
-            there = [
-                interval(row["difference"], row["difference_low"], row["difference_high"])
-                for row in low
-                if (row["encoder"], row["regularizer"]) == (encoder, regularizer)
-            ]
-            shown = interval(gain.mean, gain.low, gain.high)
-            lines.append(f"| `{encoder}` | {NAMES[regularizer]} | {shown} | {''.join(there)} |")
-    return lines
-
-
-def interval(mean: float, low: float | None, high: float | None) -> str:
-    """Points with their interval."""
-    if low is None or high is None:
-        return f"{100 * mean:+.1f}"
-    return f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
-
-
-def section(results: dict[str, dict[str, Any]], command: str, how: str) -> list[str]:
-    """Both tables with the sentence that says what they are."""
-    seeds = ", ".join(
-        f"{name} {len({run['seed'] for run in result['runs']})}" for name, result in results.items()
-    )
-    return [
-        f"Test accuracy in percent, mean ± deviation over seeds ({seeds}); {how} "
-        f"In bold: the best validation mean, both rows where two tie. Printed by `{command}`.",
-        "",
-        *accuracy_table(results),
-        "",
-        "Paired difference to the base with the same seeds, in points:",
-        "",
-        *gain_table(results),
-        *switched_off(results),
-    ]
-
-
-def switched_off(results: dict[str, dict[str, Any]]) -> list[str]:
-    """A sentence for a graph on which every run turned its consistency term off."""
-    runs = results.get(LOW_HOMOPHILY, {}).get("runs", [])
-    regularized = [run for run in runs if run["regularizer"] != "none"]
-    if not regularized or not all(" to 0:" in "".join(run["notes"]) for run in regularized):
-        return []
-    return [
-        "",
-        f"On {LOW_HOMOPHILY}, where neighbors differ, held-out training labels say that pseudo "
-        "labels would mislead: every run turned its consistency term off, and SCR is the base.",
-    ]
 
 
 def speed_lines() -> list[str]:
@@ -191,10 +96,11 @@ def combination_lines() -> list[str]:
     return [
         "## With stages and Correct and Smooth",
         "",
-        f"Test accuracy in percent, mean ± deviation over seeds ({seeds}). Settings are chosen on "
-        "validation nodes (`python benchmarks/combinations.py search`), those of Correct and "
-        "Smooth in every run for itself. In bold: the best validation mean. Printed by "
-        "`python benchmarks/combinations.py table`.",
+        f"Test accuracy in percent, mean ± deviation over seeds ({seeds}), and in parentheses "
+        "balanced accuracy. Settings are chosen on validation nodes "
+        "(`python benchmarks/combinations.py search`), those of Correct and Smooth in every run "
+        "for itself. In bold: the best validation mean. Printed by "
+        "`python benchmarks/combinations.py table`." + combinations_table.without_balanced(results),
         "",
         *combinations_table.table(results),
         "",
@@ -250,18 +156,17 @@ def _headline(found: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
+    """Write the tables, or say which of their rows are older than the code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="name rows older than the code")
+    if parser.parse_args().check:
+        sys.exit(check())
+    write_tables()
+
+
+def write_tables() -> None:
     """Replace the part between the markers in README.md and write the docs page."""
-    tuned = section(
-        read("accuracy"),
-        "python benchmarks/accuracy.py table",
-        "public split or shared splits, settings chosen on validation nodes from the same "
-        "candidates for base and SCR (`python benchmarks/accuracy.py search`).",
-    )
-    untuned = section(
-        read("defaults"),
-        "python benchmarks/accuracy.py defaults",
-        "the preset alone, nothing tuned.",
-    )
+    tuned = tuned_lines()
     typed = heterogeneous_sentence()
     speed = ["", "Speed, beside peers in the same run on 2 cores:", "", *speed_lines()]
     readme = ROOT / "README.md"
@@ -296,11 +201,11 @@ def main() -> None:
         "",
         "## With the presets alone",
         "",
-        *untuned,
-        "",
+        *default_lines(),
         *combination_lines(),
         *network_lines(),
         *grand_lines(),
+        *regularizer_lines(),
         *heterogeneous_lines(),
         *figure_lines(),
         "## Speed",

@@ -41,6 +41,7 @@ import numpy as np
 import torch
 from rich.table import Table
 
+from code_version import code_version
 from harness import RESULTS, console, processor, shown_script, versions
 from propagation import power_law_graph
 from scr.graph import Graph
@@ -264,7 +265,7 @@ def main() -> None:
         "command": shown_script(), "nodes": graph.num_nodes, "undirected_edges": options.edges,
         "seeds": options.seeds, "fanouts": options.fanouts, "threads": options.threads,
         "load_before": round(load, 1), "pyg_neighbor_loader": loader is not None, "rows": rows,
-        "processor": processor(), "versions": versions(),
+        "processor": processor(), "versions": versions(), "code": code_version("sampling"),
     }  # fmt: skip
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

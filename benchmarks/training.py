@@ -29,6 +29,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from code_version import code_version
+
 RESULTS = Path(__file__).parent / "results" / "training.json"
 Epoch = tuple[float, float]
 """Seconds, and seconds of processor time."""
@@ -203,6 +205,7 @@ def summarize(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace
         "machine": {"processor": platform.processor() or platform.machine(),
                     "python": platform.python_version()},
         "repeats": options.repeats,
+        "code": code_version("training"),
         "rows": rows,
     }  # fmt: skip
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from cells import cell, difference_cell, plain
 from scale_tables import read
+from scr.report.intervals import PairedDifference
 
 CAVEAT = (
     "How far to trust this: the preset for typed graphs with few labels was shaped on the first "
@@ -25,23 +27,25 @@ def heterogeneous_lines() -> list[str]:
     lines = [
         "## Several types of nodes",
         "",
-        f"Packages of Debian and their sections: {found['graph'].replace('_', ' ')}, 20 labels per "
-        f"class, {found['splits']} splits. Accuracy in percent, mean ± deviation; settings chosen "
-        f"on validation nodes. The difference to {base} is paired by split, with its 95% interval. "
-        f"Printed by `{found['command']}`.",
+        f"Packages of Debian and their sections: {plain(found['graph'])}, 20 labels per class, "
+        f"{found['splits']} splits. Accuracy in percent, mean ± deviation, and balanced accuracy; "
+        f"settings chosen on validation nodes. Differences to {base} are paired by split, with "
+        f"their 95% intervals. Printed by `{found['command']}`." + _without_balanced(found["rows"]),
         "",
-        f"| | validation | test | difference to {base} | seconds |",
-        "| --- | --- | --- | --- | --- |",
+        f"| | validation | test | balanced | difference to {base} | of balanced | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     best = max(statistics.mean(row["valid_accuracy"]) for row in found["rows"])
     for row in found["rows"]:
-        test = _spread(row["test_accuracy"])
+        test = cell(row["test_accuracy"])
+        balanced = row.get("balanced_accuracy")
         if statistics.mean(row["valid_accuracy"]) == best:
             test = f"**{test}**"
         seconds = statistics.mean(row["train_seconds"])
         lines.append(
-            f"| {row['label']} | {_spread(row['valid_accuracy'])} | {test} | "
-            f"{_interval(row.get('difference'))} | {seconds:.0f} |"
+            f"| {row['label']} | {cell(row['valid_accuracy'])} | {test} | "
+            f"{cell(balanced) if balanced else ''} | {_points(row.get('difference'))} | "
+            f"{_points(row.get('balanced_difference'))} | {seconds:.0f} |"
         )
     return [*lines, "", CAVEAT, ""]
 
@@ -54,7 +58,9 @@ def heterogeneous_sentence() -> list[str]:
     rows = {row["label"]: row for row in found["rows"]}
     names = ["SIGN, homogenized", "R-GCN", "NARS_GAMLP", "NARS_GAMLP + SCR-m", "NARS_GAMLP + SCR"]
     shown = ", ".join(
-        f"{name} {_spread(rows[name]['test_accuracy'])}" for name in names if name in rows
+        f"{name} {cell(rows[name]['test_accuracy'], rows[name].get('balanced_accuracy', ()))}"
+        for name in names
+        if name in rows
     )
     return [
         "",
@@ -91,15 +97,14 @@ def typed_speed_lines() -> list[str]:
     return [*lines, ""]
 
 
-def _spread(values: list[float]) -> str:
-    mean = 100 * statistics.mean(values)
-    if len(values) < 2:
-        return f"{mean:.1f}"
-    return f"{mean:.1f} ± {100 * statistics.stdev(values):.1f}"
+def _points(difference: dict[str, Any] | None) -> str:
+    return difference_cell(None if difference is None else PairedDifference(**difference))
 
 
-def _interval(difference: dict[str, Any] | None) -> str:
-    if difference is None:
+def _without_balanced(rows: list[dict[str, Any]]) -> str:
+    missing = [row["label"] for row in rows if not row.get("balanced_accuracy")]
+    if not missing:
         return ""
-    low, high = difference["low"], difference["high"]
-    return f"{100 * difference['mean']:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+    if len(missing) == len(rows):
+        return " Balanced accuracy was not recorded in these runs, which are older."
+    return f" Without balanced accuracy, which older runs did not record: {'; '.join(missing)}."

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+# Read when numpy and torch are imported, here and in processes that tests start: with a thread per
+# core in every worker, threads mostly wait for each other. Tests of threads set their own number.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -13,6 +18,7 @@ from scr.graph import Graph
 
 # Machines that build are slow and shared: a deadline there finds load, not mistakes.
 settings.register_profile("ci", deadline=None, max_examples=50)
+settings.register_profile("stress", deadline=None, max_examples=1000)
 settings.load_profile("ci")
 
 

@@ -1,6 +1,10 @@
 """The Python door: fit, predict, score, save, load, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -10,7 +14,7 @@ import scipy.sparse as sp
 import torch
 
 import scr
-from scr.errors import ConfigError, GraphError, RunError
+from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError
 from scr.graph.digits import digits
 
 QUICK = {"epochs": 8, "evaluate_every": 2}
@@ -74,6 +78,34 @@ def test_a_saved_classifier_predicts_the_same_after_loading(graph, tmp_path, reg
     )
 
 
+@pytest.mark.parametrize("regularizer", ["none", "scr"])
+def test_a_loaded_classifier_tells_what_its_training_did(graph, tmp_path, regularizer):
+    # The warm-up of the preset is longer, so the term of `scr` never acts.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier = scr.NodeClassifier("ssgc", regularizer, **QUICK).fit(graph)
+    path = classifier.save(tmp_path / "run")
+    told = classifier.history_, classifier.best_epoch_, classifier.stopped_, classifier.inactive_
+    assert len(told[0]) == 4
+    assert told[3] == (regularizer == "scr")
+    loaded = scr.NodeClassifier.load(path)
+    assert (loaded.history_, loaded.best_epoch_, loaded.stopped_, loaded.inactive_) == told
+    before, after = classifier.summary(), loaded.summary()
+    assert after.pop("peak_memory_bytes") <= before.pop("peak_memory_bytes")  # of another moment
+    assert after == before
+    (path / "metrics.json").unlink()
+    with pytest.raises(RunError, match="expected a finished run"):
+        loaded.summary()
+
+
+def test_a_classifier_without_a_run_has_nothing_to_tell():
+    for name in ("history_", "best_epoch_", "stopped_", "inactive_"):
+        with pytest.raises(RunError, match="expected a call of `fit` or `load`"):
+            getattr(scr.NodeClassifier(), name)
+    with pytest.raises(RunError, match="expected a call of `fit` or `load`"):
+        scr.NodeClassifier().summary()
+
+
 def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):
     fitted.save(tmp_path / "run")
     names = {path.name for path in (tmp_path / "run").iterdir()}
@@ -95,6 +127,35 @@ def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):
     assert table.column_names == ["id", "prediction", "confidence", "split", "label"]
     assert table.num_rows == graph.num_nodes
     assert table["split"].to_pylist().count("train") == len(graph.train)
+
+
+SMALL_RUN = """
+import scr
+graph = scr.Graph.from_edges(
+    [[0, 1, 2], [1, 2, 3]], features=[[0.0], [1.0], [0.0], [1.0]], labels=[0, 1, 0, 1],
+    train=[0, 1], valid=[2], test=[3],
+)
+print(scr.NodeClassifier("mlp", "none", epochs=1).fit(graph).summary()["peak_memory_bytes"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+def test_the_memory_of_a_run_does_not_count_what_its_parent_holds():
+    ballast = np.ones(2**27)  # 1 GiB, touched
+    found = subprocess.run([sys.executable, "-c", SMALL_RUN], check=True, capture_output=True)
+    assert 2**26 < int(found.stdout) < 0.75 * ballast.nbytes
+
+
+def test_all_files_of_a_run_are_on_disk_before_its_metrics(fitted, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    run = fitted.save(tmp_path / "run")
+    metrics = synced.index((run / "metrics.json").stat().st_ino)
+    for file in run.iterdir():
+        if file.name != "metrics.json":
+            written = synced.index(file.stat().st_ino)
+            assert written < metrics, file.name
+            assert run.stat().st_ino in synced[written:metrics], file.name
 
 
 def test_new_nodes_are_predicted_by_a_graph_that_holds_them(graph, fitted):
@@ -255,3 +316,15 @@ def test_a_classifier_shows_the_name_of_a_module_of_ones_own():
 
     own = scr.NodeClassifier(Mine(), "none")
     assert repr(own) == "NodeClassifier('Mine', 'none', seed=0, not fitted)"
+
+
+def test_a_regularizer_that_had_no_part_is_warned_of():
+    quick = {"epochs": 4, "evaluate_every": 2}
+    unsure = scr.NodeClassifier("ssgc", "scr", consistency={"warmup": 4}, **quick)
+    with pytest.warns(InactiveTermWarning, match="`scr` had no part in this result.*never acted"):
+        unsure.fit(digits(seed=0))
+    assert unsure.inactive_
+    assert unsure.summary()["consistency"]["acted"] is False
+    plain = scr.NodeClassifier("ssgc", "none", **quick).fit(digits(seed=0))
+    assert not plain.inactive_
+    assert "consistency" not in plain.summary()

@@ -144,3 +144,13 @@ def test_what_the_guide_to_own_models_says_of_sparse_features():
     names: dict = {"torch": torch, "graph": graph}
     exec(f"x = {line}", names)
     assert names["x"].tolist() == features.tolist()
+
+
+def test_no_page_installs_a_package_that_is_not_published():
+    pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
+    commands = {
+        command for page in pages
+        for command in re.findall(r"pip install [^`\n]*", page.read_text(encoding="utf-8"))
+    }  # fmt: skip
+    assert any("-c constraints.txt" in command for command in commands)
+    assert [command for command in commands if "scr-gnn" in command] == []

@@ -1,8 +1,11 @@
 """The package as a whole: its public names, its version, and how light its import is."""
 
 import importlib.metadata
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +50,19 @@ def test_the_version_is_that_of_the_installed_distribution():
 def test_importing_does_not_wait_for_torch(statement):
     code = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_extra_is_of_packages_that_the_code_imports():
+    repository = Path(__file__).parents[1]
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    sources = [path.read_text(encoding="utf-8") for path in (repository / "src").rglob("*.py")]
+    extras = project["optional-dependencies"]
+    for name in set(extras) - {"all", "test", "docs", "dev"}:
+        assert name in extras["all"][0]
+        for requirement in extras[name]:
+            module = re.match(r"[\w-]+", requirement)[0].replace("-", "_")
+            pattern = re.compile(rf"^ *(import|from) {module}\b", re.M)
+            assert any(map(pattern.search, sources)), requirement
 
 
 def test_every_part_of_the_package_that_the_guides_name_is_found():

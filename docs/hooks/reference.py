@@ -85,5 +85,4 @@ def _meaning(parameter: Any) -> str:
 
 
 def _plain(text: str | None) -> str:
-    """Help text without rich markup."""
-    return re.sub(r"\[/?(bold|dim|italic|cyan|green|red|yellow)?\]", "", text or "").strip()
+    return (text or "").strip()

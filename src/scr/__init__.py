@@ -37,8 +37,8 @@ _HOMES = {
     "propagate": "scr.propagation",
 }
 _ROOMS = (
-    "consistency", "encoders", "graph", "prediction", "propagation", "report", "sampling",
-    "training",
+    "completion", "consistency", "encoders", "graph", "prediction", "propagation", "report",
+    "sampling", "training",
 )  # fmt: skip
 
 __all__ = [*_HOMES]

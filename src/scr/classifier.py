@@ -7,9 +7,8 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
-import resource
 import shutil
-import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +20,13 @@ from torch import nn
 
 from scr.encoders import Encoder, ProblemShape
 from scr.encoders.own_module import separate_module
-from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
+from scr.errors import (
+    ConfigError,
+    GraphError,
+    InactiveTermWarning,
+    MemoryBudgetError,
+    RunError,
+)
 from scr.graph import Graph
 from scr.graph.validation import check_graph
 from scr.prediction import run_directory
@@ -29,8 +34,9 @@ from scr.prediction.explanation import MOST_NODES, Explanation, explain
 from scr.prediction.other_graph import rows_of_other_graph, with_classes
 from scr.prediction.run_graph import load_run_graph
 from scr.prediction.table import ProbabilityColumns, write_predictions
-from scr.propagation.memory import available_bytes
+from scr.propagation.memory import available_bytes, peak_bytes
 from scr.report.metrics import MetricsInParts
+from scr.report.records import read_history
 from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities, stream_logits
@@ -182,6 +188,13 @@ class NodeClassifier:
             own=self._own,
         )
         self._fitted, self._graph, self._rows = fitted, graph, fitted.rows
+        if self.inactive_:
+            warnings.warn(
+                f"`{fitted.recipe.regularizer}` had no part in this result, which is that of the "
+                f"base: {'; '.join(fitted.notes)}",
+                InactiveTermWarning,
+                stacklevel=2,
+            )
         return self
 
     @property
@@ -198,7 +211,9 @@ class NodeClassifier:
     @property
     def history_(self) -> list[dict[str, Any]]:
         """One record per evaluated epoch."""
-        return self._trained().outcome.history
+        if self._fitted is None:
+            return read_history(self._loaded().path / run_directory.HISTORY)
+        return self._fitted.outcome.history
 
     @property
     def notes_(self) -> list[str]:
@@ -208,14 +223,27 @@ class NodeClassifier:
         return list(self._loaded().run["notes"])
 
     @property
+    def inactive_(self) -> bool:
+        """Whether a regularizer was asked for and had no part in the weights that were kept."""
+        if self._fitted is None:
+            acted = self._recorded().get("consistency", {}).get("acted", True)
+        else:
+            acted = self._fitted.term is None or self._fitted.term.acted
+        return not acted and self.stopped_ != "interrupted"
+
+    @property
     def best_epoch_(self) -> int:
         """The epoch whose weights were kept."""
-        return self._trained().outcome.best_epoch
+        if self._fitted is None:
+            return int(self._recorded()["best_epoch"])
+        return self._fitted.outcome.best_epoch
 
     @property
     def stopped_(self) -> str:
         """Why training ended: `epochs`, `patience` or `interrupted`."""
-        return self._trained().outcome.stopped
+        if self._fitted is None:
+            return str(self._recorded()["stopped"])
+        return self._fitted.outcome.stopped
 
     def predict_proba(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -305,8 +333,10 @@ class NodeClassifier:
         )
 
     def summary(self) -> dict[str, Any]:
-        """The content of `metrics.json`."""
-        fitted, graph = self._trained(), self._fit_graph()
+        """The content of `metrics.json`; after `load`, what the run has recorded."""
+        if self._fitted is None:
+            return self._recorded()
+        fitted, graph = self._fitted, self._fit_graph()
         outcome = fitted.outcome
         scored = {name: self.metrics(name) for name in ("valid", "test") if self._has_labels(name)}
         return {
@@ -317,9 +347,10 @@ class NodeClassifier:
             "stopped": outcome.stopped,
             "train_seconds": outcome.train_seconds,
             "propagate_seconds": fitted.prepared.seconds,
-            "peak_memory_bytes": peak_memory_bytes(),
+            "peak_memory_bytes": peak_bytes(),
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
             "nodes": graph.num_targets,
+            **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
             **scored,
         }
 
@@ -535,16 +566,20 @@ class NodeClassifier:
             raise RunError("The classifier has not been fitted here; expected a call of `fit`")
         return self._fitted
 
+    def _recorded(self) -> dict[str, Any]:
+        """`metrics.json` of the run that was loaded."""
+        file = self._loaded().path / run_directory.METRICS
+        if not file.exists():
+            raise RunError(
+                f"The run has no `{file}`; expected a finished run",
+                hint="continue it with `scr train ... --resume`",
+            )
+        return run_directory.read_json(file)
+
     def _loaded(self) -> run_directory.StoredModel:
         if self._model is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
         return self._model
-
-
-def peak_memory_bytes() -> int:
-    """Largest resident memory of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:

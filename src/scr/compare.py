@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from scr.classifier import NodeClassifier
-from scr.errors import PairError, SCRError, StoreError
+from scr.errors import InactiveTermWarning, PairError, SCRError, StoreError
 from scr.graph import Graph
 from scr.graph.sources import IngestOptions, draw_split
 from scr.prediction.run_directory import versions, write_json
@@ -28,12 +30,14 @@ from scr.prediction.smoothing import smooth_predictions
 from scr.propagation.cache import has_hops_of_some_rows
 from scr.propagation.kept_rows import labelled_nodes, rows_hash
 from scr.report.comparison import ComparisonRow, compare_runs
+from scr.report.metrics import classification_metrics
+from scr.report.tables import inactive_note
 from scr.training import Prepared, Recipe, prepare_hops
 from scr.training.fitting import run_identity, subsets_identity
 from scr.training.prepare import chosen_subsets, what_is_prepared
 
 RUNS, RESULT = "runs.jsonl", "compare.json"
-NUMERICS = 1
+NUMERICS = 2
 """Raised when a change of code changes results: runs that older code has kept are then made again,
 where they would otherwise be taken for new ones."""
 
@@ -136,14 +140,16 @@ def compare(
     first = min((task.seed for task in tasks), default=0)
     tasks = [replace(task, explain=task.seed == first) for task in tasks]
     runs = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
+    # All runs are on one graph, so rows need not name it.
+    rows = compare_runs([{**run, "graph": None} for run in runs])
+    inactive = inactive_note(rows)
     result = {
         "graph": comparison.facts(),
         "command": command,
         "versions": versions(),
-        "notes": notes,
+        "notes": notes if inactive is None else [*notes, inactive],
         "runs": [_without_explanation(run) for run in runs],
-        # All runs are on one graph, so rows need not name it.
-        "rows": (rows := compare_runs([{**run, "graph": None} for run in runs])),
+        "rows": rows,
         "explanation": best_explanation(runs, rows),
     }
     if out is not None:
@@ -276,6 +282,7 @@ def _execute(
             yield task, worker.run(task)
         return
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_start_worker, initargs=(comparison,)
     ) as pool:
@@ -285,6 +292,9 @@ def _execute(
                 yield futures[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            # What runs now would be waited for and then thrown away.
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
             raise
 
 
@@ -300,12 +310,14 @@ class _Worker:
         classifier = task.classifier()
         recipe = classifier.resolve(graph)
         epochs: list[dict[str, Any]] = []
-        classifier.fit(
-            graph,
-            prepared=self._prepared(graph, recipe),
-            watch_test=task.watch,
-            on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InactiveTermWarning)  # rows are marked instead
+            classifier.fit(
+                graph,
+                prepared=self._prepared(graph, recipe),
+                watch_test=task.watch,
+                on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
+            )
         summary = classifier.summary()
         test = summary.get("test", {})
         record = {
@@ -322,6 +334,7 @@ class _Worker:
             "propagate_seconds": round(summary["propagate_seconds"], 3),
             "preset": recipe.preset,
             "notes": classifier.notes_,
+            **({"consistency": summary["consistency"]} if "consistency" in summary else {}),
             **({"curve": [_watched(epoch) for epoch in epochs]} if task.watch else {}),
         }
         if task.explain:
@@ -334,9 +347,12 @@ class _Worker:
                 recipe.postprocess,
                 seed=task.seed,
             )
+            test_labels = graph.labels[graph.test]
+            measured = classification_metrics(test_labels, smoothed.probabilities[graph.test])
             record["smooth"] = {
                 "valid_accuracy": smoothed.valid_accuracy,
                 "test_accuracy": smoothed.test_accuracy,
+                "balanced_accuracy": measured["balanced_accuracy"],
                 "settings": asdict(smoothed.config),
             }
         return record
@@ -366,15 +382,22 @@ _worker: _Worker | None = None
 def _start_worker(comparison: Comparison) -> None:
     """Set up one process: a thread each, since small runs gain nothing from more."""
     global _worker
+    use_one_thread()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker = _Worker(comparison)
+
+
+def use_one_thread() -> None:
+    """Compute with one thread from now on, as a process of several does."""
     import numba
     import torch
     from threadpoolctl import threadpool_limits
 
+    # A Ctrl-C reaches all processes of a terminal; the one that shows it ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = _Worker(comparison)
 
 
 def _end_with_parent() -> None:

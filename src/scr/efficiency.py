@@ -21,7 +21,6 @@ from scr.errors import ConfigError, GraphError
 from scr.prediction.run_directory import versions, write_json
 from scr.report.efficiency import (
     KeptCurve,
-    Selection,
     efficiency_csv,
     kept_curve,
     mean_curve,
@@ -29,6 +28,7 @@ from scr.report.efficiency import (
 )
 from scr.report.efficiency_sentences import efficiency_sentences
 from scr.report.plots import efficiency_curves
+from scr.selection import Selection
 from scr.training import REGULARIZERS, Recipe
 from scr.training.checkpoint import write_bytes
 from scr.training.recipe import merge, specialize, variants
@@ -159,8 +159,9 @@ def efficiency(
     runs = [{**record, "method": name} for record, name in zip(records, names, strict=True)]
     kept: dict[str, dict[int, KeptCurve]] = {}
     for (method, task), run in zip(planned, runs, strict=True):
-        recipe = task.classifier().resolve(comparison.graph_of(task.seed))
-        curve = kept_curve(run["curve"], selection_of(recipe))
+        graph = comparison.graph_of(task.seed)
+        recipe = task.classifier().resolve(graph)
+        curve = kept_curve(run["curve"], selections_of(recipe, len(graph.valid)))
         if len(curve.epochs) == 0:
             raise GraphError(
                 f"The graph `{comparison.graph.name}` has no labelled validation and test nodes; "
@@ -188,13 +189,23 @@ def efficiency(
     return result
 
 
-def selection_of(recipe: Recipe) -> Selection:
-    """How a run with this recipe chooses its weights."""
+def selections_of(recipe: Recipe, nodes: int) -> list[Selection]:
+    """How each stage of a run with this recipe chooses its weights.
+
+    Args:
+        recipe: Its settings.
+        nodes: Validation nodes.
+    """
     stages, training = recipe.stages, recipe.training
-    lengths = tuple(
-        stages.epochs_of(stage, training.epochs) for stage in range(1, stage_count(recipe) + 1)
-    )
-    return Selection(training.select, training.select_after, lengths)
+    return [
+        Selection(
+            training.select,
+            training.select_after,
+            stages.epochs_of(stage, training.epochs),
+            nodes,
+        )
+        for stage in range(1, stage_count(recipe) + 1)
+    ]
 
 
 def _fixed(method: Method, epochs: Epochs | None) -> dict[str, Any]:

@@ -39,6 +39,10 @@ def _restored(
     return error
 
 
+class InactiveTermWarning(UserWarning):
+    """A regularizer was asked for and had no part in the result."""
+
+
 class ConfigError(SCRError):
     """A setting has a value that cannot work."""
 

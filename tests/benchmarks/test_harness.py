@@ -1,26 +1,16 @@
 """The harness of the benchmarks: its figures are those of allocations that we know."""
 
-import importlib.util
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
-HARNESS = Path(__file__).parents[2] / "benchmarks" / "harness.py"
 MIB = 2**20
 
-pytestmark = pytest.mark.skipif(not HARNESS.exists(), reason="a package without its benchmarks")
 
-
-@pytest.fixture(scope="module")
-def harness():
-    spec = importlib.util.spec_from_file_location("harness", HARNESS)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["harness"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["harness"]
+@pytest.fixture
+def harness(benchmark_module):
+    return benchmark_module("harness")
 
 
 def python(code, *arguments):
@@ -74,6 +64,6 @@ def test_rows_are_kept_over_runs_of_the_same_settings_alone(harness, tmp_path):
     first.add({"nodes": 10, "step": "b"}, {"seconds": 2})
     first.add({"nodes": 10, "step": "a"}, {"seconds": 3})
     again = harness.Results(file, {"columns": 32})
-    assert again.find(step="a") == {"nodes": 10, "step": "a", "seconds": 3}
+    assert again.find(step="a") == {"nodes": 10, "step": "a", "seconds": 3, "code": again.code}
     assert len(again.rows) == 2
     assert harness.Results(file, {"columns": 64}).rows == []

@@ -1,26 +1,12 @@
 """The statistics of the table of networks, against values worked by hand."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 
-pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="a package without its benchmarks")
-
-
-@pytest.fixture(scope="module")
-def tables():
-    sys.path.insert(0, str(FOLDER))
-    before = set(sys.modules)
-    yield importlib.import_module("network_tables")
-    sys.path.remove(str(FOLDER))
-    for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) == str(FOLDER / f"{name}.py"):
-            del sys.modules[name]
+@pytest.fixture
+def tables(benchmark_module):
+    return benchmark_module("network_tables")
 
 
 def test_holm_multiplies_the_smallest_most_and_keeps_the_order(tables):
@@ -49,3 +35,18 @@ def test_the_mean_over_pairs_counts_each_pair_the_same(tables):
     assert over_seeds.mean == pytest.approx((2 + 0 + 5) / 3)
     assert over_graphs.mean == pytest.approx((1 + 5) / 2)
     assert over_graphs.pairs == 2
+
+
+def test_the_gain_in_balanced_accuracy_is_paired_and_none_where_it_was_not_recorded(tables):
+    runs = [
+        {"encoder": "mlp", "regularizer": name, "seed": seed, "test_accuracy": 0.5,
+         "balanced_accuracy": value}
+        for name, values in (("none", [0.5, 0.6, None]), ("scr", [0.51, 0.63, 0.9]))
+        for seed, value in enumerate(values)
+    ]  # fmt: skip
+    base, scr = tables._paired(runs, "mlp", "balanced_accuracy")
+    pair = tables.Pair("mlp", "cora", base, scr, (base, scr))
+    assert pair.balanced_gain.mean == pytest.approx((1 + 3) / 2)
+    assert pair.balanced_gain.pairs == 2
+    assert tables._paired(runs, "sign", "balanced_accuracy") is None
+    assert tables.Pair("mlp", "cora", base, scr).balanced_gain is None

@@ -36,9 +36,10 @@ def test_every_recipe_is_listed_on_one_line(capsys):
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
-        (["--data", "ogbn-mag"], 11),
-        (["--data", "papers100M"], 11),
-        (["--method", "scr-m"], 5),
+        (["--data", "ogbn-mag"], 11 + 3),  # rows, and those that exist as code, too
+        (["--data", "papers100M"], 11 + 3),
+        (["--method", "scr-m"], 5 + 5 + 2),  # and two of the README
+        (["--method", "scr"], 10 + 5),
         (["--encoder", "sagn", "--data", "products", "--method", "sle"], 2),
     ],
 )
@@ -70,6 +71,7 @@ def test_reproduce_prints_both_numbers_and_goes_on(tmp_path, capsys):
     arguments = ["reproduce", SIGN, "--graph", "digits", "--runs", 1, "--out", tmp_path, *QUICK]
     assert scr(*arguments) == 0
     out = " ".join(capsys.readouterr().out.split())
+    assert f"{SIGN}, Table 5: SCR | SIGN" in out
     assert "81.64 ± 0.07" in out
     assert "published numbers are for ogbn-products; this graph is `digits`" in out
     result = json.loads((tmp_path / "reproduce.json").read_text())

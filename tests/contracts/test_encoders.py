@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from tests.contracts.catalog import pairwise_cases
 
 from scr.encoders import ENCODERS, HopBatch, ProblemShape, make_encoder
 from scr.errors import ConfigError
@@ -25,9 +26,9 @@ cases = pytest.mark.parametrize(
     ("name", "settings", "label_hops"),
     [
         pytest.param(name, settings, label_hops, id=f"{name}, {kind}, {label_hops} label hops")
-        for name in DECOUPLED
-        for kind, settings in SETTINGS.items()
-        for label_hops in (0, 1, 3)
+        for name, (kind, settings), label_hops in pairwise_cases(
+            DECOUPLED, SETTINGS.items(), (0, 1, 3)
+        )
     ],
 )
 names = pytest.mark.parametrize("name", DECOUPLED)

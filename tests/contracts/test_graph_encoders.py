@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import make_random_graph
+from tests.contracts.catalog import pairwise_cases
 
 from scr.encoders import COUPLED, ProblemShape, make_encoder
 from scr.encoders.graph_batch import Embedded
@@ -28,9 +29,7 @@ cases = pytest.mark.parametrize(
     ("name", "settings", "label_hops"),
     [
         pytest.param(name, settings, label_hops, id=f"{name}, {kind}, {label_hops} label hops")
-        for name in NAMES
-        for kind, settings in SETTINGS.items()
-        for label_hops in (0, 3)
+        for name, (kind, settings), label_hops in pairwise_cases(NAMES, SETTINGS.items(), (0, 3))
     ],
 )
 

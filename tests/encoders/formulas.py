@@ -138,6 +138,21 @@ def mixed_labels(labels: list[Vector], mixture: nn.Module) -> Vector:
     return recursive_attention(drawn, history, present, mixture.bias.item(), leaky_relu)
 
 
+def jk_mixed_labels(labels: list[Vector], mixture: nn.Module, act) -> Vector:
+    """Several label hops of which all but the nearest are drawn to the last, under JK attention."""
+    count = len(labels)
+    drawn = [labels[0]]
+    for k in range(1, count):
+        share = math.cos(k * math.pi / (2 * count))
+        pairs = zip(labels[k], labels[-1], strict=True)
+        drawn.append([(1 - share) * a + share * b for a, b in pairs])
+    joined = [value for label in drawn for value in label]
+    summary = prelu(perceptron(joined, mixture.reference), 0.0)
+    weight, bias = mixture.score.weight[0].tolist(), mixture.score.bias.item()
+    scores = [act(dot(weight, summary + label) + bias) for label in drawn]
+    return weighted_sum(softmax(scores), drawn)
+
+
 def label_logits(labels: list[Vector], branch: nn.Module) -> Vector:
     return perceptron(mixed_labels(labels, branch.mixture), branch.perceptron)
 

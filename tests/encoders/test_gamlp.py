@@ -12,6 +12,7 @@ from tests.encoders.formulas import (
     assert_rows_equal,
     dot,
     initial_residual,
+    jk_mixed_labels,
     leaky_relu,
     linear,
     perceptron,
@@ -99,6 +100,38 @@ def test_jk_attention_compares_each_hop_with_a_summary_of_all(settings, label_ho
         return _output(encoder, weighted_sum(weights, inputs), hops)
 
     assert_rows_equal(encoder, batch, formula)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_jk_attention_over_label_hops_leaves_the_nearest_as_it_is(activation):
+    settings = {"hidden": 7, "label_attention": "jk", "activation": activation}
+    encoder, batch = trained_encoder("gamlp-jk", settings, label_hops=4)
+    branch = encoder.label_branch
+    expected = [
+        perceptron(
+            jk_mixed_labels(labels, branch.mixture, ACTIVATIONS[activation]), branch.perceptron
+        )
+        for labels in batch.labels.tolist()
+    ]
+    with torch.no_grad():
+        torch.testing.assert_close(branch(batch.labels), torch.tensor(expected).double())
+
+
+@pytest.mark.parametrize("label_attention", ["recursive", "jk"])
+def test_the_nearest_label_hop_only_enters_with_jk_attention(label_attention):
+    settings = {"hidden": 7, "label_attention": label_attention}
+    encoder, batch = trained_encoder("gamlp-jk", settings, label_hops=3)
+    changed = batch.labels.clone()
+    changed[:, 0] = torch.rand_like(changed[:, 0])
+    equal = torch.allclose(encoder(HopBatch(batch.hops, changed)), encoder(batch))
+    assert equal == (label_attention == "recursive")
+
+
+def test_one_label_hop_needs_no_attention():
+    encoder, batch = trained_encoder("gamlp-jk", {"label_attention": "jk"}, label_hops=1)
+    mixture = encoder.label_branch.mixture
+    assert not list(mixture.parameters())
+    torch.testing.assert_close(mixture(batch.labels), batch.labels[:, 0])
 
 
 def test_published_number_of_parameters():

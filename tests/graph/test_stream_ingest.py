@@ -4,7 +4,6 @@ import dataclasses
 import errno
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import campaigns
 
 from scr.config import parse_bytes
 from scr.errors import GraphError, MemoryBudgetError, SourceError, StoreError
@@ -346,14 +346,17 @@ ingest(sys.argv[1], sys.argv[2], IngestOptions())
 """
 
 
-def test_killed_at_any_moment_and_run_again_it_makes_the_same_store(tmp_path):
+@campaigns.seeds(20)
+def test_killed_at_any_moment_and_run_again_it_makes_the_same_store(tmp_path, seed):
     source = write_shards(tmp_path / "source", nodes=400_000, edges=600_000)
     load_graph(source).save(tmp_path / "memory")
     command = [sys.executable, "-c", _KILLED, str(source), str(tmp_path / "store")]
-    for wait in (0.3, 0.6, 0.9, 1.2):
+    kills = 4 if seed else 2
+    for wait in np.random.default_rng(seed).uniform(0, np.linspace(0.3, 1.2, kills)):
+        print(f"killed after {wait:.3f} s")
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
-            time.sleep(wait * random.random())
+            time.sleep(wait)
             process.send_signal(signal.SIGKILL)
         if (tmp_path / "store").exists():
             break  # it was faster than the signal

@@ -20,7 +20,7 @@ LABELS = {"label_hops": 2, "label_guard": "none", "label_keep": "all"}
 
 def fitted(graph, **stages):
     return NodeClassifier(
-        "gamlp",
+        {"name": "gamlp", "hidden": 16},
         "none",
         propagation=LABELS,
         stages=stages,

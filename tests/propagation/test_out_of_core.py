@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import campaigns
 from tests.propagation.graphs import graphs, make_graph, random_matrix
 
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, StoreError
@@ -199,8 +200,9 @@ def stop_after(monkeypatch, count):
     monkeypatch.setattr(work_folder.WorkFolder, "_append", counting)
 
 
-@pytest.mark.parametrize("rows", ["all", "labelled"])
-@pytest.mark.parametrize("slots", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("rows", "slots"), [("all", None), ("labelled", 0), ("labelled", 1), ("labelled", 2)]
+)
 def test_work_that_is_stopped_anywhere_goes_on_to_the_same_bytes(
     tmp_path, tiny, monkeypatch, rows, slots
 ):
@@ -210,7 +212,7 @@ def test_work_that_is_stopped_anywhere_goes_on_to_the_same_bytes(
     monkeypatch.setattr(
         disk_run,
         "plan_on_disk",
-        lambda *a, **k: replace(plan(*a, **k), state_slots=None if rows == "all" else slots),
+        lambda *a, **k: replace(plan(*a, **k), state_slots=slots),
     )
     expected = np.asarray(propagate(graph, 3, hop_scale="unit", rows=rows))
     for count in range(2, 200):
@@ -338,7 +340,7 @@ def test_another_budget_goes_on_with_the_blocks_of_before_if_they_fit(tmp_path, 
 def test_a_full_disk_is_one_sentence_and_the_work_goes_on_later(
     tmp_path, tiny, monkeypatch, writes, rows
 ):
-    graph = stored(tmp_path)
+    graph = stored(tmp_path, nodes=140, edges=900)
     seen = []
 
     def fails(function):
@@ -486,22 +488,24 @@ def test_the_whole_process_stays_within_its_budget(tmp_path):
 
 
 @pytest.mark.parametrize("rows", ["all", "labelled"])
-def test_killed_three_times_the_same_bytes_come_out(tmp_path, rows):
+@campaigns.seeds(20)
+def test_killed_again_and_again_the_same_bytes_come_out(tmp_path, rows, seed):
     path = large_store(tmp_path / "store", nodes=60_000, edges=400_000, columns=64)
     command = [
         sys.executable, "-c", SCRIPT, str(path), str(tmp_path / "hops"), "5", "float16",
         str(2**34), rows,
     ]  # fmt: skip
-    rng = np.random.default_rng(os.getpid())
+    waits = np.random.default_rng(seed).uniform(0, 0.05, 3 if seed else 2)
     journal = tmp_path / ".hops.work" / "journal.jsonl"
-    for kill in range(3):
+    for kill, wait in enumerate(waits):
+        print(f"killed {wait:.4f} s after line {2 * kill + 1} of the journal")
         process = subprocess.Popen(command)
         # From the first line on, so that there is something to go on with.
         while process.poll() is None and not (
             journal.exists() and len(journal.read_bytes().splitlines()) > 2 * kill
         ):
             time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.05))
+        time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
     subprocess.run(command, check=True, timeout=120, capture_output=True)

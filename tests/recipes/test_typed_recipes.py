@@ -44,7 +44,8 @@ def tiny_mag():
 def test_all_rows_but_rgcn_can_be_run():
     encoders = {recipe.encoder for recipe in MAG} - {"rgcn"}
     assert encoders == {"mlp", "sign", "nars-sign", "nars-sagn", "nars-gamlp-jk"}
-    assert len([recipe for recipe in MAG if recipe.encoder != "rgcn"]) == 10
+    printed = [recipe for recipe in MAG if not recipe.as_code]
+    assert len([recipe for recipe in printed if recipe.encoder != "rgcn"]) == 10
 
 
 @pytest.mark.parametrize("recipe", MAG, ids=lambda recipe: recipe.name)

@@ -194,6 +194,23 @@ def test_markdown_has_a_line_per_row_and_explains_itself():
     assert "95% interval" in lines[-1]
 
 
+def test_the_difference_in_balanced_accuracy_stands_beside_that_in_accuracy():
+    # Accuracy: 0.02, 0.03, 0.04, mean 0.03; balanced: 0.01, 0.02, 0.03, mean 0.02; both have the
+    # standard deviation 0.01 and intervals of 4.302653 * 0.01 / sqrt(3) = 0.0248 to each side.
+    runs = [
+        run(name, seed, 0.8 + gain * (0.02 + seed / 100),
+            balanced_accuracy=0.7 + gain * (0.01 + seed / 100))
+        for name, gain in (("none", 0), ("scr", 1))
+        for seed in range(3)
+    ]  # fmt: skip
+    rows = compare_runs(runs)
+    assert "| +3.00 (+0.52 to +5.48) | +2.00 (−0.48 to +4.48) |" in comparison_markdown(rows)
+    assert conclusions(rows)[0] == (
+        "ssgc with scr: +3.00 points of test accuracy against its base (95% interval +0.52 to "
+        "+5.48, 3 seeds) and +2.00 of balanced accuracy (−0.48 to +4.48); better."
+    )
+
+
 def test_a_gain_that_balanced_accuracy_does_not_share_is_doubted():
     runs = [
         run(name, seed, 0.8 + gain + seed / 100, balanced_accuracy=0.7 + wobble * (-1) ** seed)

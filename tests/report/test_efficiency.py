@@ -7,13 +7,13 @@ import pytest
 
 from scr.report.efficiency import (
     KeptCurve,
-    Selection,
     efficiency_csv,
     kept_curve,
     mean_curve,
     reaches,
 )
 from scr.report.efficiency_sentences import efficiency_cells, efficiency_sentences
+from scr.selection import Selection
 
 
 def epochs(*scores, stage=1, before=0, every=1, seconds=2.0):
@@ -30,7 +30,7 @@ def epochs(*scores, stage=1, before=0, every=1, seconds=2.0):
 
 def test_the_curve_is_the_test_accuracy_at_the_best_validation_so_far():
     run = epochs((0.5, 0.4), (0.7, 0.6), (0.6, 0.9), (0.8, 0.5))
-    curve = kept_curve(run, Selection(stage_epochs=(4,)))
+    curve = kept_curve(run, [Selection(epochs=4)])
     assert curve.valid.tolist() == [0.5, 0.7, 0.7, 0.8]
     assert curve.test.tolist() == [0.4, 0.6, 0.6, 0.5]  # 0.9 was never kept: validation did not ask
     assert curve.epochs.tolist() == [1, 2, 3, 4]
@@ -39,18 +39,18 @@ def test_the_curve_is_the_test_accuracy_at_the_best_validation_so_far():
 
 def test_equal_validation_accuracy_is_decided_by_the_lower_loss():
     run = epochs((0.5, 0.4, 1.0), (0.5, 0.6, 1.2), (0.5, 0.7, 0.9))
-    assert kept_curve(run, Selection(stage_epochs=(3,))).test.tolist() == [0.4, 0.4, 0.7]
+    assert kept_curve(run, [Selection(epochs=3)]).test.tolist() == [0.4, 0.4, 0.7]
 
 
 def test_seconds_of_epochs_without_an_evaluation_count():
-    curve = kept_curve(epochs((0.5, 0.4), (0.6, 0.5), every=5), Selection(stage_epochs=(10,)))
+    curve = kept_curve(epochs((0.5, 0.4), (0.6, 0.5), every=5), [Selection(epochs=10)])
     assert curve.epochs.tolist() == [5, 10]
     assert curve.seconds.tolist() == [10, 20]
 
 
 def test_each_stage_begins_anew():
     run = [*epochs((0.8, 0.8), (0.9, 0.7)), *epochs((0.3, 0.2), (0.85, 0.9), stage=2, before=2)]
-    curve = kept_curve(run, Selection(stage_epochs=(2, 2)))
+    curve = kept_curve(run, [Selection(epochs=2)] * 2)
     assert curve.test.tolist() == [0.8, 0.7, 0.2, 0.9]
     assert curve.stage_starts == ((2, 4),)
 
@@ -58,13 +58,20 @@ def test_each_stage_begins_anew():
 def test_before_weights_may_be_kept_the_latest_count():
     run = epochs((0.9, 0.1), (0.5, 0.2), (0.6, 0.3), (0.5, 0.4))
     # The first half of four epochs is too early, so the best of epochs 3 and 4 is kept.
-    curve = kept_curve(run, Selection(after=0.5, stage_epochs=(4,)))
+    curve = kept_curve(run, [Selection(after=0.5, epochs=4)])
     assert curve.test.tolist() == [0.1, 0.2, 0.3, 0.3]
+
+
+def test_after_a_collapse_the_curve_ends_with_the_weights_from_before():
+    run = epochs((0.8, 0.7), (0.9, 0.75), (0.3, 0.2), (0.2, 0.1))
+    rule = Selection(after=0.5, epochs=4, nodes=100)
+    assert kept_curve(run, [rule]).test.tolist() == [0.7, 0.75, 0.2, 0.75]
+    assert kept_curve(run, [rule]).valid.tolist() == [0.8, 0.9, 0.3, 0.9]
 
 
 def test_with_the_last_weights_the_curve_is_each_epochs_own():
     run = epochs((0.9, 0.1), (0.5, 0.2))
-    assert kept_curve(run, Selection(select="last", stage_epochs=(2,))).test.tolist() == [0.1, 0.2]
+    assert kept_curve(run, [Selection(select="last", epochs=2)]).test.tolist() == [0.1, 0.2]
 
 
 def by_hand(tests, epochs=None, seconds_per_epoch=1.0, starts=()):

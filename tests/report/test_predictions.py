@@ -50,10 +50,20 @@ def test_shown_nodes_are_the_extremes_of_all_batches(tmp_path, rows, monkeypatch
     summary = summarize_predictions(write(tmp_path / "p.parquet", **rows))
     unseen = np.flatnonzero(rows["split"] != "train")
     rising = unseen[np.argsort(rows["confidence"][unseen])]
-    assert [node.id for node in summary.least_sure] == [str(i) for i in rising[:8]]
+    unknown = rising[rows["label"][rising] < 0]
+    assert [node.id for node in summary.least_sure] == [str(i) for i in unknown[:8]]
     assert [node.id for node in summary.surest] == [str(i) for i in rising[::-1][:8]]
     assert all(node.label != node.prediction for node in summary.surest_mistakes)
     assert all(node.label is not None for node in summary.surest_mistakes)
+
+
+def test_nodes_whose_label_is_known_are_no_candidates_for_labels(tmp_path):
+    path = write(
+        tmp_path / "p.parquet", id=["a", "b", "c", "d"], prediction=["x", "y", "x", "y"],
+        confidence=[0.1, 0.2, 0.4, 0.3], split=["test", "valid", "", ""],
+        label=["x", "y", None, None],
+    )  # fmt: skip
+    assert [node.id for node in summarize_predictions(path).least_sure] == ["d", "c"]
 
 
 def test_predictions_without_labels_or_splits_have_nothing_to_measure(tmp_path):

@@ -1,5 +1,7 @@
 """The loop: what it evaluates, keeps, stops at and switches off."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -172,13 +174,25 @@ def test_weight_zero_is_exactly_the_base():
 
 
 def test_labels_without_a_pattern_turn_consistency_off():
-    import dataclasses
-
     graph = digits(labels_per_class=20, seed=0)
     labels = np.random.default_rng(0).permutation(np.asarray(graph.labels))
     fitted = outcome(graph=dataclasses.replace(graph, labels=labels))
     assert "turned down from" in fitted.notes[0]
     assert fitted.outcome.history[-1]["consistency_loss"] == 0.0
+
+
+@pytest.mark.parametrize("labels_per_class", [1, 2, 4])
+def test_with_a_few_labels_neighbors_have_a_say_in_trust(labels_per_class):
+    graph = digits(labels_per_class=labels_per_class, seed=0)
+    assert outcome(graph=graph, training={"epochs": 1}).term.weight == 1.0
+    # The same digits without anything in common with their neighbors, or with their labels.
+    generator = np.random.default_rng(0)
+    shuffled = dataclasses.replace(
+        graph,
+        features=generator.permutation(np.asarray(graph.features)),
+        labels=generator.permutation(np.asarray(graph.labels)),
+    )
+    assert outcome(graph=shuffled, training={"epochs": 1}).term.weight < 0.5
 
 
 def test_the_cosine_schedule_by_hand():
@@ -199,11 +213,68 @@ def test_a_term_that_never_acted_is_noted():
     assert outcome("none", training={"epochs": 3}, consistency={"warmup": 3}).notes == []
 
 
+def test_a_confident_set_that_stayed_empty_is_noted_and_counted():
+    fitted = outcome(consistency={"threshold": 1.0, "refresh": 1, "warmup": 4})
+    [note] = fitted.notes
+    assert "never acted: in none of the 6 epochs after the warm-up was a node confident" in note
+    summary = fitted.term.summary()
+    assert not summary["acted"]
+    assert (summary["epochs"], summary["acting_epochs"], summary["confident_share"]) == (6, 0, 0.0)
+
+
+def test_a_term_that_acted_is_counted_epoch_by_epoch():
+    # The set is chosen once, after epoch 4, and all nodes take part in it.
+    fitted = outcome(consistency={"warmup": 4})
+    assert fitted.notes == []
+    assert fitted.term.summary() == {
+        "acted": True,
+        "weight": 1.0,
+        "weight_asked": 1.0,
+        "epochs": 6,
+        "acting_epochs": 6,
+        "first_epoch": 5,
+        "confident_share": 1.0,
+        "confident_share_last": 1.0,
+        "student_valid_accuracy": None,
+        "teacher_valid_accuracy": None,
+    }
+
+
+def test_teacher_and_student_are_scored_side_by_side():
+    fitted = outcome("scr-m", consistency={"warmup": 4, "decay": 0.0, "ramp": False})
+    # With a decay of 0 the teacher is its student, so both are right on the same nodes.
+    last = fitted.outcome.history[-1]
+    assert last["teacher_valid_accuracy"] == last["valid_accuracy"]
+    assert fitted.outcome.history[0]["teacher_valid_accuracy"] is None  # still in the warm-up
+    assert fitted.term.summary()["teacher_valid_accuracy"] == last["valid_accuracy"]
+
+
+def test_a_collapse_keeps_the_weights_from_before_and_says_so(monkeypatch):
+    """From epoch 7 on a huge learning rate ruins the student."""
+    rate = "scr.training.loop.learning_rate_at"
+    monkeypatch.setattr(rate, lambda epoch, _: 0.1 if epoch < 6 else 1e4)
+    training = {"epochs": 12, "evaluate_every": 1, "select_after": 0.6}
+    fitted = outcome("none", training=training)
+    early = [record for record in fitted.outcome.history if record["epoch"] < 9]
+    best = max(early, key=lambda record: (record["valid_accuracy"], -record["valid_loss"]))
+    later = max(record["valid_accuracy"] for record in fitted.outcome.history[8:])
+    assert fitted.outcome.best_epoch == best["epoch"] <= 6
+    assert fitted.outcome.valid_accuracy == best["valid_accuracy"] > later + 0.3
+    assert fitted.outcome.collapsed_to == later
+    [note] = fitted.notes
+    assert note.startswith(f"Validation accuracy collapsed from {best['valid_accuracy']:.1%}")
+    graph = digits(seed=0)
+    valid = torch.from_numpy(np.asarray(graph.valid))
+    labels = torch.from_numpy(np.asarray(graph.labels[graph.valid]))
+    accuracy = (fitted.probabilities(valid).argmax(1) == labels).float().mean().item()
+    assert accuracy == pytest.approx(best["valid_accuracy"])
+
+
 def test_weights_from_the_warmup_are_noted():
     # Nothing is learned, so the first epoch that is looked at stays the best.
     still = {"epochs": 6, "learning_rate": 1e-9, "select_after": 0, "evaluate_every": 1}
     [note] = outcome(training=still, consistency={"warmup": 4}).notes
-    assert "those of epoch 1, within the warm-up of 4 epochs" in note
+    assert "those of epoch 1, before the term on unlabelled nodes first acted, in epoch 5" in note
     assert outcome(training={**still, "select": "last"}, consistency={"warmup": 4}).notes == []
 
 

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from scr import __version__
-from scr.cli.console import print_error, print_scr_error, printed_warnings
+from scr.cli.console import UNBOUNDED, print_error, print_scr_error, printed_warnings
 from scr.errors import SCRError
 
 BAD_INPUT = 2
@@ -33,6 +33,11 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        if not sys.stdout.isatty():
+            settings["terminal_width"] = UNBOUNDED  # each option's help on one line
+        return super().make_context(*args, **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--debug" in args:
@@ -56,6 +61,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # brackets in help and in messages are text
     help="Semi-supervised node classification for large graphs, by consistency regularization.",
 )
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from scr.cli.console import console
+from scr.cli.console import console, print_note
 from scr.cli.progress import counted
-from scr.cli.train import preset_below, recipe_layers, shown_command
+from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
 def compare(
@@ -63,7 +63,7 @@ def compare(
         layers=layers,
         preset=preset_below(recipe, preset),
     )
-    with counted("Comparing") as bar:
+    with keeping_runs(out), counted("Comparing") as bar:
         result = comparing.compare(
             comparison,
             tasks,
@@ -77,7 +77,7 @@ def compare(
     for sentence in conclusions(result["rows"]):
         console.print(sentence)
     for note in result["notes"]:
-        console.print(f"[yellow]Note:[/] {note}.", soft_wrap=True)
+        print_note(note)
     explained = result["explanation"]
     # An encoder that reads the graph has no hops to tell of.
     told = [] if explained is None else explanation_sentences(explained)
@@ -85,7 +85,7 @@ def compare(
         best = explained_model(explained)
         console.print(f"What carries {best}, the best on validation nodes:", soft_wrap=True)
     for sentence in told:
-        console.print(f"  {sentence}", markup=False)  # names of relations are the user's
+        console.print(f"  {sentence}")
     page = out / "report.html"
     title = f"Comparison on {result['graph']['name']}"
     write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))

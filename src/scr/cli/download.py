@@ -58,7 +58,7 @@ def download(
             )
         typer.confirm("Do you accept the licence?", abort=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),

@@ -10,7 +10,7 @@ import typer
 from scr.cli.compare import names
 from scr.cli.console import console
 from scr.cli.progress import counted
-from scr.cli.train import preset_below, recipe_layers, shown_command
+from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
 def efficiency(
@@ -63,7 +63,7 @@ def efficiency(
     )
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)
-    with counted("Training") as bar:
+    with keeping_runs(out), counted("Training") as bar:
         result = measuring.efficiency(
             comparison, planned, reference=reference, out=out, jobs=jobs,
             on_plan=bar.expect, on_run=bar.finish, command=shown_command(),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli.console import console
-from scr.cli.methods import headline, method_table, paper, print_wide, settings_table, words_of
+from scr.cli.console import console, print_wide
+from scr.cli.methods import WIDTH, headline, method_table, paper, settings_table, words_of
 
 if TYPE_CHECKING:
     from scr.encoders import Encoder
@@ -25,18 +25,17 @@ def encoders(
             (each, does(code), reads(code), paper(words_of(code)))
             for each, code in ENCODERS.items()
         ]
-        print_wide(method_table(("name", "what it is", "reads", "paper"), rows))
+        print_wide(method_table(("name", "what it is", "reads", "paper"), rows), WIDTH)
         console.print("scr encoders NAME lists the settings of an encoder.")
         return
     code = encoder_class(name)
     about = f"{name}: {does(code)}; reads {reads(code)}."
     cited = paper(words_of(code))
-    console.print(f"{about} {cited}".rstrip(), soft_wrap=True, markup=False)
-    print_wide(settings_table(list_settings(code.config_class)))
+    console.print(f"{about} {cited}".rstrip(), soft_wrap=True)
+    print_wide(settings_table(list_settings(code.config_class)), WIDTH)
     console.print(
         "Change one with --set encoder.NAME=VALUE. A preset may have other values than these "
-        "defaults; run.json records those of a run.",
-        markup=False,
+        "defaults; run.json records those of a run."
     )
 
 

@@ -94,7 +94,7 @@ def ingest(
             overwrite=overwrite, memory=memory, link=link, on_progress=on_progress,
         )  # fmt: skip
     console.print(describe(graph))
-    console.print(f"Wrote {store}")
+    console.print(f"Wrote {store}", soft_wrap=True)
 
 
 def _one_split_rule(splits: str | None, per_class: str | None, random: str | None) -> str | None:

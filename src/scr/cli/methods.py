@@ -11,15 +11,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scr.cli.console import console
-
 if TYPE_CHECKING:
     from rich.table import Table
 
     from scr.config import Setting
 
 WIDTH = 110
-"""Columns that tables take at least: a pipe has no width, and names are there to be copied."""
+"""Columns that these tables take at least on a terminal."""
 _PAPER = re.compile(r'Papers?: (?P<who>[^"]+ \d{4}), "[^"]+", (?P<where>[^;.,\s]+(?:\.\d+)?)')
 
 
@@ -82,10 +80,3 @@ def shown(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(shown, value))}]"
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
-def print_wide(table: Table) -> None:
-    """Print a table at its full width."""
-    from rich.console import Console
-
-    Console(highlight=False, width=max(console.width, WIDTH)).print(table)

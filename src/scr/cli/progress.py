@@ -49,7 +49,7 @@ def counted(title: str) -> Iterator[RunBar]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         yield RunBar(progress, progress.add_task(title, total=None, state=""))
@@ -63,7 +63,7 @@ def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
         A function to be told what is being done, how much of it is done, and how much there is.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),

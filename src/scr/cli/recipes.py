@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli.console import console
+from scr.cli.console import console, print_wide
 from scr.errors import SourceError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from scr.recipes import PublishedRecipe
 
-WIDTH = 132
+WIDTH = 139
 """Columns that the table needs to have every recipe on one line."""
 
 
@@ -31,8 +31,6 @@ def recipes(
     ] = None,
 ) -> None:
     """List the published recipes, or print one."""
-    from rich.console import Console
-
     from scr.recipes import read_recipe, recipe_names
 
     if name is not None:
@@ -54,8 +52,7 @@ def recipes(
         }
         choices = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in known.items())
         raise SourceError(f"No recipe fits these filters; there are: {choices}")
-    # Names are there to be copied: a narrow terminal wraps whole lines instead of names.
-    Console(highlight=False, width=max(console.width, WIDTH)).print(recipes_table(kept))
+    print_wide(recipes_table(kept), WIDTH)
     console.print(
         "scr recipes NAME prints a recipe, scr reproduce NAME runs it beside the published number."
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli.console import console
-from scr.cli.methods import method_table, paper, print_wide, settings_table, shown, words_of
+from scr.cli.console import console, print_wide
+from scr.cli.methods import WIDTH, method_table, paper, settings_table, shown, words_of
 
 if TYPE_CHECKING:
     from scr.config import Setting
@@ -31,21 +31,20 @@ def regularizers(
             (each, explanation(each), ", ".join(own_values(each)), paper_of(each))
             for each in REGULARIZERS
         ]
-        print_wide(method_table(("name", "what it asks for", "defaults", "paper"), rows))
+        print_wide(method_table(("name", "what it asks for", "defaults", "paper"), rows), WIDTH)
         console.print("scr regularizers NAME lists the settings that a regularizer reads.")
         return
     check_regularizer(name)
     about = f"{name}: {explanation(name)}."
-    console.print(f"{about} {paper_of(name)}".rstrip(), soft_wrap=True, markup=False)
+    console.print(f"{about} {paper_of(name)}".rstrip(), soft_wrap=True)
     found = read_settings(name)
     if not found:
         console.print("It reads no settings.")
         return
-    print_wide(settings_table(found))
+    print_wide(settings_table(found), WIDTH)
     console.print(
         "Change one with --set consistency.NAME=VALUE. A preset may have other values than these "
-        "defaults; run.json records those of a run.",
-        markup=False,
+        "defaults; run.json records those of a run."
     )
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli.console import console
+from scr.cli.console import console, print_note
 from scr.cli.progress import counted
-from scr.cli.train import assigned, shown_command
+from scr.cli.train import assigned, keeping_runs, shown_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,7 +64,7 @@ def reproduce(
         loaded = reproducing.load_recipe_graph(
             recipe, graph=graph, features=features, settings=changes
         )
-    with counted("Reproducing") as bar:
+    with keeping_runs(folder), counted("Reproducing") as bar:
         result = reproducing.reproduce(
             recipe,
             loaded,
@@ -78,11 +78,11 @@ def reproduce(
             command=shown_command(),
             remarks=remarks,
         )
-    row = result["published"]
-    console.print(f"{name}, Table {row['table']}: {row['row']}", soft_wrap=True, markup=False)
+    row = recipe.published
+    console.print(f"{name}, {row.where}: {row.row}", soft_wrap=True)
     console.print(reproduction_table(result))
     for note in result["notes"]:
-        console.print(f"[yellow]Note:[/] {note}.", soft_wrap=True)
+        print_note(note)
     console.print(f"Wrote {folder / reproducing.RESULT}", soft_wrap=True)
 
 

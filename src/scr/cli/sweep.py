@@ -10,7 +10,7 @@ import typer
 from scr.cli.compare import names
 from scr.cli.console import console
 from scr.cli.progress import counted
-from scr.cli.train import preset_below, recipe_layers, shown_command
+from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
 def sweep(
@@ -53,7 +53,7 @@ def sweep(
     )  # fmt: skip
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)
-    with counted("Sweeping") as bar:
+    with keeping_runs(out), counted("Sweeping") as bar:
         result = sweeping.sweep(
             comparison, planned, out=out, jobs=jobs, on_plan=bar.expect, on_run=bar.finish,
             command=shown_command(),

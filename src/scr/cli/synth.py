@@ -83,4 +83,4 @@ def synth(
         with steps_progress() as told:
             made = write_synth_store(config, store, overwrite=overwrite, on_progress=told)
         console.print(describe(open_store(made)))
-    console.print(f"Wrote {made} in {time.perf_counter() - started:.1f} s")
+    console.print(f"Wrote {made} in {time.perf_counter() - started:.1f} s", soft_wrap=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-from scr.cli.console import console
+from scr.cli.console import console, print_note, print_warning
 from scr.cli.progress import steps_progress
 from scr.config import parse_assignment, read_toml
+from scr.errors import InactiveTermWarning
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -103,7 +107,12 @@ def train(
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
     try:
         prepared = _prepared(loaded, resolved, device)
-        with watched(stage_epochs(resolved)) as on_epoch, stoppable() as should_stop:
+        with (
+            watched(stage_epochs(resolved)) as on_epoch,
+            stoppable() as should_stop,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", InactiveTermWarning)  # said below
             classifier.fit(
                 loaded,
                 prepared=prepared,
@@ -120,11 +129,16 @@ def train(
         )
         raise typer.Exit(INTERRUPTED)
     for note in classifier.notes_:
-        console.print(f"[yellow]Note:[/] {note}.")
+        print_note(note)
     with steps_progress() as on_progress:
         summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
     write_page(out / run_directory.REPORT, run_page(out))
     console.print(score_line(summary))
+    if classifier.inactive_:
+        print_warning(
+            f"{resolved.regularizer} had no part in this result, which is that of the base; the "
+            "note above says why"
+        )
     console.print(f"Wrote {out} (page: {out / run_directory.REPORT})", soft_wrap=True)
 
 
@@ -167,23 +181,26 @@ def recipe_file(recipe: Path) -> Path:
 
 
 def shown_command() -> str:
-    """The command as it was typed, for the record."""
-    return " ".join(["scr", *sys.argv[1:]])
+    """The command as it can be typed again, for the record."""
+    return shlex.join(["scr", *sys.argv[1:]])
 
 
-def score_line(summary: dict[str, Any]) -> str:
+def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
     parts = []
     for split in ("valid", "test"):
         if split in summary:
             scores = summary[split]
             parts.append(
-                f"{split} accuracy [bold]{scores['accuracy']:.1%}[/]"
-                f" (balanced {scores['balanced_accuracy']:.1%})"
+                Text.assemble(
+                    f"{split} accuracy ",
+                    (f"{scores['accuracy']:.1%}", "bold"),
+                    f" (balanced {scores['balanced_accuracy']:.1%})",
+                )
             )
-    parts.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}")
-    parts.append(f"{summary['train_seconds']:.1f} s of training")
-    return ", ".join(parts)
+    parts.append(Text(f"best epoch {summary['best_epoch']} of {summary['epochs']}"))
+    parts.append(Text(f"{summary['train_seconds']:.1f} s of training"))
+    return Text(", ").join(parts)
 
 
 def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
@@ -204,7 +221,7 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("train", total=epochs, state="")
@@ -220,6 +237,20 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
             progress.update(task, completed=record.epoch, state=losses + accuracy)
 
         yield on_epoch
+
+
+@contextmanager
+def keeping_runs(out: Path) -> Iterator[None]:
+    """End a Ctrl-C among many runs with a sentence on what is kept and how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(
+            f"Stopped; finished runs are kept in {out}. Continue with the same command: "
+            f"{shown_command()}",
+            soft_wrap=True,
+        )
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager

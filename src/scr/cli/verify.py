@@ -15,14 +15,17 @@ def verify(
 ) -> None:
     """Read every byte of a store again and compare checksums, or check the files of a run."""
     if (path / "run.json").is_file():
-        console.print(f"{path} is intact: {', '.join(_verify_run(path))} can be read")
+        console.print(
+            f"{path} is intact: {', '.join(_verify_run(path))} can be read", soft_wrap=True
+        )
         return
     from scr.graph.artifact import verify as verify_artifact
 
     manifest = verify_artifact(path)
     size = sum(entry.bytes for entry in manifest.arrays.values())
     console.print(
-        f"{path} is intact: {len(manifest.arrays)} arrays, {size:,} bytes, every checksum agrees"
+        f"{path} is intact: {len(manifest.arrays)} arrays, {size:,} bytes, every checksum agrees",
+        soft_wrap=True,
     )
 
 

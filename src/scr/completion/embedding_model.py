@@ -84,6 +84,6 @@ def _models(name: str) -> Any:
     except ImportError:
         raise ConfigError(
             "data.missing", name, "`average` or `random`, since torch_geometric is not installed",
-            hint="pip install 'scr-gnn[pyg]'",
+            hint="install it with `pip install torch-geometric`",
         ) from None  # fmt: skip
     return kge

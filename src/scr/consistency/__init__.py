@@ -15,7 +15,7 @@ from scr.consistency.regularizers import (
 )
 from scr.consistency.sharpening import sharpen
 from scr.consistency.teacher import MeanTeacher, ema_decay_at
-from scr.consistency.trust import agreement_beyond_chance, trusted_share
+from scr.consistency.trust import agreement_beyond_chance, neighbor_agreement, trusted_share
 from scr.consistency.unlabelled import UnlabelledLoss, weight_share_at
 from scr.consistency.views import average_views, noisy_views, weak_view
 
@@ -35,6 +35,7 @@ __all__ = [
     "ema_decay_at",
     "kl",
     "make_unlabelled_loss",
+    "neighbor_agreement",
     "noisy_views",
     "reverse_kl",
     "sharpen",

@@ -1,54 +1,82 @@
-"""How far pseudo labels can be trusted, judged by training labels alone.
+"""How far pseudo labels can be trusted, estimated without validation and test labels.
 
 Consistency pulls a model towards its own predictions. Where those are mostly wrong (a graph whose
 neighbors differ, features that say little) that does harm. How often they will be right can be
 estimated before training: hold out a part of the training nodes, fit a logistic regression on the
 propagated features of the others, and see how much better than chance it does on the held-out part.
-No validation or test label is read, so nothing leaks into training.
+
+Of a few held-out nodes that is a rough estimate, and with one label per class nothing can be held
+out. So it is averaged with what is usual: a good deal where neighbors agree when each is classified
+by its own features, nothing where they do not.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 FOLDS = 5
 MOST_ROWS = 2_000
 """Training nodes used at most: the estimate is within a percent or two by then."""
+MOST_EDGES = 10_000
+"""Edges whose ends are asked whether they agree: within a percent or two, too."""
+FEW_ROWS_REPEATS = 5
+"""With fewer labels per class than folds, the folds are drawn so often."""
 INVERSE_PENALTY = 100.0
 """C of the logistic regression on rows of mean length 1; the estimate hardly depends on it."""
+USUAL_AGREEMENT, USUAL_ROWS = 0.5, 5
+"""What graphs whose neighbors agree have with a few labels per class; it counts as much as so many
+held-out nodes."""
+UNKNOWN_AGREEMENT = 0.2
+"""Where nobody can be asked whether neighbors agree: half of the weight, if nothing is held out."""
+FEW_ROWS = 100
+"""From so many held-out nodes on, what is usual hardly counts."""
 NO_TRUST, FULL_TRUST = 0.15, 0.25
 """Agreement beyond chance below which the weight is 0 and from which it is untouched."""
+NO_NEIGHBOR_TRUST, FULL_NEIGHBOR_TRUST = 0.02, 0.05
+"""The same for the agreement of neighbors, which is low everywhere: their own features alone tell
+little (benchmarks/trust.py)."""
 
 
 def agreement_beyond_chance(
-    features: NDArray[np.floating], labels: NDArray[np.integer], *, seed: int = 0
+    features: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    *,
+    usual: float = USUAL_AGREEMENT,
+    seed: int = 0,
 ) -> float:
     """Cross-validated accuracy of a logistic regression beyond chance.
 
-        kappa = (accuracy - chance) / (1 - chance)
+        kappa = (accuracy - chance) / (1 - chance), averaged with what is usual
+
+    Classes with fewer labels than folds are left out; there are as many folds, up to 5, as leave
+    two classes and half of the nodes.
 
     Args:
         features: Propagated features of the training nodes, shape (nodes, features).
         labels: Their classes, shape (nodes,).
+        usual: Counts as much as `USUAL_ROWS` held-out nodes.
         seed: Chooses the nodes and the folds.
 
     Returns:
-        At most 1; around 0 for features that tell nothing; 1 where there is nothing to judge by
-        (fewer than two nodes of some class for every fold, or a single class).
+        At most 1; around 0 for features that tell nothing; what is usual where nothing can be held
+        out (a single class, or not two classes with two nodes).
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
 
     order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
     _, codes, counts = np.unique(labels[order], return_inverse=True, return_counts=True)
-    common = counts[codes] >= FOLDS  # a rarer class cannot be in every fold
+    folds = _folds(counts)
+    if folds is None:
+        return usual
+    common = counts[codes] >= folds  # a rarer class cannot be in every fold
     order, codes = order[common], codes[common]
-    if len(np.unique(codes)) < 2:
-        return 1.0
     rows = np.asarray(features[order], dtype=np.float64)
     rows -= rows.mean(axis=0)
     rows /= max(float(np.sqrt(np.square(rows).sum(axis=1).mean())), 1e-12)
@@ -59,19 +87,93 @@ def agreement_beyond_chance(
     # A loose tolerance would stop before the first step where classes are many and gradients small;
     # the limit of steps bounds the time instead, long after the accuracy has settled.
     model = LogisticRegression(C=INVERSE_PENALTY, max_iter=40, tol=1e-5)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    if folds == FOLDS:
+        parts = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    else:
+        parts = RepeatedStratifiedKFold(
+            n_splits=folds, n_repeats=FEW_ROWS_REPEATS, random_state=seed
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=ConvergenceWarning)
-        accuracy = float(np.average(cross_val_score(model, rows, codes, cv=folds)))
+        accuracy = float(np.average(cross_val_score(model, rows, codes, cv=parts)))
     chance = float(np.bincount(codes).max() / len(codes))
-    return (accuracy - chance) / (1 - chance)
+    agreement = (accuracy - chance) / (1 - chance)
+    held_out = len(codes)
+    return (held_out * agreement + USUAL_ROWS * usual) / (held_out + USUAL_ROWS)
 
 
-def trusted_share(agreement: float) -> float:
+def _folds(counts: NDArray[np.integer]) -> int | None:
+    """Most folds that leave two classes and half of the nodes; none: there is no such number."""
+    for folds in range(FOLDS, 1, -1):
+        common = counts[counts >= folds]
+        if len(common) >= 2 and 2 * common.sum() >= counts.sum():
+            return folds
+    return None
+
+
+def neighbor_agreement(
+    features: NDArray[Any] | sp.csr_array,
+    indptr: NDArray[np.integer],
+    indices: NDArray[np.integer],
+    examples: NDArray[np.floating],
+    *,
+    seed: int = 0,
+) -> float | None:
+    """How far neighbors agree beyond chance when each is given the class of its closest example.
+
+    Cohen's kappa of the two ends of some edges; closeness is the cosine of their own features.
+    Nodes that have nothing in common with any example do not count.
+
+    Args:
+        features: Of all nodes, not propagated, dense or sparse, shape (nodes, features).
+        indptr: Where the edges of each node begin.
+        indices: Their other ends.
+        examples: What nodes of each class have, shape (classes, features).
+        seed: Chooses the edges.
+
+    Returns:
+        At most 1; around 0 for neighbors without anything in common; none where no edge counts.
+    """
+    from sklearn.metrics import cohen_kappa_score
+
+    if len(indices) == 0:
+        return None
+    drawn = np.unique(np.random.default_rng(seed).integers(len(indices), size=MOST_EDGES))
+    first = np.searchsorted(np.asarray(indptr), drawn, side="right") - 1
+    second = np.asarray(indices[drawn], dtype=np.int64)
+    unit = examples / np.maximum(np.linalg.norm(examples, axis=1, keepdims=True), 1e-12)
+    ends = [np.asarray(features[nodes] @ unit.T) for nodes in (first, second)]
+    counted = (first != second) & np.logical_and(*(each.max(axis=1) > 0 for each in ends))
+    classes = [each[counted].argmax(axis=1) for each in ends]
+    if len(np.unique(np.concatenate(classes))) < 2:
+        return None
+    return float(cohen_kappa_score(*classes))
+
+
+def usual_agreement(neighbors: float | None) -> float:
+    """What to expect before anything is held out.
+
+    Args:
+        neighbors: From `neighbor_agreement`; none: not known.
+
+    >>> [usual_agreement(neighbors) for neighbors in (0.01, 0.035, 0.2, None)]
+    [0.0, 0.25, 0.5, 0.2]
+    """
+    if neighbors is None:
+        return UNKNOWN_AGREEMENT
+    return USUAL_AGREEMENT * trusted_share(neighbors, NO_NEIGHBOR_TRUST, FULL_NEIGHBOR_TRUST)
+
+
+def trusted_share(agreement: float, none: float = NO_TRUST, full: float = FULL_TRUST) -> float:
     """The factor for the consistency weight: 0 without trust, 1 with full trust, linear between.
+
+    Args:
+        agreement: Beyond chance.
+        none: Up to here there is no trust.
+        full: From here on there is full trust.
 
     >>> [trusted_share(agreement) for agreement in (0.1, 0.2, 0.8)]
     [0.0, 0.5, 1.0]
     """
-    share = (agreement - NO_TRUST) / (FULL_TRUST - NO_TRUST)
+    share = (agreement - none) / (full - none)
     return round(min(max(share, 0.0), 1.0), 6)

@@ -78,9 +78,10 @@ class GAMLP(Encoder):
             dropout=config.dropout,
             norm=config.norm,
         )
-        self.label_branch = (
-            LabelBranch(config, shape, config.activation) if shape.label_hops else None
-        )
+        self.label_branch = self._build_label_branch(config, shape) if shape.label_hops else None
+
+    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
+        return LabelBranch(config, shape, config.activation)
 
     def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
         # Together a linear layer from (history, hop) to one score, initialized as such.

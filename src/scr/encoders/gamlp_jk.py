@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from scr.encoders.dropout import dropout
 from scr.encoders.gamlp import GAMLP, GAMLPConfig
 from scr.encoders.hop_mixture import Weigh, mix_hops
 from scr.encoders.initial_residual import InitialResidualMLP
+from scr.encoders.label_branch import JKLabelMixture, LabelBranch
 from scr.encoders.recursive_attention import attention_activation
 
 
@@ -25,6 +27,9 @@ class GAMLPJKConfig(GAMLPConfig):
 
     reference_layers: int = 4
     """Linear layers of the perceptron that summarizes all hops."""
+    label_attention: Literal["recursive", "jk"] = "recursive"
+    """How several label hops are weighed. `jk`: against a summary of all, and the nearest one is
+    not drawn to the farthest, as in the code of SCR for ogbn-papers100M."""
 
 
 class GAMLPJK(GAMLP):
@@ -50,6 +55,15 @@ class GAMLPJK(GAMLP):
         self.attention_bias = nn.Parameter(torch.zeros(1))
         # As in the paper's code, one slope serves the summary and the residual.
         self.slope = nn.Parameter(torch.tensor([0.25]))
+
+    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
+        assert isinstance(config, GAMLPJKConfig)
+        if config.label_attention == "recursive":
+            return super()._build_label_branch(config, shape)
+        mixture = JKLabelMixture(
+            shape.classes, shape.label_hops, config.activation, config, config.attention_dropout
+        )
+        return LabelBranch(config, shape, mixture=mixture)
 
     def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
         """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""

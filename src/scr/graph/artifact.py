@@ -201,7 +201,7 @@ class ArtifactWriter:
         """Take in `name.npy`, which is whole and in the staging folder already."""
         file, _ = self._new_file(name, np.uint8)
         self._arrays[name] = describe_file(file)
-        _sync(file)
+        sync(file)
 
     def check_target(self) -> None:
         """Raise a `StoreError` if there is something at the path that may not be replaced."""
@@ -232,7 +232,7 @@ class ArtifactWriter:
         if isinstance(array, StreamedArray):
             return array.finish()
         array.flush()
-        _sync(self._folder / f"{name}.npy")
+        sync(self._folder / f"{name}.npy")
         return describe(array)
 
     def _finish(self) -> None:
@@ -245,8 +245,8 @@ class ArtifactWriter:
         }  # fmt: skip
         file = self._folder / MANIFEST
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
-        _sync(file)
-        _sync(self._folder)
+        sync(file)
+        sync(self._folder)
         self.check_target()  # again: somebody may have been faster
         self._check_links(described)
         if self.path.exists() and not _is_empty_folder(self.path):
@@ -254,7 +254,7 @@ class ArtifactWriter:
         else:
             self._folder.rename(self.path)
         self._finished = True
-        _sync(self.path.parent)
+        sync(self.path.parent)
 
 
 def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
@@ -272,7 +272,8 @@ def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry
     )  # fmt: skip
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until the disk has what was written to a file, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import resource
 import sys
 from pathlib import Path
 
@@ -48,6 +47,8 @@ def peak_bytes() -> int:
     kilobytes = _number("/proc/self/status", "VmHWM:")
     if kilobytes is not None:
         return kilobytes * 1024
+    import resource  # not on every system, and not needed on Linux
+
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 

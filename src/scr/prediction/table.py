@@ -1,12 +1,11 @@
 """Predictions as a table that anybody can open: one Parquet row per node, with the user's own ids.
 
 Written in parts, so that a graph of any size passes through bounded memory, and renamed into place
-only when it is whole.
+only when it is whole and on disk.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, StoreError
 from scr.graph import Graph
+from scr.training.checkpoint import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,25 +70,20 @@ def write_predictions(
 
     columns = columns or ProbabilityColumns()
     splits = split_codes(graph)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     writer: pq.ParquetWriter | None = None
-    try:
-        for part in _parts(graph.num_targets, nodes):
-            batch = _part_table(graph, part, predict(part), splits[part], columns)
-            writer = writer or pq.ParquetWriter(temporary, batch.schema)
-            writer.write_table(batch)
-            if on_rows is not None:
-                on_rows(len(part))
+    with whole_file(path) as temporary:
+        try:
+            for part in _parts(graph.num_targets, nodes):
+                batch = _part_table(graph, part, predict(part), splits[part], columns)
+                writer = writer or pq.ParquetWriter(temporary, batch.schema)
+                writer.write_table(batch)
+                if on_rows is not None:
+                    on_rows(len(part))
+        finally:
+            if writer is not None:
+                writer.close()
         if writer is None:
             raise StoreError("There are no nodes to predict; expected at least one")
-        writer.close()
-        temporary.replace(path)
-    except OSError as error:
-        raise StoreError(f"`{path}` could not be written: {error.strerror or error}") from None
-    finally:
-        if writer is not None and writer.is_open:
-            writer.close()
-        temporary.unlink(missing_ok=True)
 
 
 def split_codes(graph: Graph) -> NDArray[np.int8]:

@@ -188,7 +188,7 @@ def check_features(graph: Graph, features: Any = None) -> Any:
         raise GraphError(
             f"There are features of {source.shape[0]:,} nodes of the type `{graph.target}`; "
             f"expected {graph.num_nodes:,} rows, for the nodes of all types",
-            hint="pass `features=`, such as `scr.completion.complete_features` makes them",
+            hint="pass `features=scr.completion.complete_features(graph).matrix`",
         )
     if source.ndim != 2 or source.shape[0] != graph.num_nodes:
         raise GraphError(

@@ -162,7 +162,7 @@ def as_subsets(graph: Graph, subsets: Iterable[Any]) -> tuple[Subset, ...]:
     if isinstance(subsets, (str, int)):
         raise ConfigError(
             "subsets", subsets, "a list of subsets, each a list of relations",
-            hint="`choose_subsets` makes one",
+            hint="`scr.propagation.choose_subsets` makes one",
         )  # fmt: skip
     made = tuple(
         _subset(graph, _names(each) if isinstance(each, str) else each) for each in subsets

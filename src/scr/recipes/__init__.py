@@ -5,7 +5,10 @@ Consistency Regularization" (arXiv:2112.04319), is a TOML file beside this one. 
 of a recipe it holds `dataset`, `features` (a file that the user must bring) and `[published]`, the
 numbers as printed. Comments say where the paper and the official code disagree or are silent.
 
-Files are named AUTHOR-YEAR-METHOD-ENCODER[-giant][-cs]-DATA, after whoever published the run:
+Rows with SCR that the official code has a command for exist a second time, `-as-code`: with that
+command's settings, and the same published numbers. Two more are in the code's README alone.
+
+Files are named AUTHOR-YEAR-METHOD-ENCODER[-giant][-cs]-DATA[-as-code], after who published the run:
 `zhang-2021-scr-m-sagn-giant-cs-products` is SCR-m with SAGN on GIANT features, corrected and
 smoothed, on ogbn-products. `zhang-2021` is the SCR paper, `zhang-2022` is GAMLP's. The method is
 `base`, `rlu`, `sle`, `scr`, `scr-m` or `rlu-scr`.
@@ -30,6 +33,11 @@ from scr.errors import SourceError
 
 ABOUT = ("dataset", "features", "published")
 """Keys of a file that say something about the run, and are no settings of it."""
+README = "README"
+"""Stands for a table of the paper where a row is in the official code's README alone."""
+README_TITLE = "README of the official code"
+AS_CODE = "-as-code"
+"""Ends the name of a recipe that follows the official code where the paper says something else."""
 _SUFFIX = ".toml"
 
 
@@ -38,6 +46,7 @@ class Published:
     """A row of the paper, accuracies in percent as printed."""
 
     table: str
+    """Number of the paper's table, or `README` for a row of the official code's alone."""
     line: int
     """Which row of the table, from 1."""
     row: str
@@ -48,6 +57,11 @@ class Published:
     test_spread: float
     runs: int
     source: str
+
+    @property
+    def where(self) -> str:
+        """Where the row is printed, in words."""
+        return README_TITLE if self.table == README else f"Table {self.table}"
 
 
 @dataclass(frozen=True)
@@ -80,10 +94,14 @@ class PublishedRecipe:
 
     @property
     def method(self) -> str:
-        """What is done beyond supervised training: `base` for nothing, else such as `rlu-scr`."""
-        stages = self.tables.get("stages", {}).get("method", "none")
-        parts = [part for part in (stages, self.regularizer) if part != "none"]
-        return "-".join(parts) or "base"
+        """What the row names: `base` for supervised training alone, else such as `rlu-scr`."""
+        name = self.published.row.split(" | ")[0]
+        return "base" if name == "-" else name.lower().replace("+", "-")
+
+    @property
+    def as_code(self) -> bool:
+        """Whether settings are those of the official code where it differs from the paper."""
+        return self.name.endswith(AS_CODE)
 
     @property
     def smoothed(self) -> bool:
@@ -97,9 +115,12 @@ class PublishedRecipe:
 
 @cache
 def recipe_names() -> tuple[str, ...]:
-    """Names of all recipes, in the order of the paper's tables and their rows."""
+    """Names of all recipes, in the order of tables and rows; as code after as printed."""
     found = [_read(path) for path in _folder().glob(f"*{_SUFFIX}")]
-    order = sorted(found, key=lambda recipe: (recipe.published.table, recipe.published.line))
+    order = sorted(
+        found,
+        key=lambda recipe: (recipe.published.table, recipe.published.line, recipe.as_code),
+    )
     return tuple(recipe.name for recipe in order)
 
 

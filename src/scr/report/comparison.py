@@ -29,7 +29,7 @@ BASE = "none"
 
 Run = Mapping[str, Any]
 """encoder, regularizer, seed, valid_accuracy, test_accuracy, train_seconds; optional: graph and
-balanced_accuracy (on the test nodes)."""
+balanced_accuracy (on the test nodes), consistency (what the regularizer did)."""
 
 
 class ComparisonRow(TypedDict):
@@ -56,6 +56,8 @@ class ComparisonRow(TypedDict):
     balanced_difference_low: float | None
     balanced_difference_high: float | None
     verdict: str
+    inactive: int
+    """Runs in whose result the regularizer had no part."""
 
 
 def compare_runs(runs: Sequence[Run], *, base: str = BASE) -> list[ComparisonRow]:
@@ -78,6 +80,12 @@ def compare_runs(runs: Sequence[Run], *, base: str = BASE) -> list[ComparisonRow
     order = list(dict.fromkeys(key[:2] for key in groups))
     ordered = sorted(groups, key=lambda key: (order.index(key[:2]), key[2] != base))
     return [_row(key, groups[key], groups.get((*key[:2], base), {}), base) for key in ordered]
+
+
+def is_inactive(run: Run) -> bool:
+    """Whether a run has a regularizer that had no part in its result."""
+    term = run.get("consistency")
+    return term is not None and not term["acted"]
 
 
 def pooled_difference(
@@ -164,4 +172,5 @@ def _row(
         balanced_difference_low=balanced.low if balanced else None,
         balanced_difference_high=balanced.high if balanced else None,
         verdict=verdict,
+        inactive=sum(is_inactive(run) for run in runs.values()),
     )

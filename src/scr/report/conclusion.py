@@ -76,10 +76,19 @@ def _about(row: ComparisonRow) -> str:
     between = interval(row["difference_low"], row["difference_high"])
     if not between:
         return f"{_name(row)}: {change}, on a single seed, so no interval can be given."
-    support = f"95% interval {between}, {row['pairs']} seeds"
+    change += f" (95% interval {between}, {row['pairs']} seeds){_balanced(row)}"
     if row["verdict"] == UNCLEAR:
-        return f"{_name(row)}: {change} ({support}); {_doubt(row)}, so {UNCLEAR}."
-    return f"{_name(row)}: {change} ({support}); {row['verdict']}."
+        return f"{_name(row)}: {change}; {_doubt(row)}, so {UNCLEAR}."
+    return f"{_name(row)}: {change}; {row['verdict']}."
+
+
+def _balanced(row: ComparisonRow) -> str:
+    """The difference in balanced accuracy, where it was measured."""
+    if row["balanced_difference"] is None:
+        return ""
+    between = interval(row["balanced_difference_low"], row["balanced_difference_high"])
+    change = f" and {points(row['balanced_difference'])} of balanced accuracy"
+    return f"{change} ({between})" if between else change
 
 
 def _doubt(row: ComparisonRow) -> str:

@@ -21,29 +21,19 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.report.formatting import number_or_none
+from scr.selection import KeptWeights, Score, Selection
 
 Floats = NDArray[np.float64]
 
 # Means of equal accuracies may differ in their last digit.
 _TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which weights a run keeps."""
-
-    select: str = "best"
-    """`best` validation accuracy, or the `last` weights."""
-    after: float = 0.0
-    """Share of a stage's epochs that pass before weights may be kept; until then, the last are."""
-    stage_epochs: tuple[int, ...] = (1,)
-    """Epochs that each stage may take."""
 
 
 @dataclass(frozen=True)
@@ -95,37 +85,41 @@ class Reach(TypedDict):
     """Epochs to get there over all epochs of the reference."""
 
 
-def kept_curve(epochs: Sequence[Mapping[str, Any]], selection: Selection) -> KeptCurve:
+def kept_curve(epochs: Sequence[Mapping[str, Any]], stages: Sequence[Selection]) -> KeptCurve:
     """The curve of one run.
+
+    Until weights may be kept, those of each epoch count; after the last epoch of a stage whose
+    accuracy collapsed, those from before.
 
     Args:
         epochs: One record per epoch with `epoch`, `stage`, `seconds`; evaluated ones also have
             `valid_accuracy`, `valid_loss` and `test_accuracy`.
-        selection: How the run chose its weights.
+        stages: How each stage chooses its weights.
     """
-    points: list[tuple[float, float, float, float]] = []
+    points: list[list[float]] = []
     starts: list[tuple[float, float]] = []
-    best: tuple[float, float] | None = None
-    kept = (0.0, 0.0)
-    passed = stage_began = 0
-    stage, seconds = 1, 0.0
-    for record in epochs:
-        if record["stage"] != stage:
-            stage, best, stage_began = record["stage"], None, passed
+    passed, seconds = 0, 0.0
+    for stage, records in groupby(epochs, key=lambda record: int(record["stage"])):
+        rule, weights, began = stages[stage - 1], KeptWeights(), passed
+        scores = early = (0.0, 0.0)
+        if stage > 1:
             starts.append((float(passed), seconds))
-        passed = int(record["epoch"])
-        seconds += float(record["seconds"])
-        valid, test = (number_or_none(record.get(f"{kind}_accuracy")) for kind in ("valid", "test"))
-        if valid is None or test is None:
-            continue
-        loss = number_or_none(record.get("valid_loss")) or 0.0
-        score = (-loss, 0.0) if selection.select == "lowest-loss" else (valid, -loss)
-        first = selection.after * selection.stage_epochs[stage - 1]
-        may_be_kept = selection.select != "last" and passed - 1 - stage_began >= first
-        if best is None or (may_be_kept and score > best):
-            kept = (valid, test)
-            best = score if may_be_kept else None
-        points.append((float(passed), seconds, *kept))
+        for record in records:
+            passed = int(record["epoch"])
+            seconds += float(record["seconds"])
+            valid, test = (
+                number_or_none(record.get(f"{kind}_accuracy")) for kind in ("valid", "test")
+            )
+            if valid is None or test is None:
+                continue
+            loss = number_or_none(record.get("valid_loss")) or 0.0
+            remembered = weights.offer(passed - began, Score(valid, loss), rule)
+            if remembered == "best" or weights.best is None or rule.select == "last":
+                scores = (valid, test)
+            early = (valid, test) if remembered == "early" else early
+            points.append([float(passed), seconds, *scores])
+        if points and weights.collapsed(rule):
+            points[-1][2:] = early
     passed_epochs, passed_seconds, kept_valid, kept_test = np.array(points).reshape(-1, 4).T
     return KeptCurve(passed_epochs, passed_seconds, kept_valid, kept_test, tuple(starts))
 

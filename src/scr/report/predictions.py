@@ -77,6 +77,7 @@ class PredictionSummary:
     """Names of the classes in order of appearance."""
     surest: list[Node] = field(default_factory=list)
     least_sure: list[Node] = field(default_factory=list)
+    """Of the nodes without a known label: those whose labels would tell most."""
     surest_mistakes: list[Node] = field(default_factory=list)
 
     def class_names(self, known: Sequence[str] = ()) -> list[str]:
@@ -154,8 +155,9 @@ def _add(summary: PredictionSummary, batch: pyarrow.RecordBatch) -> None:
     unseen = np.flatnonzero((splits != split_codes.get("train", -2)) & (predictions >= 0))
     rising = unseen[np.argsort(confidence[unseen], kind="stable")]
     wrong = rising[(labels[rising] >= 0) & (labels[rising] != predictions[rising])]
+    unknown = rising[labels[rising] < 0]
     last = slice(None, -_SHOWN_NODES - 1, -1)
-    summary.least_sure = _keep(summary.least_sure + nodes(rising[:_SHOWN_NODES]), surest=False)
+    summary.least_sure = _keep(summary.least_sure + nodes(unknown[:_SHOWN_NODES]), surest=False)
     summary.surest = _keep(summary.surest + nodes(rising[last]), surest=True)
     summary.surest_mistakes = _keep(summary.surest_mistakes + nodes(wrong[last]), surest=True)
 

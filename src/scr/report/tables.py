@@ -16,7 +16,12 @@ from scr.report.intervals import BETTER, WORSE
 if TYPE_CHECKING:
     from rich.table import Table
 
-HEADINGS = ("encoder", "regularizer", "valid", "test", "balanced", "difference", "verdict", "time")
+HEADINGS = (
+    "encoder", "regularizer", "valid", "test", "balanced", "difference", "balanced difference",
+    "verdict", "time",
+)  # fmt: skip
+INACTIVE = "†"
+"""Marks rows with runs in whose result the regularizer had no part."""
 _VERDICT_STYLES = {BETTER: "bold green", WORSE: "bold red", "base": "dim"}
 
 
@@ -27,30 +32,51 @@ def caption(rows: Sequence[ComparisonRow]) -> str:
     return (
         f"Percent, mean ± standard deviation over {seed_counts(list(rows))}; balanced: mean "
         f"recall of the classes on test nodes; difference: {measure} accuracy minus the base's "
-        "on the same seed, in points, with its 95% interval."
+        "on the same seed, in points, with its 95% interval, which the verdict follows."
+    )
+
+
+def inactive_note(rows: Sequence[ComparisonRow]) -> str | None:
+    """Which rows are not what their name says; none where all are."""
+    marked = [row for row in rows if row.get("inactive")]
+    if not marked:
+        return None
+    said = ", ".join(
+        f"{row['encoder']} {row['regularizer']} in {row['inactive']} of {row['n']} runs"
+        for row in marked
+    )
+    return (
+        f"{INACTIVE} The regularizer had no part in the result, which is that of the base: {said}; "
+        "the notes of these runs say why"
     )
 
 
 def cells(row: ComparisonRow) -> tuple[str, ...]:
     """The texts of one row, in the order of `HEADINGS`."""
-    between = interval(row["difference_low"], row["difference_high"])
-    difference = points(row["difference"])
+    balanced = (row["balanced_difference_low"], row["balanced_difference_high"])
     return (
         row["encoder"] if row["graph"] is None else f"{row['graph']}: {row['encoder']}",
-        row["regularizer"],
+        f"{row['regularizer']} {INACTIVE}" if row.get("inactive") else row["regularizer"],
         mean_and_spread(row["valid_mean"], row["valid_std"]),
         mean_and_spread(row["test_mean"], row["test_std"]),
         mean_and_spread(row["balanced_mean"], row["balanced_std"]),
-        f"{difference} ({between})" if between else difference,
+        _difference(row["difference"], row["difference_low"], row["difference_high"]),
+        _difference(row["balanced_difference"], *balanced),
         row["verdict"] if row["verdict"] != "base" else MISSING,
         seconds(row["train_seconds"]),
     )
 
 
+def _difference(mean: float | None, low: float | None, high: float | None) -> str:
+    between = interval(low, high)
+    return f"{points(mean)} ({between})" if between else points(mean)
+
+
 def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None) -> Table:
     """The table for a terminal; encoders are separated by a gap.
 
-    Made to fit 80 columns: one column names the model, and none gives the time.
+    Made to fit 80 columns: one column names the model, and none gives the time or the difference
+    in balanced accuracy, which `conclusions` say.
     """
     from rich import box
     from rich.table import Table
@@ -62,7 +88,7 @@ def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None)
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("difference"))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
-        encoder, regularizer, *numbers, difference, verdict, _ = cells(row)
+        encoder, regularizer, *numbers, difference, _, verdict, _ = cells(row)
         style = _VERDICT_STYLES.get(row["verdict"], "")
         table.add_row(
             Text(f"{encoder} {regularizer}"),
@@ -76,7 +102,7 @@ def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None)
 
 def comparison_markdown(rows: Sequence[ComparisonRow]) -> str:
     """The table as GitHub-flavored markdown, with its caption below."""
-    lines = [_line(HEADINGS), _line(["---", "---", *["---:"] * 4, "---", "---:"])]
+    lines = [_line(HEADINGS), _line(["---", "---", *["---:"] * 5, "---", "---:"])]
     lines += [_line([text.replace("|", "\\|") for text in cells(row)]) for row in rows]
     return "\n".join([*lines, "", caption(rows), ""])
 

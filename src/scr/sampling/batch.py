@@ -75,7 +75,7 @@ class SubgraphBatch:
         except ImportError as error:
             raise SCRError(
                 "`to_pyg` needs torch_geometric, which cannot be imported",
-                hint='install it with `pip install "scr-gnn[pyg]"`',
+                hint="install it with `pip install torch-geometric`",
             ) from error
         import torch
 

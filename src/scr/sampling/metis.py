@@ -50,7 +50,7 @@ def metis_partition(graph: Graph, parts: int, seed: int) -> NDArray[np.int32]:
         if ended.returncode == metis_process.MISSING:
             raise ConfigError(
                 "method", "metis", "one that is installed, but pymetis cannot be imported",
-                hint='install it with `pip install "scr-gnn[clusters]"`',
+                hint="install it with `pip install pymetis`",
             )  # fmt: skip
         if ended.returncode != 0:
             raise _failure(ended.returncode, ended.stdout.decode(errors="replace"))

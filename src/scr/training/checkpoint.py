@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from scr.errors import RunError, StoreError
+from scr.graph.artifact import sync
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
@@ -99,20 +102,26 @@ class Checkpoint:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: temporary sibling, sync, rename, sync the folder."""
+    """Write a file whole or not at all; see `whole_file`."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file that has its name once it is whole and on disk, also after a power cut.
+
+    Yields:
+        A sibling to write to. It is synced and renamed at the end, and the folder is synced;
+        removed where writing fails.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        sync(temporary)
         temporary.replace(path)
+        sync(path.parent)
     except OSError as error:
-        raise StoreError(f"`{path}` could not be written: {error.strerror}") from None
+        raise StoreError(f"`{path}` could not be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from scr.consistency import ConsistencyConfig, agreement_beyond_chance, trusted_share
-from scr.consistency.trust import MOST_ROWS
+from scr.consistency import (
+    ConsistencyConfig,
+    agreement_beyond_chance,
+    neighbor_agreement,
+    trusted_share,
+)
+from scr.consistency.trust import FEW_ROWS, MOST_ROWS, USUAL_AGREEMENT, usual_agreement
 from scr.encoders import Encoder, OwnModule, make_encoder
 from scr.encoders.buffers import keep_freed_memory
 from scr.encoders.own_module import try_out, views_are_equal
@@ -27,6 +33,7 @@ from scr.graph.features import FeatureConfig, choose_reduction
 from scr.propagation.kept_rows import rows_hash
 from scr.training.device import usable_device
 from scr.training.inference import predict_probabilities
+from scr.training.notes import TermReport, collapse_notes, term_report
 from scr.training.prepare import Prepared, SubsetNames, label_rows, prepare_hops
 from scr.training.presets import GraphFacts
 from scr.training.random_rows import node_dropper
@@ -67,6 +74,8 @@ class Fitted:
     """What the run decided by itself, in sentences for the report."""
     handover: Handover | None = None
     """What the last of several stages was given; its label hops were built from it."""
+    term: TermReport | None = None
+    """What the term on unlabelled nodes did; none: there was none."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
         """Class probabilities of some nodes, or of all that have hops."""
@@ -131,6 +140,7 @@ def fit(
         prepared.averages,
         graph.train if kept is None else positions_of(np.asarray(graph.train), kept),
         train_labels.numpy(),
+        graph,
     )
     plan = StagePlan(
         recipe,
@@ -175,9 +185,20 @@ def fit(
             checkpoint_seconds=checkpoint_seconds,
         )
     staged.encoder.eval()
-    notes += warmup_notes(consistency, staged.outcome, kept_last=recipe.training.select == "last")
+    term = term_report(recipe.consistency, consistency, len(plan.unlabelled), staged.outcome)
+    if term is not None:
+        notes += term.notes()
+    notes += collapse_notes(staged.outcome)
     return Fitted(
-        staged.encoder, staged.rows, recipe, prepared, staged.outcome, seed, notes, staged.handover
+        staged.encoder,
+        staged.rows,
+        recipe,
+        prepared,
+        staged.outcome,
+        seed,
+        notes,
+        staged.handover,
+        term,
     )
 
 
@@ -217,55 +238,51 @@ def judge_trust(
     averages: Callable[[NDArray[np.integer[Any]]], NDArray[np.float32]],
     train: NDArray[np.integer[Any]],
     train_labels: NDArray[np.integer[Any]],
+    graph: Graph,
 ) -> tuple[ConsistencyConfig | None, list[str]]:
-    """Turn the consistency weight down where training labels say that pseudo labels mislead.
+    """Turn the consistency weight down where pseudo labels would mislead.
 
     Args:
         consistency: The settings; none: there is no weight.
         averages: From rows to what hops tell of them on average, shape (rows, features).
         train: Rows of the training nodes.
         train_labels: Their classes.
+        graph: Asked whether neighbors agree where labels are few.
     """
     if consistency is None or consistency.trust == "full" or consistency.weight == 0:
         return consistency, []
     chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
-    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen])
+    usual = USUAL_AGREEMENT
+    if len(chosen) < FEW_ROWS:
+        usual = usual_agreement(_neighbor_agreement(graph))
+    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen], usual=usual)
     share = trusted_share(agreement)
     if share == 1:
         return consistency, []
     weight = consistency.weight * share
     note = (
         f"Consistency weight turned down from {consistency.weight:g} to {weight:.3g}: held-out "
-        f"training labels agree with a linear model {agreement:.0%} of the way from chance to "
-        f"certainty, so pseudo labels deserve little trust here"
+        f"training labels{' and neighbors' if len(chosen) < FEW_ROWS else ''} agree with a linear "
+        f"model {agreement:.0%} of the way from chance to certainty, so pseudo labels deserve "
+        "little trust here"
+        + (", and the term on unlabelled nodes did not act" if share == 0 else "")
     )
     return dataclasses.replace(consistency, weight=weight), [note]
 
 
-def warmup_notes(
-    consistency: ConsistencyConfig | None, outcome: TrainingOutcome, *, kept_last: bool
-) -> list[str]:
-    """What should be known of a run whose weights the consistency term had no part in.
-
-    Args:
-        consistency: The settings; none: there is no term.
-        outcome: Of the last stage.
-        kept_last: The last weights are kept, not the best.
-    """
-    if consistency is None or consistency.weight == 0 or outcome.stopped == "interrupted":
-        return []
-    warmup, epochs = consistency.warmup, outcome.epochs
-    if epochs <= warmup:
-        return [
-            f"The term on unlabelled nodes never acted: its warm-up takes {warmup} epochs, and "
-            f"{epochs} were trained; set consistency.warmup lower"
-        ]
-    if not kept_last and 0 < outcome.best_epoch <= warmup:
-        return [
-            f"The weights that were kept are those of epoch {outcome.best_epoch}, within the "
-            f"warm-up of {warmup} epochs: the term on unlabelled nodes had no part in them"
-        ]
-    return []
+def _neighbor_agreement(graph: Graph) -> float | None:
+    """Whether neighbors agree by their own features; none of a graph that cannot be asked."""
+    if graph.features is None or graph.is_typed:
+        return None
+    labels = np.asarray(graph.labels[graph.train])
+    own = graph.features[np.asarray(graph.train)]
+    by_class = sp.csr_array(
+        (np.ones(len(labels), np.float32), (labels, np.arange(len(labels)))),
+        shape=(graph.num_classes, len(labels)),
+    )
+    examples = by_class @ own
+    dense = examples.toarray() if sp.issparse(examples) else np.asarray(examples, np.float32)
+    return neighbor_agreement(graph.features, graph.indptr, graph.indices, dense)
 
 
 def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:

@@ -28,6 +28,7 @@ from scr.consistency import (
 )
 from scr.encoders.base import HopBatch
 from scr.errors import TrainingError
+from scr.selection import Selection
 from scr.training.batches import epoch_batches
 from scr.training.checkpoint import Checkpoint
 from scr.training.config import TrainingConfig
@@ -135,6 +136,10 @@ class Trainer:
             else None
         )
         self.best_state: dict[str, Tensor] = {}
+        self.early_state: dict[str, Tensor] = {}
+        self.selection = Selection(
+            training.select, training.select_after, training.epochs, len(validation.nodes)
+        )
         self.progress = Progress()
 
     def run(
@@ -179,13 +184,25 @@ class Trainer:
             self.rows = self.turns.end()
         if stopped != "interrupted":
             self._keep_chosen_weights()
+        return self._outcome(stopped)
+
+    def _outcome(self, stopped: str) -> TrainingOutcome:
+        progress, kept = self.progress, self.progress.kept
+        score, epoch, collapsed_to = kept.best, kept.best_epoch, None
+        if stopped != "interrupted" and kept.collapsed(self.selection):
+            collapsed_to = None if kept.best is None else kept.best.accuracy
+            score, epoch = kept.early, kept.early_epoch
+        elif stopped != "interrupted" and self.training.select == "last":
+            epoch = progress.epoch
         return TrainingOutcome(
             history=progress.history,
-            best_epoch=progress.best_epoch,
+            best_epoch=epoch,
             epochs=progress.epoch,
-            valid_accuracy=None if progress.best is None else progress.best.accuracy,
+            valid_accuracy=None if score is None else score.accuracy,
             train_seconds=progress.seconds,
             stopped=stopped,
+            activity=None if self.confident is None else progress.activity,
+            collapsed_to=collapsed_to,
         )
 
     def _epoch(self, epoch: int) -> EpochRecord:
@@ -209,12 +226,15 @@ class Trainer:
             for (labelled, unlabelled, relied_on, *_), batch in batches:
                 first, second = self._step(batch, labelled, unlabelled, relied_on)
                 supervised, consistent, steps = supervised + first, consistent + second, steps + 1
+        confident_nodes = round(len(nodes) * self.loss.chosen_share)
+        if active:
+            self.progress.activity.add(epoch + 1, confident_nodes)
         record = EpochRecord(
             epoch=epoch + 1,
             supervised_loss=supervised / max(steps, 1),
             consistency_loss=consistent / max(steps, 1),
             learning_rate=rate,
-            confident_nodes=round(len(nodes) * self.loss.chosen_share),
+            confident_nodes=confident_nodes,
             threshold=self._threshold,
             seconds=0.0,
         )
@@ -342,27 +362,26 @@ class Trainer:
             return {}
         logits = predict_logits(self._evaluated, self.rows, self.validation.nodes)
         score = self.validation.score(logits)
-        # Of a few epochs not even the last may come after the share; it is late enough, always.
-        is_last = epoch + 1 == self.training.epochs
-        late_enough = is_last or epoch >= self.training.select_after * self.training.epochs
-        by_loss = self.training.select == "lowest-loss"
-        if score.joins(self.progress.extremes):
-            self.progress.hopeful_epoch = epoch + 1
-        self.progress.extremes = score.extremes(self.progress.extremes)
-        if late_enough and score.beats(self.progress.best, by_loss=by_loss):
-            self.progress.best = score
-            self.progress.best_epoch = epoch + 1
-            if self.training.select != "last":
-                state = self._evaluated.state_dict()
-                self.best_state = {name: value.clone() for name, value in state.items()}
+        progress = self.progress
+        if score.joins(progress.extremes):
+            progress.hopeful_epoch = epoch + 1
+        progress.extremes = score.extremes(progress.extremes)
+        remembered = progress.kept.offer(epoch + 1, score, self.selection)
+        if remembered is not None and self.training.select != "last":
+            state = {name: value.clone() for name, value in self._evaluated.state_dict().items()}
+            if remembered == "best":
+                self.best_state = state
+            else:
+                self.early_state = state
         scores: dict[str, float | None] = {
             "valid_accuracy": score.accuracy,
             "valid_loss": score.loss,
         }
         if self.confident is not None:
-            judge = self._judge(epoch)
-            if judge is not self.student:
-                logits = predict_logits(judge, self.rows, self.validation.nodes)
+            if self.teacher is not None and self._consistency_is_active(epoch):
+                taught = predict_logits(self.teacher.model, self.rows, self.validation.nodes)
+                scores["teacher_valid_accuracy"] = self.validation.score(taught).accuracy
+                logits = taught if self._judge(epoch) is self.teacher.model else logits
             scores["confident_valid_accuracy"] = self.validation.confident_accuracy(
                 logits.softmax(dim=-1), self._threshold or 0.0
             )
@@ -372,16 +391,17 @@ class Trainer:
         patience = self.training.patience
         progress = self.progress
         by_loss = self.training.select == "lowest-loss"
-        waited = progress.epoch - (progress.hopeful_epoch if by_loss else progress.best_epoch)
-        return bool(patience and progress.best is not None and waited >= patience)
+        kept = progress.kept
+        waited = progress.epoch - (progress.hopeful_epoch if by_loss else kept.best_epoch)
+        return bool(patience and kept.best is not None and waited >= patience)
 
     def _keep_chosen_weights(self) -> None:
-        if self.training.select != "last" and self.best_state:
+        if self.progress.kept.collapsed(self.selection):
+            self.student.load_state_dict(self.early_state)
+        elif self.best_state:
             self.student.load_state_dict(self.best_state)
         elif self.average is not None:
             self.student.load_state_dict(self.average.model.state_dict())
-        if self.training.select == "last":
-            self.progress.best_epoch = self.progress.epoch
 
 
 def learning_rate_at(epoch: int, training: TrainingConfig) -> float:

@@ -16,6 +16,7 @@ from scr.consistency import REGULARIZERS, ConsistencyConfig, consistency_config
 from scr.consistency.regularizers import defaults_of, drops_nodes
 from scr.encoders import ENCODERS, encoder_class
 from scr.encoders.base import EncoderConfig
+from scr.encoders.gamlp_jk import GAMLPJKConfig
 from scr.encoders.nars import PREFIX
 from scr.encoders.ssgc import SSGCConfig
 from scr.errors import ConfigError, PairError
@@ -31,10 +32,12 @@ SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages
 Tables = Mapping[str, Any]
 Section = TypeVar("Section")
 
-LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
-    "encoder": (SSGCConfig, ("norm_place",)),
-    "propagation": (PropagationConfig, ("subsets", "subset_seed", "label_paths")),
-    "consistency": (
+LATER_SETTINGS: tuple[tuple[str, type, tuple[str, ...]], ...] = (
+    ("encoder", SSGCConfig, ("norm_place",)),
+    ("encoder", GAMLPJKConfig, ("label_attention",)),
+    ("propagation", PropagationConfig, ("subsets", "subset_seed", "label_paths")),
+    (
+        "consistency",
         ConsistencyConfig,
         (
             "refresh_sample",
@@ -48,7 +51,7 @@ LATER_SETTINGS: Mapping[str, tuple[type, tuple[str, ...]]] = {
             "teacher_statistics",
         ),
     ),
-}
+)
 """Settings that are younger than recorded runs: at their defaults they leave no trace in tables, so
 that those runs keep their names."""
 
@@ -221,7 +224,7 @@ def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
     """Leave out later settings that have their defaults."""
     # Runs of SCR-m that did not name a judge had a teacher that was averaged from its first step.
     kept = ("judge", "teacher_statistics") if tables["regularizer"] == "scr-m" else ()
-    for section, (config, names) in LATER_SETTINGS.items():
+    for section, config, names in LATER_SETTINGS:
         table = tables.get(section, {})
         for entry in dataclasses.fields(config):
             if entry.name in kept:

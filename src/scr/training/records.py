@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from scr.training.validation import Score
+from scr.selection import KeptWeights, Score
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,70 @@ class EpochRecord:
     valid_accuracy: float | None = None
     valid_loss: float | None = None
     confident_valid_accuracy: float | None = None
+    """Of the validation nodes that the confident set would take."""
+    teacher_valid_accuracy: float | None = None
+    """Of the averaged teacher, from the end of the warm-up on."""
     test_accuracy: float | None = None
     """Only for curves that a person looks at; nothing in training reads it."""
     stage: int = 1
+
+
+@dataclass
+class TermActivity:
+    """What the term on unlabelled nodes did in a run, counted in the epochs as they happened."""
+
+    epochs: int = 0
+    """Epochs after the warm-up."""
+    acting_epochs: int = 0
+    """Those of them in which at least one node took part."""
+    first_epoch: int = 0
+    """The first of these, counted from 1; 0: there was none."""
+    nodes: int = 0
+    """Nodes that took part, summed over the epochs after the warm-up."""
+    last_nodes: int = 0
+    """Nodes that took part in the last epoch."""
+
+    def add(self, epoch: int, nodes: int) -> None:
+        """Count an epoch after the warm-up, in which so many nodes took part."""
+        self.epochs += 1
+        self.nodes += nodes
+        self.last_nodes = nodes
+        if nodes:
+            self.acting_epochs += 1
+            self.first_epoch = self.first_epoch or epoch
+
+    def had_part(self, kept_epoch: int) -> bool:
+        """Whether the term had a part in the weights of an epoch."""
+        return 0 < self.first_epoch <= kept_epoch
+
+    def summary(self, unlabelled: int) -> dict[str, int | float | None]:
+        """For `metrics.json`.
+
+        Args:
+            unlabelled: How many nodes may take part; shares are of these.
+        """
+        possible = unlabelled * self.epochs
+        return {
+            "epochs": self.epochs,
+            "acting_epochs": self.acting_epochs,
+            "first_epoch": self.first_epoch or None,
+            "confident_share": round(self.nodes / possible, 6) if possible else None,
+            "confident_share_last": round(self.last_nodes / unlabelled, 6) if possible else None,
+        }
+
+    @classmethod
+    def joined(cls, stages: Sequence[TermActivity | None]) -> TermActivity | None:
+        """All stages of a run; the weights that it keeps are of the last one."""
+        present = [each for each in stages if each is not None]
+        if not present:
+            return None
+        return cls(
+            epochs=sum(each.epochs for each in present),
+            acting_epochs=sum(each.acting_epochs for each in present),
+            first_epoch=present[-1].first_epoch,
+            nodes=sum(each.nodes for each in present),
+            last_nodes=present[-1].last_nodes,
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +113,10 @@ class TrainingOutcome:
     train_seconds: float
     stopped: str
     """Why training ended: `epochs`, `patience` or `interrupted`."""
+    activity: TermActivity | None = None
+    """Of the term on unlabelled nodes; none: there is no such term."""
+    collapsed_to: float | None = None
+    """Where weights from before `select_after` were kept: the best validation accuracy after it."""
 
 
 @dataclass
@@ -58,11 +124,11 @@ class Progress:
     """What changes from epoch to epoch besides the weights."""
 
     epoch: int = 0
-    best_epoch: int = 0
-    best: Score | None = None
+    kept: KeptWeights = field(default_factory=KeptWeights)
     hopeful_epoch: int = 0
     """The last one with an accuracy as high, or a loss as low, as any before."""
     extremes: Score | None = None
     """Highest accuracy and lowest loss so far."""
+    activity: TermActivity = field(default_factory=TermActivity)
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)

@@ -8,14 +8,15 @@ run is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from scr.selection import KeptWeights, Score
 from scr.training.checkpoint import Checkpoint
-from scr.training.records import Progress
-from scr.training.validation import Score
+from scr.training.records import Progress, TermActivity
 
 if TYPE_CHECKING:
     from scr.training.loop import Trainer
@@ -34,6 +35,7 @@ def trainer_state(trainer: Trainer) -> Checkpoint:
         state.put("average_averages", trainer.average.averages)
     state.put_module("regularizer", trainer.loss)
     state.put("best", trainer.best_state)
+    state.put("early", trainer.early_state)
     state.put("random", {"batches": trainer.generator.get_state(), "torch": torch.get_rng_state()})
     if trainer.rows.device.type == "cuda":
         state.put("random", {"cuda": torch.cuda.get_rng_state(trainer.rows.device)})
@@ -66,6 +68,7 @@ def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
         trainer.average.step = values["average_step"]
     trainer.loss.load_state_dict(state.get("regularizer"))
     trainer.best_state = state.get("best")
+    trainer.early_state = state.get("early")
     random = state.get("random")
     trainer.generator.set_state(random["batches"])
     torch.set_rng_state(random["torch"])
@@ -75,8 +78,18 @@ def restore_trainer(trainer: Trainer, state: Checkpoint) -> None:
         nodes = state.get("confident").get("nodes")
         if nodes is not None:
             trainer.confident.restore(nodes, values["threshold"])
-    progress = values["progress"]
-    for name in ("best", "extremes"):
-        if progress.get(name) is not None:
-            progress[name] = Score(**progress[name])
-    trainer.progress = Progress(**progress)
+    trainer.progress = _progress(values["progress"])
+
+
+def _progress(values: Mapping[str, Any]) -> Progress:
+    """What `asdict` made plain tables of, as it was."""
+    kept = {name: values["kept"][name] for name in ("best_epoch", "early_epoch")}
+    weights = KeptWeights(
+        best=_score(values["kept"]["best"]), early=_score(values["kept"]["early"]), **kept
+    )
+    extremes, activity = _score(values["extremes"]), TermActivity(**values["activity"])
+    return Progress(**{**values, "kept": weights, "extremes": extremes, "activity": activity})
+
+
+def _score(values: Mapping[str, float] | None) -> Score | None:
+    return None if values is None else Score(**values)

@@ -30,7 +30,7 @@ from scr.training.config import StagesConfig
 from scr.training.inference import stream_logits
 from scr.training.loop import Trainer
 from scr.training.recipe import Recipe
-from scr.training.records import EpochRecord, ReliableNodes, TrainingOutcome
+from scr.training.records import EpochRecord, ReliableNodes, TermActivity, TrainingOutcome
 from scr.training.row_source import RowSource
 from scr.training.validation import ValidationNodes
 
@@ -282,7 +282,11 @@ class _Numbering:
 
     def outcome(self, outcome: TrainingOutcome) -> TrainingOutcome:
         history = [asdict(self.record(EpochRecord(**record))) for record in outcome.history]
-        return replace(outcome, history=history, best_epoch=outcome.best_epoch + self.before)
+        activity = outcome.activity
+        if activity is not None and activity.first_epoch:
+            activity = replace(activity, first_epoch=activity.first_epoch + self.before)
+        best_epoch = outcome.best_epoch + self.before
+        return replace(outcome, history=history, best_epoch=best_epoch, activity=activity)
 
 
 def _join(outcomes: list[TrainingOutcome]) -> TrainingOutcome:
@@ -292,6 +296,7 @@ def _join(outcomes: list[TrainingOutcome]) -> TrainingOutcome:
         history=[record for outcome in outcomes for record in outcome.history],
         epochs=sum(outcome.epochs for outcome in outcomes),
         train_seconds=sum(outcome.train_seconds for outcome in outcomes),
+        activity=TermActivity.joined([outcome.activity for outcome in outcomes]),
     )
 
 
@@ -316,4 +321,7 @@ def _write(path: Path, handover: Handover, outcome: TrainingOutcome, identity: s
 
 def _read(path: Path, identity: str) -> tuple[Handover, TrainingOutcome]:
     state = Checkpoint.read(path, identity)
-    return Handover(**state.tensors), TrainingOutcome(**state.values["outcome"])
+    outcome = TrainingOutcome(**state.values["outcome"])
+    if outcome.activity is not None:
+        outcome = replace(outcome, activity=TermActivity(**state.values["outcome"]["activity"]))
+    return Handover(**state.tensors), outcome

@@ -6,44 +6,12 @@ for a gradient, a weight or a choice of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from scr.consistency import confidence_mask
-
-
-@dataclass(frozen=True)
-class Score:
-    """How good predictions for the validation nodes are."""
-
-    accuracy: float
-    loss: float
-
-    def beats(self, other: Score | None, *, by_loss: bool = False) -> bool:
-        """Higher accuracy; equal accuracy and lower loss counts too, since small sets tie often.
-
-        Args:
-            other: The best so far; none: there is none.
-            by_loss: Only the loss counts.
-        """
-        if other is None:
-            return True
-        if by_loss:
-            return self.loss < other.loss
-        return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
-
-    def joins(self, extremes: Score | None) -> bool:
-        """Whether accuracy or loss is at least as good as the best of each so far."""
-        return extremes is None or self.accuracy >= extremes.accuracy or self.loss <= extremes.loss
-
-    def extremes(self, other: Score | None) -> Score:
-        """The higher accuracy and the lower loss."""
-        if other is None:
-            return self
-        return Score(max(self.accuracy, other.accuracy), min(self.loss, other.loss))
+from scr.selection import Score
 
 
 class ValidationNodes:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import campaigns
 
 from scr.errors import SourceError
 from scr.graph import load_graph
@@ -41,6 +42,7 @@ def write(folder, kind, ids, ends):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("ids", IDS)
+@campaigns.examples(10)
 @given(seed=st.integers(0, 2**32))
 def test_every_kind_of_id_is_found_batch_by_batch(tmp_path_factory, kind, ids, seed):
     if kind == "csv" and "" in IDS[ids]:

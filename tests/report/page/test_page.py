@@ -102,6 +102,21 @@ def test_run_page_shows_accuracies_before_and_after_smoothing(run_dir):
     assert "smoothed" not in run_page(run_dir)
 
 
+def test_run_page_says_what_the_regularizer_did(run_dir):
+    file = run_dir / "metrics.json"
+    metrics = json.loads(file.read_text())
+    term = {
+        "acted": True, "acting_epochs": 7, "epochs": 8, "confident_share": 0.251,
+        "confident_share_last": 0.5, "teacher_valid_accuracy": 0.81, "student_valid_accuracy": 0.8,
+    }  # fmt: skip
+    file.write_text(json.dumps(metrics | {"consistency": term}))
+    text = "".join(Reader(run_page(run_dir)).text)
+    assert "acted in 7 of 8 epochs after the warm-up, with 25.1% of the unlabelled" in text
+    assert "the teacher is right on 81.0% of the validation nodes, the student on 80.0%" in text
+    file.write_text(json.dumps(metrics | {"consistency": term | {"acted": False}}))
+    assert "had no part in this result" in "".join(Reader(run_page(run_dir)).text)
+
+
 def test_run_page_shows_user_text_as_text(run_dir):
     page = run_page(run_dir)
     assert "<script" not in page

@@ -140,9 +140,9 @@ def node_table(path: Path, columns: TableColumns) -> tuple[pa.Table, dict[str, s
         roles["split"] = columns.split or "split"
     for role, name in roles.items():
         if name not in names:
-            hint = f"name it with `--{role}-column`"
+            hint = f"name it with `scr ingest TABLES STORE --{role}-column NAME`"
             if role == "label":
-                hint += "; `--label-column none` says that there are no labels"
+                hint += "; the name `none` says that there are no labels"
             raise missing_column(path, name, names, hint)
     return read_table(path, texts=roles.values()), roles
 

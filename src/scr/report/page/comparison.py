@@ -112,12 +112,12 @@ def _sentences(rows: Sequence[ComparisonRow]) -> list[Markup]:
 def _table(rows: Sequence[ComparisonRow]) -> Markup:
     headings = (
         "encoder", "regularizer", "seeds", "validation", "test", "balanced", "difference",
-        "95% interval", "verdict", "time",
+        "95% interval", "balanced difference", "95% interval", "verdict", "time",
     )  # fmt: skip
     groups = [(row.get("graph"), row["encoder"]) for row in rows]
     classes = ["first" if i and groups[i] != groups[i - 1] else "" for i in range(len(rows))]
     return table(
-        headings, [_cells(row) for row in rows], numeric=(2, 3, 4, 5, 6, 7, 9), row_classes=classes
+        headings, [_cells(row) for row in rows], numeric=(*range(2, 10), 11), row_classes=classes
     )
 
 
@@ -134,6 +134,9 @@ def _cells(row: ComparisonRow) -> list[Markup]:
         escape(points(row["difference"])),
         element("span", escape(interval(row["difference_low"], row["difference_high"])),
                 class_="spread"),
+        escape(points(row["balanced_difference"])),
+        element("span", escape(interval(row["balanced_difference_low"],
+                                        row["balanced_difference_high"])), class_="spread"),
         element("span", escape(row["verdict"]), class_=badge),
         escape(seconds(row["train_seconds"])),
     ]  # fmt: skip

@@ -63,6 +63,7 @@ def run_page(run_dir: str | Path) -> str:
         section(
             "How training went",
             training_plots({name: [record.history]}, record.metrics),
+            _term(record.metrics),
             intro=stages_sentence(recipe, record.history),
         ),
         smoothing_section(record.smooth),
@@ -142,6 +143,28 @@ def _notes(run: Mapping[str, Any]) -> Markup:
     return element("div", bullets(notes), class_="notes") if notes else Markup("")
 
 
+def _term(metrics: Mapping[str, Any]) -> Markup:
+    """What the term on unlabelled nodes did, counted in the epochs."""
+    term = _mapping(metrics.get("consistency"))
+    if not term:
+        return Markup("")
+    if not term.get("acted"):
+        parts = ["The regularizer had no part in this result, which is that of the base"]
+    else:
+        parts = [
+            f"The term on unlabelled nodes acted in {plain(term.get('acting_epochs'))} of "
+            f"{plain(term.get('epochs'))} epochs after the warm-up, with "
+            f"{percent(term.get('confident_share'))}% of the unlabelled nodes on average and "
+            f"{percent(term.get('confident_share_last'))}% in the last epoch"
+        ]
+    if term.get("teacher_valid_accuracy") is not None:
+        parts.append(
+            f"at the end the teacher is right on {percent(term['teacher_valid_accuracy'])}% of the "
+            f"validation nodes, the student on {percent(term.get('student_valid_accuracy'))}%"
+        )
+    return paragraph("; ".join(parts) + ".", "note")
+
+
 def _preset(run: Mapping[str, Any]) -> Markup:
     preset = _mapping(run.get("preset"))
     if not preset.get("name"):
@@ -183,7 +206,8 @@ def _quality(
     tables = [
         _node_table(
             "Least confident",
-            "Where the model hesitates most: good candidates for the next labels.",
+            "Without a known label, and where the model hesitates most: good candidates for the "
+            "next labels.",
             predictions.least_sure,
         ),
         _node_table(

@@ -1,0 +1,113 @@
+"""Which weights a training run keeps: one rule, which the loop follows and reports draw again.
+
+    best          those of the best validation accuracy, the lower loss where several tie
+    lowest-loss   those of the lowest validation loss
+    last          the last ones
+
+A small validation set likes some early weights by luck, so a share of the epochs may pass before
+weights are kept (`training.select_after`). Those of the epochs before are remembered all the same:
+where validation accuracy collapses afterwards, by more than chance explains, they are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+CLEARLY = 3.0
+"""Standard errors by which accuracy must have fallen to be called a collapse."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good predictions for the validation nodes are."""
+
+    accuracy: float
+    loss: float
+
+    def beats(self, other: Score | None, *, by_loss: bool = False) -> bool:
+        """Higher accuracy; equal accuracy and lower loss counts too, since small sets tie often.
+
+        Args:
+            other: The best so far; none: there is none.
+            by_loss: Only the loss counts.
+        """
+        if other is None:
+            return True
+        if by_loss:
+            return self.loss < other.loss
+        return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
+
+    def joins(self, extremes: Score | None) -> bool:
+        """Whether accuracy or loss is at least as good as the best of each so far."""
+        return extremes is None or self.accuracy >= extremes.accuracy or self.loss <= extremes.loss
+
+    def extremes(self, other: Score | None) -> Score:
+        """The higher accuracy and the lower loss."""
+        if other is None:
+            return self
+        return Score(max(self.accuracy, other.accuracy), min(self.loss, other.loss))
+
+    def clearly_below(self, other: Score, nodes: int) -> bool:
+        """Whether the accuracy is lower by more than chance explains.
+
+        The standard error is that of two accuracies on different nodes. On the same nodes it is
+        smaller, so that what is called clear is so all the more.
+
+        Args:
+            other: The higher score.
+            nodes: How many validation nodes both are of.
+        """
+        if nodes == 0:
+            return False
+        variance = sum(each.accuracy * (1 - each.accuracy) for each in (self, other)) / nodes
+        return other.accuracy - self.accuracy > CLEARLY * math.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The rule, for one stage of a run."""
+
+    select: Literal["best", "lowest-loss", "last"] = "best"
+    after: float = 0.0
+    """Share of the epochs that pass before weights may be kept."""
+    epochs: int = 1
+    """How many there are at most."""
+    nodes: int = 0
+    """Validation nodes; of none it cannot be said whether accuracy has collapsed."""
+
+
+@dataclass
+class KeptWeights:
+    """Follows the scores of a stage; epochs are counted from 1."""
+
+    best: Score | None = None
+    """Of the epochs that are late enough."""
+    best_epoch: int = 0
+    early: Score | None = None
+    """The best before."""
+    early_epoch: int = 0
+
+    def offer(self, epoch: int, score: Score, rule: Selection) -> Literal["best", "early"] | None:
+        """Take note of an epoch's score.
+
+        Returns:
+            As what the weights of this epoch are to be remembered; None: not at all.
+        """
+        # Of a few epochs not even the last may come after the share; it is late enough, always.
+        late_enough = epoch == rule.epochs or epoch - 1 >= rule.after * rule.epochs
+        by_loss = rule.select == "lowest-loss"
+        if not score.beats(self.best if late_enough else self.early, by_loss=by_loss):
+            return None
+        if late_enough:
+            self.best, self.best_epoch = score, epoch
+            return "best"
+        self.early, self.early_epoch = score, epoch
+        return "early"
+
+    def collapsed(self, rule: Selection) -> bool:
+        """Whether the best score is clearly below what there was before weights could be kept."""
+        if rule.select == "last" or self.best is None or self.early is None:
+            return False
+        return self.best.clearly_below(self.early, rule.nodes)
