@@ -5,7 +5,8 @@ recipe behaves: classes and their imbalance, columns, the share of labelled node
 types and relations, and the steps of an epoch. One rule makes the settings of all recipes:
 
 1. Nodes, edges and rows of a batch are divided by one divisor per data set, so that an epoch has as
-   many steps as on the data set. A batch keeps at least `LEAST_BATCH` rows.
+   many steps as on the data set. A batch keeps at least `LEAST_BATCH` rows, or
+   `LEAST_NORMALIZED_BATCH` where the encoder normalizes by statistics of the batch.
 2. Hidden widths are divided by `WIDTHS`, down to `LEAST_WIDTH`.
 3. All that is counted in epochs is divided by one factor per recipe, so that a stage takes about
    `STEPS` steps, but at least `LEAST_EPOCHS` epochs. Averages over steps and the learning rate
@@ -40,7 +41,7 @@ from scr.training.recipe import Recipe, Tables, merge
 WIDTHS, LEAST_WIDTH = 8, 32
 STEPS = 1000
 LEAST_EPOCHS = 6
-LEAST_BATCH = 8
+LEAST_BATCH, LEAST_NORMALIZED_BATCH = 8, 64
 LARGEST_RATE = 0.01
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
@@ -71,6 +72,7 @@ class DatasetFacts:
     class_exponent: float
     groups: int
     likeness: float
+    prototypes: int = 4
     communities: int
     mixed: float
     signal: float
@@ -94,6 +96,7 @@ class DatasetFacts:
             class_exponent=self.class_exponent,
             groups=self.groups,
             likeness=self.likeness,
+            prototypes=self.prototypes,
             communities=self.communities,
             mixed=self.mixed,
             label_noise=self.label_noise,
@@ -115,8 +118,8 @@ FACTS = {
         nodes=2_449_029, train=196_615, valid=39_323, test=2_213_091,
         features=100, classes=47,
         links=(Links(source="node", name="edge", target="node", edges=61_859_140, within=0.98),),
-        class_exponent=1.0, groups=12, likeness=0.97,
-        communities=450, mixed=0.5, signal=6.0,
+        class_exponent=1.0, groups=12, likeness=0.85,
+        communities=600, mixed=0.5, signal=6.0,
     ),
     "ogbn-mag": DatasetFacts(
         divisor=125,
@@ -127,24 +130,24 @@ FACTS = {
         links=(
             Links(source="author", name="affiliated_with", target="institution",
                   edges=1_043_998, within=0.3),
-            Links(source="author", name="writes", target="paper", edges=7_145_660, within=0.5),
+            Links(source="author", name="writes", target="paper", edges=7_145_660, within=0.8),
             Links(source="paper", name="cites", target="paper", edges=5_416_271, within=0.5),
             Links(source="paper", name="has_topic", target="field_of_study",
-                  edges=7_505_078, within=0.3),
+                  edges=7_505_078, within=0.6),
         ),
-        class_exponent=0.7, groups=60, likeness=0.9,
-        communities=600, mixed=0.5, signal=6.0,
+        class_exponent=0.7, groups=60, likeness=0.6,
+        communities=450, mixed=0.35, signal=8.0,
     ),
     "ogbn-papers100M": DatasetFacts(
         divisor=250,
         nodes=111_059_956, train=1_207_179, valid=125_265, test=214_338,
         features=128, classes=172,
         links=(
-            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.8),
+            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.65),
         ),
         directed=True, labelled_rows=True,
-        class_exponent=0.7, groups=40, likeness=0.95,
-        communities=600, mixed=0.5, signal=6.0,
+        class_exponent=0.7, groups=40, likeness=0.6,
+        communities=300, mixed=0.4, signal=10.0,
     ),
 }  # fmt: skip
 
@@ -250,10 +253,12 @@ def _batch_settings(
 ) -> dict[str, dict[str, Any]]:
     """Rows of a step, divided as nodes are."""
 
-    def rows(count: int) -> int:
-        return max(LEAST_BATCH, round(count / facts.divisor))
-
     training, encoder = recipe.tables["training"], recipe.tables["encoder"]
+    least = LEAST_NORMALIZED_BATCH if encoder.get("norm") == "batch" else LEAST_BATCH
+
+    def rows(count: int) -> int:
+        return max(least, round(count / facts.divisor))
+
     whole = training["batch_size"] >= facts.train
     settings: dict[str, dict[str, Any]] = {
         "training": {"batch_size": graph.train if whole else rows(training["batch_size"])},

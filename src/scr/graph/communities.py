@@ -64,14 +64,16 @@ class CommunityConfig:
     groups: int
     """Groups of similar classes."""
     likeness: float
-    """Cosine between the mean feature vectors of two classes of one group."""
+    """Cosine between mean feature vectors of one group."""
+    prototypes: int
+    """Mean feature vectors of a class; each of its nodes is around one of them."""
     communities: int
     mixed: float
     """Share of the communities whose nodes are of two classes of one group, half of them each."""
     label_noise: float
     """Share of the nodes whose label is drawn anew from all classes."""
     signal: float
-    """Length of a class's mean feature vector, where the noise of every feature is 1."""
+    """Length of mean feature vectors, where the noise of every feature is 1."""
     popularity: float = 0.8
     """Standard deviation of the logarithm of expected degrees."""
     train: int
@@ -211,15 +213,17 @@ def _noisy_labels(config: CommunityConfig, classes: NDArray[np.int64]) -> NDArra
 
 
 def _features(config: CommunityConfig, classes: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The mean of the class plus normal noise."""
+    """One of the means of the class plus normal noise."""
     generator = config.generator("features")
     common = generator.standard_normal((config.groups, config.features), dtype=np.float32)
-    own = generator.standard_normal((config.classes, config.features), dtype=np.float32)
-    group = np.arange(config.classes) % config.groups
+    prototypes = config.classes * config.prototypes
+    own = generator.standard_normal((prototypes, config.features), dtype=np.float32)
+    group = np.arange(prototypes) // config.prototypes % config.groups
     means = np.sqrt(config.likeness) * common[group] + np.sqrt(1 - config.likeness) * own
     means *= config.signal / np.sqrt(config.features)
     noise = generator.standard_normal((config.nodes, config.features), dtype=np.float32)
-    noise += means[classes]
+    chosen = generator.integers(0, config.prototypes, config.nodes)
+    noise += means[classes * config.prototypes + chosen]
     return noise
 
 
