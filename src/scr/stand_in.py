@@ -8,10 +8,11 @@ types and relations, and the steps of an epoch. One rule makes the settings of a
    many steps as on the data set. A batch keeps at least `LEAST_BATCH` rows, or
    `LEAST_NORMALIZED_BATCH` where the encoder normalizes by statistics of the batch.
 2. Hidden widths are divided by `WIDTHS`, down to `LEAST_WIDTH`.
-3. All that is counted in epochs is divided by one factor per recipe, so that a stage takes about
-   `STEPS` steps, but at least `LEAST_EPOCHS` epochs. Averages over steps and the learning rate
-   follow: decays are raised to the power of the factor, the rate is multiplied by it, up to
-   `LARGEST_RATE`.
+3. All that is counted in epochs is divided by one factor per recipe. Averages over steps and the
+   learning rate follow: decays are raised to the power of the factor, the rate is multiplied by it,
+   so that rate times steps is as on the data set. The factor makes a stage take about `STEPS`
+   steps with all unlabelled nodes, leaves every stage `LEAST_EPOCHS` epochs, and makes no rate
+   larger than `LARGEST_RATE`.
 
 Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
 The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
@@ -27,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scr.communities import CommunityConfig, Links, community_graph
 from scr.graph import Graph
-from scr.graph.communities import CommunityConfig, Links, community_graph
 from scr.graph.store import open_store
 from scr.propagation import propagate
 from scr.propagation.cache import cached_hops_path, load_cached_hops
@@ -39,10 +40,11 @@ from scr.training.prepare import fixed_mixture
 from scr.training.recipe import Recipe, Tables, merge
 
 WIDTHS, LEAST_WIDTH = 8, 32
-STEPS = 1000
+STEPS = 600
 LEAST_EPOCHS = 6
 LEAST_BATCH, LEAST_NORMALIZED_BATCH = 8, 64
-LARGEST_RATE = 0.01
+LARGEST_RATE = 0.02
+PROPORTIONAL = "proportional"
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
 GRAPH = "graph"
@@ -252,7 +254,6 @@ def _batch_settings(
     recipe: PublishedRecipe, facts: DatasetFacts, graph: CommunityConfig
 ) -> dict[str, dict[str, Any]]:
     """Rows of a step, divided as nodes are."""
-
     training, encoder = recipe.tables["training"], recipe.tables["encoder"]
     least = LEAST_NORMALIZED_BATCH if encoder.get("norm") == "batch" else LEAST_BATCH
 
@@ -264,6 +265,8 @@ def _batch_settings(
         "training": {"batch_size": graph.train if whole else rows(training["batch_size"])},
         "encoder": {},
     }
+    if training.get("unlabelled_per_batch", PROPORTIONAL) != PROPORTIONAL:
+        settings["training"]["unlabelled_per_batch"] = rows(training["unlabelled_per_batch"])
     if "roots" in encoder:
         settings["encoder"]["roots"] = rows(encoder["roots"])
     if "clusters" in encoder:
@@ -282,9 +285,11 @@ def _epoch(tables: Mapping[str, Any], labelled: int, unlabelled: int) -> _Epoch:
         return _Epoch(fixed, fixed)
     if "steps" in encoder:
         return _Epoch(encoder["steps"], encoder["steps"])
+    steps = math.ceil(labelled / batch)
+    if tables["training"].get("unlabelled_per_batch", PROPORTIONAL) != PROPORTIONAL:
+        return _Epoch(steps, steps)
     # Every step needs a labelled row.
-    most = min(math.ceil((labelled + unlabelled) / batch), labelled)
-    return _Epoch(math.ceil(labelled / batch), most)
+    return _Epoch(steps, min(math.ceil((labelled + unlabelled) / batch), labelled))
 
 
 def _stage_epochs(tables: Mapping[str, Any]) -> list[int]:
@@ -306,7 +311,8 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
         before = min(epochs, warmup) if acts and number == 1 else 0 if acts else epochs
         steps += before * epoch.labelled + (epochs - before) * epoch.most
     wanted = steps / (STEPS * len(stages))
-    return max(1.0, min(wanted, min(stages) / LEAST_EPOCHS))
+    largest = LARGEST_RATE / tables["training"]["learning_rate"]
+    return float(max(1.0, min(wanted, largest, min(stages) / LEAST_EPOCHS)))
 
 
 def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str, Any]]:
@@ -330,7 +336,7 @@ def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str
             if name in consistency
         },
     }
-    changes["training"]["learning_rate"] = max(rate, min(rate * factor, LARGEST_RATE))
+    changes["training"]["learning_rate"] = rate * factor
     for section, name in (("training", "average_decay"), ("consistency", "decay")):
         decay = tables.get(section, {}).get(name)
         if decay is not None:
