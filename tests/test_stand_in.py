@@ -106,8 +106,8 @@ def test_recipes_with_features_of_their_own_share_edges_and_splits_with_the_othe
 
 def test_a_seed_decides_the_graph():
     config = stand_in_of(read_recipe("hu-2020-base-mlp-products")).graph
-    small = replace(config, nodes=2000, classes=5, train=200, valid=50, test=500, communities=100)
-    small = replace(small, groups=2)
+    sizes = {"nodes": 2000, "classes": 5, "groups": 2, "communities": 100}
+    small = replace(config, **sizes, train=200, valid=50, test=500)
     small = replace(small, links=(replace(small.links[0], edges=10_000),))
     assert community_graph(small).fingerprint() == community_graph(small).fingerprint()
     other = community_graph(replace(small, seed=1))
