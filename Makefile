@@ -18,11 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # The theme advertises its successor on every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test stress check bench docs clean
+.PHONY: help demo test stress check bench stand-ins docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report page
 	$(BIN)/scr demo --out $(DEMO_DIR)
@@ -59,6 +59,10 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/figures.py efficiency --graph products-like
 	$(BIN)/python benchmarks/figures.py efficiency --graph wordnet
 	$(BIN)/python benchmarks/figures.py sensitivity --graph dblp_citation
+	$(BIN)/python benchmarks/readme.py
+
+stand-ins: $(VENV)/.test ## every recipe, scaled down, on generated graphs: about an hour on 2 cores
+	$(BIN)/python benchmarks/stand_ins.py --jobs $(WORKERS)
 	$(BIN)/python benchmarks/readme.py
 
 docs: $(VENV)/.check ## the documentation as a site

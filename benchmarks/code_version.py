@@ -34,6 +34,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "regularizers": LEARNING,
     "networks": WHOLE_GRAPH,
     "heterogeneous": (*WHOLE_GRAPH, "completion"),
+    "stand_ins": (*WHOLE_GRAPH, "completion", "recipes", "stand_in.py", "reproduce.py"),
     "efficiency": (*LEARNING, "efficiency.py", "report/efficiency.py"),
     "sensitivity": (*LEARNING, "sweep.py", "report/sensitivity.py"),
     "training": ("encoders", "consistency", "training", "selection.py"),

@@ -24,6 +24,7 @@ from network_tables import (
 )
 from regularizer_tables import regularizer_lines
 from scale_tables import papers_sentence, scale_lines
+from stand_in_tables import stand_in_lines
 from stored_rows import check
 from typed_tables import heterogeneous_lines, heterogeneous_sentence, typed_speed_lines
 
@@ -208,6 +209,7 @@ def write_tables() -> None:
         *regularizer_lines(),
         *heterogeneous_lines(),
         *figure_lines(),
+        *stand_in_lines(),
         "## Speed",
         "",
         *speed_lines(),

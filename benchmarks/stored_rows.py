@@ -16,7 +16,16 @@ from typing import Any
 from code_version import UNKNOWN, code_version, is_current
 
 RESULTS = Path(__file__).parent / "results"
-BY_ROW = ("heterogeneous", "budget", "inference", "papers", "products", "scale", "typed")
+BY_ROW = (
+    "heterogeneous",
+    "budget",
+    "inference",
+    "papers",
+    "products",
+    "scale",
+    "stand_ins",
+    "typed",
+)
 """Kinds whose files get their rows one by one, perhaps on different days."""
 NAMING = ("nodes", "label", "step", "name")
 """Keys that name a row of such a file."""

@@ -335,6 +335,7 @@ class _Worker:
             "preset": recipe.preset,
             "notes": classifier.notes_,
             **({"consistency": summary["consistency"]} if "consistency" in summary else {}),
+            **_confident_nodes(classifier.history_, recipe),
             **({"curve": [_watched(epoch) for epoch in epochs]} if task.watch else {}),
         }
         if task.explain:
@@ -366,6 +367,18 @@ class _Worker:
             self.hops = None  # the old hops go before the new ones come
             self.hops = key, prepare_hops(graph, recipe)
         return self.hops[1]
+
+
+def _confident_nodes(history: Iterable[Mapping[str, Any]], recipe: Recipe) -> dict[str, list[int]]:
+    """Nodes that took part in the term in evaluated epochs after the warm-up, if there is one."""
+    if recipe.consistency is None:
+        return {}
+    warmup = recipe.consistency.warmup
+    return {
+        "confident_nodes": [
+            epoch["confident_nodes"] for epoch in history if epoch["epoch"] > warmup
+        ]
+    }
 
 
 _WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy")

@@ -199,18 +199,18 @@ def notes(
 ) -> list[str]:
     """What to know before the measured number is held against the published one, in sentences."""
     said = []
-    if graph.name != recipe.dataset:
+    stands_in = graph.name == stand_in_name(recipe.dataset)  # then remarks say what it is
+    if graph.name != recipe.dataset and not stands_in:
         said.append(
             f"The published numbers are for {recipe.dataset}; this graph is `{graph.name}`, "
             "so the difference says nothing about the recipe"
         )
-    elif graph.num_targets != OGB_DATASETS[recipe.dataset].nodes:
+    elif not stands_in and graph.num_targets != OGB_DATASETS[recipe.dataset].nodes:
         said.append(
             f"The published numbers are for {OGB_DATASETS[recipe.dataset].nodes:,} nodes; this "
             f"`{graph.name}` has {graph.num_targets:,}, so the difference says nothing about the "
             "recipe"
         )
-    stands_in = graph.name == stand_in_name(recipe.dataset)
     if recipe.features is not None and not (took_features(graph) or stands_in):
         said.append(f"Published with `{recipe.features}`; run on the graph's own features")
     if _needs_directions(merge(recipe.tables, settings or {})) and not graph.directed:

@@ -8,10 +8,11 @@ types and relations, and the steps of an epoch. One rule makes the settings of a
    many steps as on the data set. A batch keeps at least `LEAST_BATCH` rows, or
    `LEAST_NORMALIZED_BATCH` where the encoder normalizes by statistics of the batch.
 2. Hidden widths are divided by `WIDTHS`, down to `LEAST_WIDTH`.
-3. All that is counted in epochs is divided by one factor per recipe, so that a stage takes about
-   `STEPS` steps, but at least `LEAST_EPOCHS` epochs. Averages over steps and the learning rate
-   follow: decays are raised to the power of the factor, the rate is multiplied by it, up to
-   `LARGEST_RATE`.
+3. All that is counted in epochs is divided by one factor per recipe. Averages over steps and the
+   learning rate follow: decays are raised to the power of the factor, the rate is multiplied by it,
+   so that rate times steps is as on the data set. The factor makes a stage take about `STEPS`
+   steps with all unlabelled nodes, leaves every stage `LEAST_EPOCHS` epochs, and makes no rate
+   larger than `LARGEST_RATE`.
 
 Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
 The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
@@ -38,10 +39,10 @@ from scr.training.node_features import node_features
 from scr.training.prepare import fixed_mixture
 from scr.training.recipe import Recipe, Tables, merge
 
-WIDTHS, LEAST_WIDTH = 8, 32
+WIDTHS, LEAST_WIDTH = 16, 32
 STEPS = 1000
 LEAST_EPOCHS = 6
-LEAST_BATCH, LEAST_NORMALIZED_BATCH = 8, 64
+LEAST_BATCH, LEAST_NORMALIZED_BATCH = 4, 64
 LARGEST_RATE = 0.01
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
@@ -114,12 +115,12 @@ class DatasetFacts:
 
 FACTS = {
     "ogbn-products": DatasetFacts(
-        divisor=128,
+        divisor=256,
         nodes=2_449_029, train=196_615, valid=39_323, test=2_213_091,
         features=100, classes=47,
         links=(Links(source="node", name="edge", target="node", edges=61_859_140, within=0.98),),
         class_exponent=1.0, groups=12, likeness=0.85,
-        communities=600, mixed=0.5, signal=6.0,
+        communities=300, mixed=0.5, signal=6.0,
     ),
     "ogbn-mag": DatasetFacts(
         divisor=125,
@@ -143,7 +144,7 @@ FACTS = {
         nodes=111_059_956, train=1_207_179, valid=125_265, test=214_338,
         features=128, classes=172,
         links=(
-            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.65),
+            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.72),
         ),
         directed=True, labelled_rows=True,
         class_exponent=0.7, groups=40, likeness=0.6,
@@ -252,7 +253,6 @@ def _batch_settings(
     recipe: PublishedRecipe, facts: DatasetFacts, graph: CommunityConfig
 ) -> dict[str, dict[str, Any]]:
     """Rows of a step, divided as nodes are."""
-
     training, encoder = recipe.tables["training"], recipe.tables["encoder"]
     least = LEAST_NORMALIZED_BATCH if encoder.get("norm") == "batch" else LEAST_BATCH
 
@@ -306,7 +306,8 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
         before = min(epochs, warmup) if acts and number == 1 else 0 if acts else epochs
         steps += before * epoch.labelled + (epochs - before) * epoch.most
     wanted = steps / (STEPS * len(stages))
-    return max(1.0, min(wanted, min(stages) / LEAST_EPOCHS))
+    largest = LARGEST_RATE / float(tables["training"]["learning_rate"])
+    return max(1.0, min(wanted, largest, min(stages) / LEAST_EPOCHS))
 
 
 def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str, Any]]:
@@ -330,7 +331,7 @@ def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str
             if name in consistency
         },
     }
-    changes["training"]["learning_rate"] = max(rate, min(rate * factor, LARGEST_RATE))
+    changes["training"]["learning_rate"] = rate * factor
     for section, name in (("training", "average_decay"), ("consistency", "decay")):
         decay = tables.get(section, {}).get(name)
         if decay is not None:

@@ -90,13 +90,13 @@ def refuse_with_stand_in(given: Mapping[str, object]) -> None:
     """Refuse options that name data, where a generated graph is asked for."""
     from scr.errors import ConfigError
 
-    named = [f"`{option}`" for option, value in given.items() if value is not None]
-    if named:
-        raise ConfigError(
-            "--stand-in",
-            f"given with {' and '.join(named)}",
-            "one of them alone: a stand-in generates its graph and its features",
-        )
+    for option, value in given.items():
+        if value is not None:
+            raise ConfigError(
+                option,
+                str(value),
+                "nothing beside `--stand-in`, which generates its data",
+            )
 
 
 def reproduction_table(result: Mapping[str, Any]) -> Table:

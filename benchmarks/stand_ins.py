@@ -1,0 +1,168 @@
+"""Every recipe, scaled down, on a generated graph in the place of its data set: does it run whole?
+
+    python benchmarks/stand_ins.py --jobs 2
+
+What `scr reproduce NAME --stand-in` runs, over the same seeds for all recipes. Each recipe is
+compared with its baseline on the same graph: the row of the same architecture and features without
+the regularizer (RLU without SCR for RLU+SCR) or, where no row is published, the recipe itself
+without its term. Rows are resumed one by one, and seeds within a row. Writes
+results/stand_ins.json. Accuracies say nothing about the published ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import multiprocessing
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from harness import HERE, RESULTS, Results, console
+from scr.recipes import PublishedRecipe, read_recipe, recipe_names
+from scr.reproduce import reproduce, stand_in_for
+from scr.stand_in import GRAPH
+
+FILE = "stand_ins.json"
+WITHOUT = {"scr": "base", "scr-m": "base", "rlu": "base", "sle": "base", "rlu-scr": "rlu"}
+"""The method that a method is compared with."""
+NO_TERM = " without its term"
+"""Ends the name of a recipe whose regularizer was taken away."""
+KEPT = (
+    "seed", "valid_accuracy", "test_accuracy", "balanced_accuracy", "train_seconds", "epochs",
+    "best_epoch", "consistency", "notes",
+)  # fmt: skip
+"""What is recorded of a run."""
+
+
+def architecture(recipe: PublishedRecipe) -> str:
+    """As the paper's table names it: `GAMLP`."""
+    return recipe.published.row.split(" | ")[1]
+
+
+def without_term(recipe: PublishedRecipe) -> PublishedRecipe:
+    """The same recipe, supervised or in stages, without its regularizer."""
+    tables = {key: value for key, value in recipe.tables.items() if key != "consistency"}
+    return dataclasses.replace(
+        recipe, name=recipe.name + NO_TERM, tables={**tables, "regularizer": "none"}
+    )
+
+
+def baseline(recipe: PublishedRecipe, others: Iterable[PublishedRecipe]) -> PublishedRecipe | None:
+    """What a recipe is compared with; none for baselines, and for SLE without a published base."""
+    wanted = WITHOUT.get(recipe.method)
+    if wanted is None:
+        return None
+
+    def described(each: PublishedRecipe) -> tuple[Any, ...]:
+        return each.dataset, architecture(each), each.features, each.smoothed
+
+    fitting = [
+        each
+        for each in others
+        if described(each) == described(recipe) and each.method == wanted and not each.as_code
+    ]
+    # A row of the same table first: both were run by the same people.
+    fitting.sort(key=lambda each: each.published.table != recipe.published.table)
+    if fitting:
+        return fitting[0]
+    return None if recipe.regularizer == "none" else without_term(recipe)
+
+
+def plan(names: Iterable[str]) -> dict[str, tuple[PublishedRecipe, str | None]]:
+    """Recipes to run, each with the name of its baseline; baselines that were not named come along.
+
+    Args:
+        names: Of recipes of the catalog.
+    """
+    everyone = [read_recipe(name) for name in recipe_names()]
+    found: dict[str, tuple[PublishedRecipe, str | None]] = {}
+    waiting = [read_recipe(name) for name in names]
+    while waiting:
+        recipe = waiting.pop(0)
+        if recipe.name in found:
+            continue
+        base = baseline(recipe, everyone)
+        found[recipe.name] = recipe, None if base is None else base.name
+        waiting += [] if base is None else [base]
+    return found
+
+
+def run(recipe: PublishedRecipe, seeds: int, work: Path) -> dict[str, Any]:
+    """All seeds of one recipe."""
+    folder = work / recipe.name.replace(" ", "-")
+    started = time.process_time()
+    graph, settings, remarks = stand_in_for(recipe, folder)
+    result = reproduce(recipe, graph, runs=seeds, settings=settings, out=folder, remarks=remarks)
+    unlabelled = graph.num_targets - len(graph.train)
+    if (folder / GRAPH).exists():  # some hundred megabytes, and made again in seconds
+        unlabelled = len(graph.valid) + len(graph.test)
+        shutil.rmtree(folder / GRAPH)
+    return {
+        "dataset": recipe.dataset,
+        "method": recipe.method,
+        "published": result["published"]["test_accuracy"],
+        "graph": result["graph"],
+        "changes": settings,
+        "remarks": remarks,
+        "processor_seconds": round(time.process_time() - started, 1),
+        "runs": [kept(record, unlabelled) for record in result["runs"]],
+    }
+
+
+def kept(record: Mapping[str, Any], unlabelled: int) -> dict[str, Any]:
+    """What is recorded of a run; after Correct and Smooth, its accuracies."""
+    row = {name: record[name] for name in KEPT if name in record}
+    if "smooth" in record:
+        names = ("valid_accuracy", "test_accuracy", "balanced_accuracy")
+        row["unsmoothed"] = {name: record[name] for name in names}
+        row |= {name: record["smooth"][name] for name in names}
+    nodes = record.get("confident_nodes")
+    if nodes:
+        places = {"first": nodes[0], "median": sorted(nodes)[len(nodes) // 2], "last": nodes[-1]}
+        row["confident"] = {name: round(count / unlabelled, 4) for name, count in places.items()}
+    return row
+
+
+def one_thread() -> None:
+    """Set up a process: small runs gain nothing from more."""
+    import numba
+    import torch
+
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+
+
+def main() -> None:
+    """Run every recipe that has no row yet."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--recipe", action="append", help="instead of all; may be repeated")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=2, help="recipes at once, one thread each")
+    parser.add_argument("--work", type=Path, default=HERE / ".cache" / "stand-ins")
+    parser.add_argument("--out", type=Path, default=RESULTS / FILE)
+    options = parser.parse_args()
+    results = Results(options.out, {"seeds": options.seeds})
+    planned = plan(options.recipe or recipe_names())
+    missing = [name for name in planned if not results.find(name=name, code=results.code)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, mp_context=context, initializer=one_thread) as pool:
+        futures = {
+            pool.submit(run, planned[name][0], options.seeds, options.work): name
+            for name in missing
+        }
+        for number, future in enumerate(as_completed(futures), 1):
+            name = futures[future]
+            row = results.add({"name": name}, {"baseline": planned[name][1], **future.result()})
+            tests = " ".join(f"{100 * record['test_accuracy']:.1f}" for record in row["runs"])
+            console.print(
+                f"{number}/{len(missing)} {name}: {tests}, {row['processor_seconds']:.0f} s",
+                soft_wrap=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
