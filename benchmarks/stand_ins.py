@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from harness import RESULTS, Results, console
+from harness import HERE, RESULTS, Results, console
 from scr.recipes import PublishedRecipe, read_recipe, recipe_names
 from scr.reproduce import reproduce, stand_in_for
 from scr.stand_in import GRAPH
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--recipe", action="append", help="instead of all; may be repeated")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2, help="recipes at once, one thread each")
-    parser.add_argument("--work", type=Path, default=Path("stand-ins-work"), help="for runs")
+    parser.add_argument("--work", type=Path, default=HERE / ".cache" / "stand-ins")
     parser.add_argument("--out", type=Path, default=RESULTS / FILE)
     options = parser.parse_args()
     results = Results(options.out, {"seeds": options.seeds})

@@ -1,17 +1,30 @@
-"""Stand-ins: what they keep of a data set, what they scale, and that they say so."""
+"""Generated graphs in the place of data sets: what they keep of them, and of the recipes."""
 
+import dataclasses
+import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
 
-from scr.cli import main
+from scr import stand_in as stand_ins
+from scr.cli import app
 from scr.communities import community_graph
 from scr.recipes import read_recipe, recipe_names
-from scr.stand_in import stand_in_of
+from scr.stand_in import load_stand_in, stand_in_of
+from scr.training.batches import epoch_batches
+from scr.training.prepare import prepare_hops
 from scr.training.recipe import Recipe, merge
 
+RECIPES = [read_recipe(name) for name in recipe_names()]
+ONE_OF = {
+    "ogbn-products": "zhang-2022-base-gamlp-products",
+    "ogbn-mag": "zhang-2022-base-nars-gamlp-mag",
+    "ogbn-papers100M": "zhang-2022-base-gamlp-papers100m",
+}
 TRAIN = {"ogbn-products": 196_615, "ogbn-mag": 629_571, "ogbn-papers100M": 1_207_179}
 """Training nodes, https://ogb.stanford.edu/docs/nodeprop/."""
 
@@ -21,45 +34,210 @@ def settings_of(name):
     return merge(recipe.tables, stand_in_of(recipe).settings)
 
 
+def small(dataset, share=10):
+    """A tenth of a stand-in's nodes and edges, all labelled."""
+    config = stand_in_of(read_recipe(ONE_OF[dataset])).graph
+    nodes = config.nodes // share
+    return dataclasses.replace(
+        config,
+        nodes=nodes,
+        links=tuple(
+            dataclasses.replace(each, edges=each.edges // share) for each in config.links
+        ),
+        train=nodes - 2, valid=1, test=1,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def products():
-    return community_graph(stand_in_of(read_recipe("zhang-2022-base-gamlp-products")).graph)
+    return community_graph(stand_in_of(read_recipe(ONE_OF["ogbn-products"])).graph)
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_the_settings_of_every_recipe_make_a_recipe(name):
-    recipe = Recipe.from_tables(settings_of(name))
-    assert recipe.training.epochs >= 1
-    assert recipe.encoder == read_recipe(name).encoder
-    if recipe.consistency is not None:
-        # The term begins, and the confident set is chosen anew, within the epochs there are.
-        own = read_recipe(name).tables["consistency"]
-        assert recipe.consistency.threshold == own["threshold"]
-        assert recipe.consistency.temperature == own["temperature"]
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_the_rule_makes_a_valid_recipe_and_leaves_the_method_alone(recipe):
+    settings = stand_in_of(recipe).settings
+    changed = {f"{section}.{name}" for section, table in settings.items() for name in table}
+    assert changed <= {
+        "encoder.hidden", "encoder.roots", "encoder.clusters", "encoder.clusters_per_batch",
+        "training.batch_size", "training.epochs", "training.evaluate_every", "training.patience",
+        "training.learning_rate", "training.average_decay", "consistency.warmup",
+        "consistency.refresh", "consistency.weight_ramp", "consistency.decay", "stages.epochs",
+    }  # fmt: skip
+    Recipe.from_tables(merge(recipe.tables, settings))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_the_rate_times_the_epochs_is_as_in_the_recipe(recipe):
+    before, after = recipe.tables["training"], stand_in_of(recipe).settings["training"]
+    # Epochs are whole: half a one of the fewest, 6, is at most a twelfth.
+    assert after["learning_rate"] * after["epochs"] == pytest.approx(
+        before["learning_rate"] * before["epochs"], rel=1 / 12
+    )
+
+
+def test_averages_over_steps_forget_as_fast_in_epochs_of_the_recipe():
+    recipe = read_recipe("zhang-2021-scr-m-gamlp-products-as-code")
+    before = recipe.tables
+    after = stand_in_of(recipe).settings
+    shrunk = after["training"]["learning_rate"] / before["training"]["learning_rate"]
+    assert shrunk > 1
+    assert after["consistency"]["decay"] == pytest.approx(0.999**shrunk)
+    assert after["training"]["average_decay"] == pytest.approx(0.9**shrunk)
+    assert after["consistency"]["warmup"] == round(151 / shrunk)
 
 
 @pytest.mark.parametrize(
-    ("name", "steps"),
+    ("name", "batch"),
     [
-        ("zhang-2022-base-gamlp-products", 4),  # ceil(196,615 / 50,000)
-        ("zhang-2021-scr-gamlp-products", 4),
-        ("zhang-2021-scr-m-gamlp-products", 4),
-        ("zhang-2021-base-graphsage-products", 193),  # ceil(196,615 / 1,024)
-        ("zhang-2021-scr-graphsage-products", 193),
-        ("zhang-2022-base-nars-gamlp-mag", 63),  # ceil(629,571 / 10,000)
-        ("zhang-2021-scr-m-nars-gamlp-mag", 63),
-        ("zhang-2022-base-gamlp-papers100m", 242),  # ceil(1,207,179 / 5,000)
+        ("zhang-2022-base-gamlp-products", 50_000),
+        ("zhang-2021-scr-gamlp-products-as-code", 100_000),
+        ("zhang-2021-base-graphsage-products", 1024),
+        ("hu-2020-base-gcn-products", 196_615),
+        ("frasca-2020-base-sign-mag", 50_000),
+        ("zhang-2022-base-nars-gamlp-mag", 10_000),
     ],
 )
-def test_an_epoch_has_about_as_many_steps_as_on_the_data_set(name, steps):
+def test_an_epoch_has_as_many_steps_as_on_the_data_set(name, batch):
     recipe = read_recipe(name)
-    own = recipe.tables["training"]["batch_size"]
-    assert math.ceil(TRAIN[recipe.dataset] / own) == steps
-    stand_in = stand_in_of(recipe)
-    batch = stand_in.settings["training"]["batch_size"]
-    # Batches that BatchNorm needs are not divided below 64 rows.
-    expected = steps if own / 128 > 64 or batch < 64 else math.ceil(stand_in.graph.train / 64)
-    assert math.ceil(stand_in.graph.train / batch) == pytest.approx(expected, abs=1)
+    ours = epoch_batches(
+        stand_in_of(recipe).graph.train,
+        batch_size=settings_of(name)["training"]["batch_size"],
+        unlabelled_per_batch=1,
+        generator=torch.Generator(),
+    )
+    assert len(list(ours)) == math.ceil(TRAIN[recipe.dataset] / batch)
+
+
+def test_subgraphs_of_an_epoch_are_as_many_as_on_the_data_set():
+    clusters = settings_of("zhang-2021-base-cluster-gcn-products")["encoder"]
+    # 15,000 clusters, 32 at a time
+    assert math.ceil(clusters["clusters"] / clusters["clusters_per_batch"]) == 469
+    assert settings_of("zhang-2021-base-graph-saint-products")["encoder"]["steps"] == 30
+
+
+def test_batches_whose_statistics_normalize_keep_64_rows_and_the_note_says_so():
+    stand_in = stand_in_of(read_recipe("hu-2020-base-mlp-papers100m"))
+    assert stand_in.settings["training"]["batch_size"] == 64
+    # 4,829 training nodes of 1,207,179; batches of 256 there
+    assert "An epoch has 76 steps over training nodes (4,716 on" in stand_in.notes[1]
+
+
+def test_labels_are_as_scarce_as_in_ogbn_products(products):
+    nodes = products.num_nodes
+    # 196,615, 39,323 and 2,213,091 of 2,449,029 nodes
+    assert len(products.train) / nodes == pytest.approx(0.0803, abs=2e-4)
+    assert len(products.valid) / nodes == pytest.approx(0.0161, abs=2e-4)
+    assert len(products.test) / nodes == pytest.approx(0.9037, abs=2e-4)
+
+
+def test_labels_are_as_scarce_as_in_ogbn_papers100m():
+    graph = stand_in_of(read_recipe(ONE_OF["ogbn-papers100M"])).graph
+    labelled = graph.train + graph.valid + graph.test
+    assert labelled / graph.nodes == pytest.approx(0.0139, abs=1e-4)  # 1,546,782 of 111,059,956
+    assert graph.train / labelled == pytest.approx(0.78, abs=0.005)
+    assert (graph.directed, graph.classes, graph.features) == (True, 172, 128)
+
+
+def test_classes_have_a_long_tail(products):
+    sizes = np.sort(np.bincount(products.labels))[::-1]
+    assert len(sizes) == 47
+    assert 0.15 < sizes[0] / sizes.sum() < 0.3
+    assert sizes[0] > 20 * sizes[-1] > 0
+
+
+def test_giant_features_have_their_width_on_the_same_edges_and_splits(products):
+    giant = community_graph(stand_in_of(read_recipe("zhang-2021-scr-sagn-giant-products")).graph)
+    assert giant.num_features == 768
+    assert giant.fingerprint("edges") == products.fingerprint("edges")
+    assert giant.fingerprint("splits") == products.fingerprint("splits")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "relation", "low", "high"),
+    [
+        ("ogbn-products", "edge", 0.74, 0.86),  # 0.81 there
+        ("ogbn-mag", "cites", 0.25, 0.37),  # 0.30 there
+        ("ogbn-papers100M", "edge", 0.5, 0.62),  # 0.57 there
+    ],
+)
+def test_neighbors_agree_about_as_often_as_in_the_data_set(dataset, relation, low, high):
+    graph = community_graph(small(dataset, 10 if dataset == "ogbn-papers100M" else 1))
+    edges = (graph.only(relation) if graph.is_typed else graph).adjacency().tocoo()
+    labels = np.full(graph.num_nodes, -1)
+    labels[: graph.num_targets] = graph.labels
+    assert low < np.mean(labels[edges.row] == labels[edges.col]) < high
+
+
+def test_ogbn_mag_keeps_its_types_and_relations():
+    graph = community_graph(stand_in_of(read_recipe(ONE_OF["ogbn-mag"])).graph)
+    assert set(graph.node_types) == {"paper", "author", "institution", "field_of_study"}
+    assert {str(each) for each in graph.relations} == {
+        "author:affiliated_with:institution", "author:writes:paper", "paper:cites:paper",
+        "paper:has_topic:field_of_study",
+    }  # fmt: skip
+    assert graph.num_features == 128
+    assert not graph.other_features
+    assert graph.num_classes == 349
+
+
+def test_features_alone_tell_clearly_less_than_those_of_neighbors(products):
+    means = products.adjacency() @ products.features / np.diff(products.indptr)[:, None].clip(1)
+
+    def best(columns):
+        models = [LogisticRegression(C=c, max_iter=200) for c in (0.01, 0.1, 1.0)]
+        train, test = products.train, products.test
+        return max(
+            model.fit(columns[train], products.labels[train]).score(
+                columns[test], products.labels[test]
+            )
+            for model in models
+        )
+
+    assert best(products.features) + 0.1 < best(means) < 0.9
+
+
+@pytest.mark.filterwarnings("ignore:.*class")
+def test_hops_of_the_stand_in_of_papers_are_kept_for_labelled_nodes(tmp_path, monkeypatch):
+    few = dataclasses.replace(stand_ins.FACTS["ogbn-papers100M"], divisor=20_000)
+    monkeypatch.setitem(stand_ins.FACTS, "ogbn-papers100M", few)
+    stand_in = stand_in_of(read_recipe("zhang-2021-scr-gamlp-papers100m"))
+    graph = load_stand_in(stand_in, tmp_path)
+    recipe = Recipe.from_tables(merge(stand_in.recipe.tables, stand_in.settings))
+    prepared = prepare_hops(graph, recipe)
+    splits = np.concatenate([graph.train, graph.valid, graph.test])
+    np.testing.assert_array_equal(prepared.kept, np.sort(splits))
+    assert load_stand_in(stand_in, tmp_path).fingerprint() == graph.fingerprint()
+
+
+def test_a_recipe_runs_on_its_stand_in_and_says_that_it_is_one(tmp_path):
+    words = ["reproduce", "hu-2020-base-mlp-products", "--stand-in", "--runs", "1",
+             "--set", "training.epochs=2", "--out", str(tmp_path)]  # fmt: skip
+    shown = CliRunner().invoke(app, words)
+    assert shown.exit_code == 0, shown.output
+    assert "61.06" in shown.output  # published
+    result = json.loads((tmp_path / "reproduce.json").read_text())
+    assert result["graph"]["name"] == "ogbn-products stand-in"
+    assert "says nothing about the published one" in result["notes"][0]
+    assert result["settings"]["training"]["epochs"] == 2
+    assert result["settings"]["encoder"]["hidden"] == 32
+    [run] = result["runs"]
+    assert run["epochs"] == 2
+
+
+@pytest.mark.parametrize("option", ["--graph", "--data", "--features"])
+def test_data_beside_a_stand_in_are_refused(tmp_path, option):
+    words = ["reproduce", "hu-2020-base-mlp-products", "--stand-in", option, "digits"]
+    shown = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert shown.exit_code != 0
+    assert not (tmp_path / "out").exists()
+    said = " ".join(shown.output.split())
+    assert f"`{option}` is 'digits'; expected nothing beside `--stand-in`" in said
+
+
+def settings_over(name):
+    """A recipe's own settings with those of its stand-in laid over them."""
+    recipe = read_recipe(name)
+    return merge(recipe.tables, stand_in_of(recipe).settings)
 
 
 @pytest.mark.parametrize(
@@ -74,71 +252,6 @@ def test_an_epoch_has_about_as_many_steps_as_on_the_data_set(name, steps):
     ],
 )
 def test_a_row_with_scr_takes_the_steps_and_the_rate_of_its_baseline(row, base):
-    ours, theirs = settings_of(row)["training"], settings_of(base)["training"]
+    ours, theirs = settings_over(row)["training"], settings_over(base)["training"]
     for name in ("epochs", "batch_size", "learning_rate"):
         assert ours[name] == theirs[name]
-
-
-def test_the_stand_in_of_products_has_its_sizes_in_proportion(products):
-    assert products.num_classes == 47
-    assert products.num_features == 100
-    assert products.num_targets == math.ceil(2_449_029 / 128)
-    assert len(products.train) == math.ceil(196_615 / 128)
-    assert len(products.train) / products.num_targets == pytest.approx(0.0803, abs=0.001)
-    shares = np.bincount(products.labels[products.labels >= 0], minlength=47)
-    assert shares.max() / products.num_targets > 0.1  # products: 0.27 is the largest of 47
-    assert shares.max() > 20 * np.sort(shares)[5]
-
-
-def test_neighbors_are_as_alike_as_those_of_products(products):
-    sources = np.repeat(np.arange(products.num_targets), np.diff(products.indptr))
-    same = products.labels[sources] == products.labels[products.indices]
-    assert 0.6 < same.mean() < 0.9  # products: 0.81
-
-
-def test_recipes_with_features_of_their_own_share_edges_and_splits_with_the_others(products):
-    giant = stand_in_of(read_recipe("zhang-2021-scr-sagn-giant-products")).graph
-    assert giant.features == 768
-    narrow = community_graph(replace(giant, features=100))
-    assert np.array_equal(narrow.indices, products.indices)
-    assert np.array_equal(narrow.train, products.train)
-
-
-def test_a_seed_decides_the_graph():
-    config = stand_in_of(read_recipe("hu-2020-base-mlp-products")).graph
-    sizes = {"nodes": 2000, "classes": 5, "groups": 2, "communities": 100}
-    small = replace(config, **sizes, train=200, valid=50, test=500)
-    small = replace(small, links=(replace(small.links[0], edges=10_000),))
-    assert community_graph(small).fingerprint() == community_graph(small).fingerprint()
-    other = community_graph(replace(small, seed=1))
-    assert other.fingerprint() != community_graph(small).fingerprint()
-
-
-def test_the_stand_in_of_mag_has_its_types_and_relations():
-    graph = community_graph(stand_in_of(read_recipe("zhang-2022-base-nars-gamlp-mag")).graph)
-    assert set(graph.node_types) == {"paper", "author", "institution", "field_of_study"}
-    assert graph.target == "paper"
-    assert graph.num_classes == 349
-    assert len(graph.train) / graph.num_targets == pytest.approx(629_571 / 736_389, abs=0.001)
-
-
-def scr(*arguments):
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return caught.value.code or 0
-
-
-def test_a_recipe_runs_on_its_stand_in_and_claims_nothing(tmp_path, capsys):
-    quick = ["--runs", "1", "--set", "training.epochs=1", "--out", tmp_path / "out"]
-    assert scr("reproduce", "hu-2020-base-mlp-products", "--stand-in", *quick) == 0
-    printed = capsys.readouterr().out
-    assert "says nothing about the published one" in printed
-    assert "61.06" in printed
-
-
-@pytest.mark.parametrize("option", ["--graph", "--features", "--data"])
-def test_a_stand_in_takes_no_data_of_the_users(tmp_path, capsys, option):
-    given = [option, tmp_path / "x", "--out", tmp_path / "out"]
-    assert scr("reproduce", "hu-2020-base-mlp-products", "--stand-in", *given) == 2
-    assert option in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()

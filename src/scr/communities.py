@@ -60,7 +60,8 @@ class CommunityConfig:
     features: int
     classes: int
     class_exponent: float
-    """Class c is (c + 1)^-exponent times as large as the largest one."""
+    """Class c is (c + 1)^-exponent times as large as the largest one, but every class has a
+    community of its own."""
     groups: int
     """Groups of similar classes."""
     likeness: float
@@ -88,8 +89,9 @@ class CommunityConfig:
         check(self.communities >= self.classes, "communities", self.communities,
               "as many as classes, or more")  # fmt: skip
         check(self.nodes >= self.communities, "nodes", self.nodes, "as many as communities")
-        check(self.train >= 1 and self.train + self.valid + self.test <= self.nodes, "train",
-              self.train, "1 or more, and no more than nodes in all splits")  # fmt: skip
+        splits = (self.train, self.valid, self.test)
+        check(min(splits) >= 1 and sum(splits) <= self.nodes, "train", self.train,
+              "splits of 1 node or more, and no more than nodes together")  # fmt: skip
         check(1 <= self.groups <= self.classes, "groups", self.groups, "from 1 to the classes")
         shares = (
             self.mixed,

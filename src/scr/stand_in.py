@@ -39,11 +39,11 @@ from scr.training.node_features import node_features
 from scr.training.prepare import fixed_mixture
 from scr.training.recipe import Recipe, Tables, merge
 
-WIDTHS, LEAST_WIDTH = 8, 32
+WIDTHS, LEAST_WIDTH = 16, 32
 STEPS = 600
 LEAST_EPOCHS = 6
-LEAST_BATCH, LEAST_NORMALIZED_BATCH = 8, 64
-LARGEST_RATE = 0.02
+LEAST_BATCH, LEAST_NORMALIZED_BATCH = 4, 64
+LARGEST_RATE = 0.01
 PROPORTIONAL = "proportional"
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
@@ -116,12 +116,12 @@ class DatasetFacts:
 
 FACTS = {
     "ogbn-products": DatasetFacts(
-        divisor=128,
+        divisor=256,
         nodes=2_449_029, train=196_615, valid=39_323, test=2_213_091,
         features=100, classes=47,
         links=(Links(source="node", name="edge", target="node", edges=61_859_140, within=0.98),),
         class_exponent=1.0, groups=12, likeness=0.85,
-        communities=600, mixed=0.5, signal=6.0,
+        communities=300, mixed=0.5, signal=6.0,
     ),
     "ogbn-mag": DatasetFacts(
         divisor=125,
@@ -145,7 +145,7 @@ FACTS = {
         nodes=111_059_956, train=1_207_179, valid=125_265, test=214_338,
         features=128, classes=172,
         links=(
-            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.65),
+            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.72),
         ),
         directed=True, labelled_rows=True,
         class_exponent=0.7, groups=40, likeness=0.6,
@@ -311,8 +311,8 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
         before = min(epochs, warmup) if acts and number == 1 else 0 if acts else epochs
         steps += before * epoch.labelled + (epochs - before) * epoch.most
     wanted = steps / (STEPS * len(stages))
-    largest = LARGEST_RATE / tables["training"]["learning_rate"]
-    return float(max(1.0, min(wanted, largest, min(stages) / LEAST_EPOCHS)))
+    largest = LARGEST_RATE / float(tables["training"]["learning_rate"])
+    return max(1.0, min(wanted, largest, min(stages) / LEAST_EPOCHS))
 
 
 def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str, Any]]:
