@@ -234,12 +234,6 @@ def test_data_beside_a_stand_in_are_refused(tmp_path, option):
     assert f"`{option}` is 'digits'; expected nothing beside `--stand-in`" in said
 
 
-def settings_over(name):
-    """A recipe's own settings with those of its stand-in laid over them."""
-    recipe = read_recipe(name)
-    return merge(recipe.tables, stand_in_of(recipe).settings)
-
-
 @pytest.mark.parametrize(
     ("row", "base"),
     [
@@ -252,6 +246,6 @@ def settings_over(name):
     ],
 )
 def test_a_row_with_scr_takes_the_steps_and_the_rate_of_its_baseline(row, base):
-    ours, theirs = settings_over(row)["training"], settings_over(base)["training"]
+    ours, theirs = settings_of(row)["training"], settings_of(base)["training"]
     for name in ("epochs", "batch_size", "learning_rate"):
         assert ours[name] == theirs[name]
