@@ -30,7 +30,7 @@ from scr.report.page.html import (
 )
 from scr.report.page.run import training_plots
 from scr.report.regularizers import explanations
-from scr.report.tables import caption
+from scr.report.tables import caption, marked_regularizer
 
 _READABLE = 4
 _BADGES = {BETTER: "badge good", WORSE: "badge bad"}
@@ -129,7 +129,7 @@ def _cells(row: ComparisonRow) -> list[Markup]:
     badge = _BADGES.get(row["verdict"], "badge")
     return [
         escape(row["encoder"] if graph is None else f"{graph}: {row['encoder']}"),
-        escape(row["regularizer"]),
+        escape(marked_regularizer(row)),
         escape(row["n"]),
         _spread(row["valid_mean"], row["valid_std"]),
         _spread(row["test_mean"], row["test_std"]),
