@@ -223,7 +223,7 @@ def test_a_term_that_never_acted_is_noted():
 def test_a_confident_set_that_stayed_empty_is_noted_and_counted():
     fitted = outcome(consistency={"threshold": 1.0, "refresh": 1, "warmup": 4})
     [note] = fitted.notes
-    assert "never acted: in none of the 6 epochs after the warm-up was a node confident" in note
+    assert "never acted: no node was confident enough in any epoch after the warm-up, of 6;" in note
     summary = fitted.term.summary()
     assert not summary["acted"]
     assert (summary["epochs"], summary["acting_epochs"], summary["confident_share"]) == (6, 0, 0.0)
