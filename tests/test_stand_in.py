@@ -59,7 +59,8 @@ def test_the_rule_makes_a_valid_recipe_and_leaves_the_method_alone(recipe):
     changed = {f"{section}.{name}" for section, table in settings.items() for name in table}
     assert changed <= {
         "encoder.hidden", "encoder.roots", "encoder.clusters", "encoder.clusters_per_batch",
-        "training.batch_size", "training.unlabelled_per_batch", "training.epochs", "training.evaluate_every", "training.patience",
+        "training.batch_size", "training.unlabelled_per_batch", "training.epochs",
+        "training.evaluate_every", "training.patience",
         "training.learning_rate", "training.average_decay", "consistency.warmup",
         "consistency.refresh", "consistency.weight_ramp", "consistency.decay", "stages.epochs",
     }  # fmt: skip
