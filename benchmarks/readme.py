@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import combinations_table
-from accuracy_tables import GRAPHS, default_lines, tuned_lines
+from accuracy_tables import GRAPHS, default_lines, read, tuned_lines
 from network_tables import (
     grand_lines,
     inference_lines,
