@@ -169,7 +169,7 @@ def shown_script() -> str:
     words = [sys.executable, str(Path(sys.argv[0]).resolve())]
     given = iter(sys.argv[1:])
     for word in given:
-        if word in ("--work", "--out"):
+        if word in ("--work", "--out", "--data"):
             next(given, None)
         elif word == "--official":
             words += [word, "CHECKOUT_OF_THUDM_SCR"]
