@@ -302,6 +302,8 @@ def test_ctrl_c_in_a_comparison_says_that_finished_runs_are_kept(tmp_path, jobs)
     process = subprocess.Popen(
         [sys.executable, "-m", "scr.cli", *words], text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background has them ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     while not (out / "runs.jsonl").exists():
         assert process.poll() is None

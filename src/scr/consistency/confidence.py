@@ -48,8 +48,9 @@ def threshold_at(epoch: int, epochs: int, start: float, end: float | None = None
         start: eta of the first epoch.
         end: eta of the last epoch; none keeps `start`.
 
-    >>> [round(threshold_at(epoch, 3, 0.9, 0.8), 2) for epoch in range(3)]
-    [0.9, 0.85, 0.8]
+    Examples:
+        >>> [round(threshold_at(epoch, 3, 0.9, 0.8), 2) for epoch in range(3)]
+        [0.9, 0.85, 0.8]
     """
     if end is None or epochs <= 1:
         return start

@@ -28,8 +28,9 @@ def ema_decay_at(step: int, decay: float, *, ramp: bool = False) -> float:
         decay: alpha, the largest value.
         ramp: Use min(1 - 1/(t+1), alpha).
 
-    >>> [round(ema_decay_at(step, 0.9, ramp=True), 3) for step in (1, 2, 100)]
-    [0.5, 0.667, 0.9]
+    Examples:
+        >>> [round(ema_decay_at(step, 0.9, ramp=True), 3) for step in (1, 2, 100)]
+        [0.5, 0.667, 0.9]
     """
     return min(1 - 1 / (step + 1), decay) if ramp else decay
 

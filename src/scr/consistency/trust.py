@@ -156,8 +156,9 @@ def usual_agreement(neighbors: float | None) -> float:
     Args:
         neighbors: From `neighbor_agreement`; none: not known.
 
-    >>> [usual_agreement(neighbors) for neighbors in (0.01, 0.035, 0.2, None)]
-    [0.0, 0.25, 0.5, 0.2]
+    Examples:
+        >>> [usual_agreement(neighbors) for neighbors in (0.01, 0.035, 0.2, None)]
+        [0.0, 0.25, 0.5, 0.2]
     """
     if neighbors is None:
         return UNKNOWN_AGREEMENT
@@ -172,8 +173,9 @@ def trusted_share(agreement: float, none: float = NO_TRUST, full: float = FULL_T
         none: Up to here there is no trust.
         full: From here on there is full trust.
 
-    >>> [trusted_share(agreement) for agreement in (0.1, 0.2, 0.8)]
-    [0.0, 0.5, 1.0]
+    Examples:
+        >>> [trusted_share(agreement) for agreement in (0.1, 0.2, 0.8)]
+        [0.0, 0.5, 1.0]
     """
     share = (agreement - none) / (full - none)
     return round(min(max(share, 0.0), 1.0), 6)

@@ -43,8 +43,9 @@ def weight_share_at(epoch: int, ramp: int) -> float:
         epoch: Counted from 0 at the first epoch that has the term.
         ramp: Epochs until the full weight; 0: at once.
 
-    >>> [round(weight_share_at(epoch, 2), 4) for epoch in range(4)]
-    [0.0067, 0.2865, 1.0, 1.0]
+    Examples:
+        >>> [round(weight_share_at(epoch, 2), 4) for epoch in range(4)]
+        [0.0067, 0.2865, 1.0, 1.0]
     """
     if epoch >= ramp:
         return 1.0

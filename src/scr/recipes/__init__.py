@@ -8,7 +8,7 @@ numbers as printed. Comments say where the paper and the official code disagree 
 Rows with SCR that the official code has a command for exist a second time, `-as-code`: with that
 command's settings, and the same published numbers. Two more are in the code's README alone.
 
-Files are named AUTHOR-YEAR-METHOD-ENCODER[-giant][-cs]-DATA[-as-code], after who published the run:
+Files are named `AUTHOR-YEAR-METHOD-ENCODER[-giant][-cs]-DATA[-as-code]`, after who published it:
 `zhang-2021-scr-m-sagn-giant-cs-products` is SCR-m with SAGN on GIANT features, corrected and
 smoothed, on ogbn-products. `zhang-2021` is the SCR paper, `zhang-2022` is GAMLP's. The method is
 `base`, `rlu`, `sle`, `scr`, `scr-m` or `rlu-scr`.
