@@ -5,14 +5,15 @@ recipe behaves: classes and their imbalance, columns, the share of labelled node
 types and relations, and the steps of an epoch. One rule makes the settings of all recipes:
 
 1. Nodes, edges and rows of a batch are divided by one divisor per data set, so that an epoch has as
-   many steps as on the data set. A batch keeps at least `LEAST_BATCH` rows, or
-   `LEAST_NORMALIZED_BATCH` where the encoder normalizes by statistics of the batch.
+   many steps as on the data set. But a batch keeps `LEAST_BATCH` labelled rows, or about as many
+   where it is a subgraph: gradients and statistics of fewer are another method's.
 2. Hidden widths are divided by `WIDTHS`, down to `LEAST_WIDTH`.
-3. All that is counted in epochs is divided by one factor per recipe. Averages over steps and the
-   learning rate follow: decays are raised to the power of the factor, the rate is multiplied by it,
-   so that rate times steps is as on the data set. The factor makes a stage take about `STEPS`
-   steps with all unlabelled nodes, leaves every stage `LEAST_EPOCHS` epochs, and makes no rate
-   larger than `LARGEST_RATE`.
+3. All that is counted in epochs is divided by one factor per recipe. The learning rate is
+   multiplied by it, so that rate times steps is as on the data set, and decays of averages over
+   steps are raised to its power. The factor makes a stage take about `STEPS` steps with all
+   unlabelled nodes, leaves every stage `LEAST_EPOCHS` epochs, and makes no rate larger than
+   `LARGEST_RATE`. Where an epoch has fewer steps than on the data set by the first rule, decays
+   follow as well, and the rate by the square root, as Adam's does with larger batches.
 
 Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
 The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
@@ -39,10 +40,12 @@ from scr.training.node_features import node_features
 from scr.training.prepare import fixed_mixture
 from scr.training.recipe import Recipe, Tables, merge
 
-WIDTHS, LEAST_WIDTH = 16, 32
+WIDTHS, LEAST_WIDTH = 8, 64
+CLUSTERS = 16
+"""By what clusters of a graph are divided; the divisor of nodes would leave a few dozen."""
 STEPS = 1000
 LEAST_EPOCHS = 6
-LEAST_BATCH, LEAST_NORMALIZED_BATCH = 4, 64
+LEAST_BATCH = 64
 LARGEST_RATE = 0.01
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
@@ -192,9 +195,10 @@ def stand_in_of(recipe: PublishedRecipe, *, seed: int = 0) -> StandIn:
             (batch, (graph.train, _unlabelled(facts, graph))),
         )
     )
+    fewer = real.labelled / ours.labelled
     factor = _factor(recipe.tables, ours)
     width = max(min(LEAST_WIDTH, _width(recipe)), _width(recipe) // WIDTHS)
-    settings = merge(batch, {"encoder": {"hidden": width}}, _time_settings(recipe, factor))
+    settings = merge(batch, {"encoder": {"hidden": width}}, _time_settings(recipe, factor, fewer))
     notes = _notes(recipe, facts, (real, ours), factor)
     return StandIn(recipe, graph, settings, notes, facts.labelled_rows)
 
@@ -254,22 +258,22 @@ def _batch_settings(
 ) -> dict[str, dict[str, Any]]:
     """Rows of a step, divided as nodes are."""
     training, encoder = recipe.tables["training"], recipe.tables["encoder"]
-    least = LEAST_NORMALIZED_BATCH if encoder.get("norm") == "batch" else LEAST_BATCH
-
-    def rows(count: int) -> int:
-        return max(least, round(count / facts.divisor))
-
     whole = training["batch_size"] >= facts.train
+    rows = max(LEAST_BATCH, round(training["batch_size"] / facts.divisor))
     settings: dict[str, dict[str, Any]] = {
-        "training": {"batch_size": graph.train if whole else rows(training["batch_size"])},
+        "training": {"batch_size": graph.train if whole else rows},
         "encoder": {},
     }
+    nodes = LEAST_BATCH * graph.nodes / graph.train  # of which as many are labelled
     if "roots" in encoder:
-        settings["encoder"]["roots"] = rows(encoder["roots"])
+        least = math.ceil(nodes / (encoder["walk_length"] + 1))
+        settings["encoder"]["roots"] = max(least, round(encoder["roots"] / facts.divisor))
     if "clusters" in encoder:
-        # Fewer clusters of fewer nodes: dividing by the divisor would leave single nodes.
+        clusters = round(encoder["clusters"] / CLUSTERS)
+        least = math.ceil(nodes * clusters / graph.nodes)
         settings["encoder"] |= {
-            name: round(encoder[name] / WIDTHS) for name in ("clusters", "clusters_per_batch")
+            "clusters": clusters,
+            "clusters_per_batch": max(least, round(encoder["clusters_per_batch"] / CLUSTERS)),
         }
     return settings
 
@@ -310,8 +314,17 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
     return max(1.0, min(wanted, largest, min(stages) / LEAST_EPOCHS))
 
 
-def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str, Any]]:
-    """All that is counted in epochs or in steps."""
+def _time_settings(
+    recipe: PublishedRecipe, factor: float, fewer: float
+) -> dict[str, dict[str, Any]]:
+    """All that is counted in epochs or in steps.
+
+    Args:
+        recipe: The recipe.
+        factor: By what epochs are divided.
+        fewer: By what the steps of an epoch are divided, where batches could not be as small as
+            the graph is; with batches so much larger, Adam's rate grows by the square root.
+    """
 
     def epochs(count: int) -> int:
         return max(1, round(count / factor)) if count else 0
@@ -331,11 +344,14 @@ def _time_settings(recipe: PublishedRecipe, factor: float) -> dict[str, dict[str
             if name in consistency
         },
     }
-    changes["training"]["learning_rate"] = rate * factor
+    # A recipe's own rate may be larger.
+    changes["training"]["learning_rate"] = max(
+        rate, min(rate * factor * math.sqrt(fewer), LARGEST_RATE)
+    )
     for section, name in (("training", "average_decay"), ("consistency", "decay")):
         decay = tables.get(section, {}).get(name)
         if decay is not None:
-            changes[section][name] = decay**factor
+            changes[section][name] = decay ** (factor * fewer)
     if "epochs" in tables.get("stages", {}):
         changes["stages"] = {"epochs": [epochs(count) for count in _stage_epochs(tables)]}
     return {section: table for section, table in changes.items() if table}
@@ -349,6 +365,6 @@ def _notes(
         f"A generated graph stands in for {recipe.dataset}, with 1/{facts.divisor:g} of its nodes "
         "and edges: the measured number says nothing about the published one",
         f"An epoch has {ours.labelled:,} steps over training nodes "
-        f"({real.labelled:,} on {recipe.dataset}); widths are divided by {WIDTHS}, and all that is "
-        f"counted in epochs by {factor:.3g}",
+        f"({real.labelled:,} on {recipe.dataset}); widths are divided by {WIDTHS}, down to "
+        f"{LEAST_WIDTH}, and all that is counted in epochs by {factor:.3g}",
     ]
