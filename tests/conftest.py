@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,13 @@ from scr.graph import Graph
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("stress", deadline=None, max_examples=1000)
 settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Numba's parallel loops share OpenMP with torch, and leave it with their number of threads."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

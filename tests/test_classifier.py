@@ -67,7 +67,8 @@ def test_training_learns_more_than_chance(graph):
 
 @pytest.mark.parametrize("regularizer", ["none", "scr", "scr-m"])
 def test_a_saved_classifier_predicts_the_same_after_loading(graph, tmp_path, regularizer):
-    classifier = scr.NodeClassifier("gamlp", regularizer, seed=1, **QUICK).fit(graph)
+    encoder = {"name": "gamlp", "hidden": 16}
+    classifier = scr.NodeClassifier(encoder, regularizer, seed=1, **QUICK).fit(graph)
     classifier.save(tmp_path / "run", source="digits")
     loaded = scr.NodeClassifier.load(tmp_path / "run")
     assert np.array_equal(loaded.predict_proba(), classifier.predict_proba())

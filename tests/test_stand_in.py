@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from scr import stand_in as stand_ins
 from scr.cli import app
-from scr.graph.communities import community_graph
+from scr.communities import community_graph
 from scr.recipes import read_recipe, recipe_names
 from scr.stand_in import load_stand_in, stand_in_of
 from scr.training.batches import epoch_batches
@@ -59,7 +59,8 @@ def test_the_rule_makes_a_valid_recipe_and_leaves_the_method_alone(recipe):
     changed = {f"{section}.{name}" for section, table in settings.items() for name in table}
     assert changed <= {
         "encoder.hidden", "encoder.roots", "encoder.clusters", "encoder.clusters_per_batch",
-        "training.batch_size", "training.epochs", "training.evaluate_every", "training.patience",
+        "training.batch_size", "training.unlabelled_per_batch", "training.epochs",
+        "training.evaluate_every", "training.patience",
         "training.learning_rate", "training.average_decay", "consistency.warmup",
         "consistency.refresh", "consistency.weight_ramp", "consistency.decay", "stages.epochs",
     }  # fmt: skip
@@ -79,21 +80,16 @@ def test_the_rate_times_the_epochs_is_as_in_the_recipe(recipe):
     )
 
 
-def test_with_fewer_steps_an_epoch_the_rate_grows_by_the_root():
-    recipe = read_recipe("frasca-2020-base-sign-papers100m")
-    after = stand_in_of(recipe).settings["training"]
-    fewer = 4716 / 76  # 1,207,179 nodes by 256, and 4,829 by 64
-    expected = 5e-5 * 45 / after["epochs"] * fewer**0.5
-    assert after["learning_rate"] == pytest.approx(expected, rel=1 / 12)
-
-
-def test_with_fewer_steps_an_epoch_averages_forget_faster():
+def test_with_fewer_steps_an_epoch_the_rate_grows_by_the_root_and_decays_by_as_many():
     recipe = read_recipe("zhang-2021-scr-m-gamlp-papers100m")
     before, after = recipe.tables, stand_in_of(recipe).settings
     factor = before["training"]["epochs"] / after["training"]["epochs"]
-    fewer = 242 / 76  # 1,207,179 nodes by 5,000, and 4,829 by 64
-    power = math.log(after["consistency"]["decay"]) / math.log(before["consistency"]["decay"])
-    assert power == pytest.approx(factor * fewer, rel=1 / 12)
+    fewer = 242 / 76  # steps: 1,207,179 nodes by 5,000, and 4,829 by 64
+    assert after["training"]["learning_rate"] == pytest.approx(
+        before["training"]["learning_rate"] * factor * fewer**0.5, rel=1 / 12
+    )
+    kept = math.log(after["consistency"]["decay"]) / math.log(before["consistency"]["decay"])
+    assert kept == pytest.approx(factor * fewer, rel=1 / 12)
 
 
 def test_averages_over_steps_forget_as_fast_in_epochs_of_the_recipe():
@@ -256,3 +252,20 @@ def test_data_beside_a_stand_in_are_refused(tmp_path, option):
     assert not (tmp_path / "out").exists()
     said = " ".join(shown.output.split())
     assert f"`{option}` is 'digits'; expected nothing beside `--stand-in`" in said
+
+
+@pytest.mark.parametrize(
+    ("row", "base"),
+    [
+        ("zhang-2021-scr-gamlp-products", "zhang-2022-base-gamlp-products"),
+        ("zhang-2021-scr-m-gamlp-products", "zhang-2022-base-gamlp-products"),
+        ("zhang-2021-scr-sign-products", "zhang-2021-base-sign-products"),
+        ("zhang-2021-scr-mlp-products", "zhang-2021-base-mlp-products"),
+        ("zhang-2021-scr-graphsage-products", "zhang-2021-base-graphsage-products"),
+        ("zhang-2021-scr-m-nars-gamlp-mag", "zhang-2022-base-nars-gamlp-mag"),
+    ],
+)
+def test_a_row_with_scr_takes_the_steps_and_the_rate_of_its_baseline(row, base):
+    ours, theirs = settings_of(row)["training"], settings_of(base)["training"]
+    for name in ("epochs", "batch_size", "learning_rate"):
+        assert ours[name] == theirs[name]

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scr.communities import CommunityConfig, Links, community_graph
 from scr.graph import Graph
-from scr.graph.communities import CommunityConfig, Links, community_graph
 from scr.graph.store import open_store
 from scr.propagation import propagate
 from scr.propagation.cache import cached_hops_path, load_cached_hops
@@ -47,6 +47,7 @@ STEPS = 1000
 LEAST_EPOCHS = 6
 LEAST_BATCH = 64
 LARGEST_RATE = 0.01
+PROPORTIONAL = "proportional"
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
 GRAPH = "graph"
@@ -196,7 +197,7 @@ def stand_in_of(recipe: PublishedRecipe, *, seed: int = 0) -> StandIn:
         )
     )
     fewer = real.labelled / ours.labelled
-    factor = _factor(recipe.tables, ours)
+    factor = _factor(recipe.tables, ours, fewer)
     width = max(min(LEAST_WIDTH, _width(recipe)), _width(recipe) // WIDTHS)
     settings = merge(batch, {"encoder": {"hidden": width}}, _time_settings(recipe, factor, fewer))
     notes = _notes(recipe, facts, (real, ours), factor)
@@ -259,11 +260,16 @@ def _batch_settings(
     """Rows of a step, divided as nodes are."""
     training, encoder = recipe.tables["training"], recipe.tables["encoder"]
     whole = training["batch_size"] >= facts.train
-    rows = max(LEAST_BATCH, round(training["batch_size"] / facts.divisor))
+
+    def rows(count: int) -> int:
+        return max(LEAST_BATCH, round(count / facts.divisor))
+
     settings: dict[str, dict[str, Any]] = {
-        "training": {"batch_size": graph.train if whole else rows},
+        "training": {"batch_size": graph.train if whole else rows(training["batch_size"])},
         "encoder": {},
     }
+    if training.get("unlabelled_per_batch", PROPORTIONAL) != PROPORTIONAL:
+        settings["training"]["unlabelled_per_batch"] = rows(training["unlabelled_per_batch"])
     nodes = LEAST_BATCH * graph.nodes / graph.train  # of which as many are labelled
     if "roots" in encoder:
         least = math.ceil(nodes / (encoder["walk_length"] + 1))
@@ -286,9 +292,11 @@ def _epoch(tables: Mapping[str, Any], labelled: int, unlabelled: int) -> _Epoch:
         return _Epoch(fixed, fixed)
     if "steps" in encoder:
         return _Epoch(encoder["steps"], encoder["steps"])
+    steps = math.ceil(labelled / batch)
+    if tables["training"].get("unlabelled_per_batch", PROPORTIONAL) != PROPORTIONAL:
+        return _Epoch(steps, steps)
     # Every step needs a labelled row.
-    most = min(math.ceil((labelled + unlabelled) / batch), labelled)
-    return _Epoch(math.ceil(labelled / batch), most)
+    return _Epoch(steps, min(math.ceil((labelled + unlabelled) / batch), labelled))
 
 
 def _stage_epochs(tables: Mapping[str, Any]) -> list[int]:
@@ -298,8 +306,14 @@ def _stage_epochs(tables: Mapping[str, Any]) -> list[int]:
     return list(own) if isinstance(own, list | tuple) else [own] * stages.get("count", 1)
 
 
-def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
-    """By what epochs are divided."""
+def _factor(tables: Mapping[str, Any], epoch: _Epoch, fewer: float) -> float:
+    """By what epochs are divided.
+
+    Args:
+        tables: The recipe's.
+        epoch: Steps of an epoch of the stand-in.
+        fewer: By what the steps of an epoch are divided already; see `_time_settings`.
+    """
     stages = _stage_epochs(tables)
     is_staged = "stages" in tables
     warmup = tables.get("consistency", {}).get("warmup", 0)
@@ -310,7 +324,7 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch) -> float:
         before = min(epochs, warmup) if acts and number == 1 else 0 if acts else epochs
         steps += before * epoch.labelled + (epochs - before) * epoch.most
     wanted = steps / (STEPS * len(stages))
-    largest = LARGEST_RATE / float(tables["training"]["learning_rate"])
+    largest = LARGEST_RATE / (float(tables["training"]["learning_rate"]) * math.sqrt(fewer))
     return max(1.0, min(wanted, largest, min(stages) / LEAST_EPOCHS))
 
 

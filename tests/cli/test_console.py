@@ -86,7 +86,7 @@ def test_compare_prints_each_row_and_each_sentence_on_one_line(folder, lines):
         assert f"{100 * row['test_mean']:.1f}" in line.split()
         assert line.endswith(row["verdict"]) or row["verdict"] == "base"
     [caption] = [each for each in printed if each.startswith("Percent, mean")]
-    assert caption.endswith("with its 95% interval.")
+    assert caption.endswith("with its 95% interval, which the verdict follows.")
     assert printed[-1] == f"Wrote {out / 'compare.json'} and {out / 'report.html'}"
     assert all(line == line.rstrip() for line in printed)
 

@@ -424,4 +424,4 @@ def test_compare_marks_rows_whose_regularizer_had_no_part(tmp_path, capsys):
     assert "ssgc scr in 1 of 1 runs" in printed
     rows = json.loads((tmp_path / "out" / "compare.json").read_text())["rows"]
     assert [row["inactive"] for row in rows] == [0, 1]
-    assert "†" in (tmp_path / "out" / "report.html").read_text()
+    assert ">scr †<" in (tmp_path / "out" / "report.html").read_text()

@@ -254,7 +254,9 @@ def test_without_torch_geometric_one_sentence_says_what_to_install(monkeypatch):
         return plain(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigError, match=r"torch_geometric is not installed(.|\n)*scr-gnn\[pyg\]"):
+    with pytest.raises(
+        ConfigError, match=r"torch_geometric is not installed(.|\n)*install torch-geometric"
+    ):
         EmbeddingModel("transe", 2, 1, 2, seed=0)
 
 

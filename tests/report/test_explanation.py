@@ -1,6 +1,7 @@
 """Sentences, pictures and the section of the page, from the tables of an explanation."""
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -111,6 +112,12 @@ def test_of_many_classes_the_most_frequent_are_shown(explanation):
 def test_pictures_of_weights_below_zero_are_drawn():
     """SAGN's tanh weights may be negative."""
     assert "-30%" in texts(plots.attention_bars(["hop 0", "hop 1"], [-0.3, 0.8], [0.1, 0.1]))
+
+
+def test_of_many_hops_some_are_named_so_that_names_stay_apart():
+    names = [f"hop {number}" for number in range(17)]
+    drawn = texts(plots.attention_bars(names, [1 / 17] * 17, [0.0] * 17))
+    assert re.findall(r"hop \d+", drawn) == names[::2]
 
 
 def test_equal_explanations_give_equal_bytes(explanation):

@@ -61,7 +61,9 @@ def test_normalizers_are_in_the_view():
 
 def test_a_missing_torch_geometric_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
-    with pytest.raises(SCRError, match=r"needs torch_geometric.*\n\nhint: .*scr-gnn\[pyg\]"):
+    with pytest.raises(
+        SCRError, match=r"needs torch_geometric.*\n\nhint: .*install torch-geometric"
+    ):
         NeighborSampler(small_graph(), (2,)).sample([0]).to_pyg()
 
 

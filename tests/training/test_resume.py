@@ -46,6 +46,25 @@ def test_a_stopped_run_ends_in_the_same_weights(tmp_path, regularizer, stops):
     assert timeless[0] == timeless[1]
 
 
+def test_a_run_that_dies_goes_on_from_its_last_checkpoint(tmp_path):
+    class Killed(Exception):
+        pass
+
+    def die(record):
+        if record.epoch == 6:
+            raise Killed
+
+    graph, checkpoint, seen = digits(seed=0), tmp_path / "checkpoint", []
+    recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer="scr-m", layers=[SETTINGS])
+    with pytest.raises(Killed):
+        fit(graph, recipe, seed=2, checkpoint=checkpoint, on_epoch=die, checkpoint_seconds=0)
+    pieces = fit(graph, recipe, seed=2, checkpoint=checkpoint, on_epoch=seen.append)
+    assert seen[0].epoch == 6  # the checkpoint is that of the epoch before
+    whole = fit(graph, recipe, seed=2)
+    for name, value in whole.encoder.state_dict().items():
+        assert torch.equal(value, pieces.encoder.state_dict()[name]), name
+
+
 @pytest.mark.parametrize("stop", [3, 4])
 def test_a_stopped_run_scores_the_samples_of_one_that_was_not(tmp_path, stop):
     layer = {"consistency": {"refresh_sample": 40, "threshold": 0.15, "trust": "full"}}

@@ -51,12 +51,17 @@ def inactive_note(rows: Sequence[ComparisonRow]) -> str | None:
     )
 
 
+def marked_regularizer(row: ComparisonRow) -> str:
+    """The regularizer's name, with a mark where it had no part in some run's result."""
+    return f"{row['regularizer']} {INACTIVE}" if row.get("inactive") else row["regularizer"]
+
+
 def cells(row: ComparisonRow) -> tuple[str, ...]:
     """The texts of one row, in the order of `HEADINGS`."""
     balanced = (row["balanced_difference_low"], row["balanced_difference_high"])
     return (
         row["encoder"] if row["graph"] is None else f"{row['graph']}: {row['encoder']}",
-        f"{row['regularizer']} {INACTIVE}" if row.get("inactive") else row["regularizer"],
+        marked_regularizer(row),
         mean_and_spread(row["valid_mean"], row["valid_std"]),
         mean_and_spread(row["test_mean"], row["test_std"]),
         mean_and_spread(row["balanced_mean"], row["balanced_std"]),

@@ -68,9 +68,9 @@ class TermReport:
             ]
         if activity.acting_epochs == 0:
             return [
-                "The term on unlabelled nodes never acted: in none of the "
-                f"{activity.epochs} epochs after the warm-up was a node confident enough; "
-                f"consistency.threshold is {self.asked.threshold:g}, set it lower"
+                "The term on unlabelled nodes never acted: no node was confident enough in any "
+                f"epoch after the warm-up, of {activity.epochs}; consistency.threshold is "
+                f"{self.asked.threshold:g}, set it lower"
             ]
         if not self.acted:
             return [

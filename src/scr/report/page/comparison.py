@@ -30,7 +30,7 @@ from scr.report.page.html import (
 )
 from scr.report.page.run import training_plots
 from scr.report.regularizers import explanations
-from scr.report.tables import caption
+from scr.report.tables import caption, marked_regularizer
 
 _READABLE = 4
 _BADGES = {BETTER: "badge good", WORSE: "badge bad"}
@@ -43,6 +43,7 @@ def comparison_page(
     graph_facts: Mapping[str, object],
     histories: plots.curves.Histories | None = None,
     examples: Sequence[ExampleGroup] | None = None,
+    shown_for: str = "",
     intro: str = "",
 ) -> str:
     """A comparison as one HTML page.
@@ -54,10 +55,12 @@ def comparison_page(
         graph_facts: Names and values to show about the graph.
         histories: Per model, the training history of each seed, for curves.
         examples: Nodes to show, from `choose_examples`.
+        shown_for: Which runs the curves and examples are of, such as `sagn, seed 0`.
         intro: A sentence below the title.
     """
     runs: Sequence[Mapping[str, Any]] = compare.get("runs") or []
     rows = cast("Sequence[ComparisonRow]", compare.get("rows") or compare_runs(runs))
+    shown = f"Shown for {shown_for}. " if shown_for else ""
     return document(
         title,
         intro or "Encoders with and without consistency regularization, on the same seeds.",
@@ -78,14 +81,14 @@ def comparison_page(
         section(
             "How training went",
             training_plots(histories) if histories else Markup(""),
-            intro="Thin lines are single seeds, thick lines their mean. The confident set is the "
-            "unlabelled nodes whose pseudo label passes the threshold.",
+            intro=f"{shown}Thin lines are single seeds, thick lines their mean. The confident set "
+            "is the unlabelled nodes whose pseudo label passes the threshold.",
         ),
         section(
             "Example nodes",
             *(_group(group) for group in examples or ()),
-            intro="Each card shows a node, its true class, and what each model predicts with "
-            "which confidence.",
+            intro=f"{shown}Each card shows a node, its true class, and what each model predicts "
+            "with which confidence.",
         ),
         section("The graph", facts(graph_facts)),
         footer=command_block(compare.get("command")),
@@ -111,13 +114,13 @@ def _sentences(rows: Sequence[ComparisonRow]) -> list[Markup]:
 
 def _table(rows: Sequence[ComparisonRow]) -> Markup:
     headings = (
-        "encoder", "regularizer", "seeds", "validation", "test", "balanced", "difference",
-        "95% interval", "balanced difference", "95% interval", "verdict", "time",
+        "encoder", "regularizer", "seeds", "validation", "test", "difference", "balanced",
+        "difference", "verdict", "time",
     )  # fmt: skip
     groups = [(row.get("graph"), row["encoder"]) for row in rows]
     classes = ["first" if i and groups[i] != groups[i - 1] else "" for i in range(len(rows))]
     return table(
-        headings, [_cells(row) for row in rows], numeric=(*range(2, 10), 11), row_classes=classes
+        headings, [_cells(row) for row in rows], numeric=(*range(2, 8), 9), row_classes=classes
     )
 
 
@@ -126,17 +129,14 @@ def _cells(row: ComparisonRow) -> list[Markup]:
     badge = _BADGES.get(row["verdict"], "badge")
     return [
         escape(row["encoder"] if graph is None else f"{graph}: {row['encoder']}"),
-        escape(row["regularizer"]),
+        escape(marked_regularizer(row)),
         escape(row["n"]),
         _spread(row["valid_mean"], row["valid_std"]),
         _spread(row["test_mean"], row["test_std"]),
+        _difference(row["difference"], row["difference_low"], row["difference_high"]),
         _spread(row["balanced_mean"], row["balanced_std"]),
-        escape(points(row["difference"])),
-        element("span", escape(interval(row["difference_low"], row["difference_high"])),
-                class_="spread"),
-        escape(points(row["balanced_difference"])),
-        element("span", escape(interval(row["balanced_difference_low"],
-                                        row["balanced_difference_high"])), class_="spread"),
+        _difference(row["balanced_difference"], row["balanced_difference_low"],
+                    row["balanced_difference_high"]),
         element("span", escape(row["verdict"]), class_=badge),
         escape(seconds(row["train_seconds"])),
     ]  # fmt: skip
@@ -147,6 +147,13 @@ def _spread(mean: float | None, std: float | None) -> Markup:
         return escape(percent(mean))
     return join(
         [escape(percent(mean)), element("span", escape(f"± {percent(std)}"), class_="spread")]
+    )
+
+
+def _difference(mean: float | None, low: float | None, high: float | None) -> Markup:
+    """A difference with its interval below it: beside it, the table would not fit the page."""
+    return join(
+        [escape(points(mean)), element("span", escape(interval(low, high)), class_="spread below")]
     )
 
 

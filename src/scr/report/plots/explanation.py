@@ -26,6 +26,8 @@ _LINE, _LINES = 27, 3
 """Letters of a name in a line, and lines of it; what is longer is cut."""
 _PIECES = re.compile(r"[^\s:]+[\s:]*|[\s:]+")
 """Words, and parts of `SOURCE:NAME:TARGET`: a line may end after each."""
+_HOP_NAMES = 9
+"""How many names of hops have room below a plot."""
 
 
 @themed
@@ -51,7 +53,7 @@ def attention_bars(
             f"{100 * value:.0f}%", (place, top), xytext=(0, 3), textcoords="offset points",
             ha="center", va="bottom", fontsize=8.5, color=MUTED,
         )  # fmt: skip
-    axes.set_xticks(places, list(hops))
+    _hop_ticks(axes, hops)
     lowest = min(0.0, float(np.min(np.subtract(mean, spread)))) if min(mean) < 0 else 0.0
     axes.set_ylim(1.1 * lowest, 1.15 * max(float(tops.max()), 0.01))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -163,7 +165,7 @@ def _heat_map(
     colors[..., 3] = 0.9 * strength
     axes.imshow(colors, interpolation="none", aspect="auto")
     _numbers(axes, values, strength)
-    axes.set_xticks(range(len(columns)), list(columns))
+    _hop_ticks(axes, columns)
     axes.set_yticks(range(len(rows)), names, color=INK, fontsize=8.5)
     axes.set_xlabel(label)
     axes.grid(visible=False)
@@ -172,6 +174,12 @@ def _heat_map(
         spine.set_visible(False)
     _title(figure, title)
     return to_bytes(figure, file_format)
+
+
+def _hop_ticks(axes: Axes, hops: Sequence[str]) -> None:
+    """Names of the hops; of many, only every second, third, ... one, so that they stay apart."""
+    step = -(-len(hops) // _HOP_NAMES)
+    axes.set_xticks(range(0, len(hops), step), list(hops[::step]))
 
 
 def _title(figure: Figure, title: str) -> None:

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from scr.communities import CommunityConfig, Links, community_graph
 from scr.errors import ConfigError
-from scr.graph.communities import CommunityConfig, Links, community_graph
 
 CONFIG = CommunityConfig(
     name="communities",
