@@ -61,7 +61,7 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/figures.py sensitivity --graph dblp_citation
 	$(BIN)/python benchmarks/readme.py
 
-stand-ins: $(VENV)/.test ## every recipe, scaled down, on generated graphs: about an hour on 2 cores
+stand-ins: $(VENV)/.test ## every recipe, scaled down, on generated graphs: an hour or two
 	$(BIN)/python benchmarks/stand_ins.py --jobs $(WORKERS)
 	$(BIN)/python benchmarks/readme.py
 

@@ -5,18 +5,20 @@
 What `scr reproduce NAME --stand-in` runs, over the same seeds for all recipes. Each recipe is
 compared with its baseline on the same graph: the row of the same architecture and features without
 the regularizer (RLU without SCR for RLU+SCR) or, where no row is published, the recipe itself
-without its term. Rows are resumed one by one, and seeds within a row. Writes
-results/stand_ins.json. Accuracies say nothing about the published ones.
+without its term. Two recipes that differ by Correct and Smooth alone are trained once. Rows are
+resumed one by one, and seeds within a row. Writes results/stand_ins.json. Accuracies say nothing
+about the published ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import multiprocessing
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -91,8 +93,19 @@ def plan(names: Iterable[str]) -> dict[str, tuple[PublishedRecipe, str | None]]:
     return found
 
 
-def run(recipe: PublishedRecipe, seeds: int, work: Path) -> dict[str, Any]:
-    """All seeds of one recipe."""
+def trained_once(recipes: Iterable[PublishedRecipe]) -> list[list[PublishedRecipe]]:
+    """Groups of recipes that differ by Correct and Smooth at most, the smoothed one first."""
+    groups: dict[str, list[PublishedRecipe]] = {}
+    for recipe in recipes:
+        tables = {key: value for key, value in recipe.tables.items() if key != "postprocess"}
+        key = json.dumps([recipe.dataset, recipe.features, tables], sort_keys=True)
+        groups.setdefault(key, []).append(recipe)
+    return [sorted(group, key=lambda each: not each.smoothed) for group in groups.values()]
+
+
+def run(recipes: Sequence[PublishedRecipe], seeds: int, work: Path) -> dict[str, dict[str, Any]]:
+    """All seeds of recipes that are trained once; rows by their names."""
+    recipe = recipes[0]
     folder = work / recipe.name.replace(" ", "-")
     started = time.process_time()
     graph, settings, remarks = stand_in_for(recipe, folder)
@@ -101,24 +114,34 @@ def run(recipe: PublishedRecipe, seeds: int, work: Path) -> dict[str, Any]:
     if (folder / GRAPH).exists():  # some hundred megabytes, and made again in seconds
         unlabelled = len(graph.valid) + len(graph.test)
         shutil.rmtree(folder / GRAPH)
+    seconds = round(time.process_time() - started, 1)
     return {
-        "dataset": recipe.dataset,
-        "method": recipe.method,
-        "published": result["published"]["test_accuracy"],
-        "graph": result["graph"],
-        "changes": settings,
-        "remarks": remarks,
-        "processor_seconds": round(time.process_time() - started, 1),
-        "runs": [kept(record, unlabelled) for record in result["runs"]],
+        each.name: {
+            "dataset": each.dataset,
+            "method": each.method,
+            "published": each.published.test_accuracy,
+            "graph": result["graph"],
+            "changes": settings,
+            "remarks": remarks,
+            "trained_as": recipe.name,
+            "processor_seconds": seconds,
+            "runs": [kept(record, unlabelled, each.smoothed) for record in result["runs"]],
+        }
+        for each in recipes
     }
 
 
-def kept(record: Mapping[str, Any], unlabelled: int) -> dict[str, Any]:
-    """What is recorded of a run; after Correct and Smooth, its accuracies."""
+def kept(record: Mapping[str, Any], unlabelled: int, smoothed: bool) -> dict[str, Any]:
+    """What is recorded of a run.
+
+    Args:
+        record: As in `runs.jsonl`.
+        unlabelled: Nodes that may take part in a term on unlabelled nodes.
+        smoothed: Whether accuracies are those after Correct and Smooth.
+    """
     row = {name: record[name] for name in KEPT if name in record}
-    if "smooth" in record:
+    if smoothed:
         names = ("valid_accuracy", "test_accuracy", "balanced_accuracy")
-        row["unsmoothed"] = {name: record[name] for name in names}
         row |= {name: record["smooth"][name] for name in names}
     nodes = record.get("confident_nodes")
     if nodes:
@@ -148,20 +171,18 @@ def main() -> None:
     results = Results(options.out, {"seeds": options.seeds})
     planned = plan(options.recipe or recipe_names())
     missing = [name for name in planned if not results.find(name=name, code=results.code)]
+    groups = trained_once(planned[name][0] for name in missing)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=context, initializer=one_thread) as pool:
-        futures = {
-            pool.submit(run, planned[name][0], options.seeds, options.work): name
-            for name in missing
-        }
+        futures = [pool.submit(run, group, options.seeds, options.work) for group in groups]
         for number, future in enumerate(as_completed(futures), 1):
-            name = futures[future]
-            row = results.add({"name": name}, {"baseline": planned[name][1], **future.result()})
-            tests = " ".join(f"{100 * record['test_accuracy']:.1f}" for record in row["runs"])
-            console.print(
-                f"{number}/{len(missing)} {name}: {tests}, {row['processor_seconds']:.0f} s",
-                soft_wrap=True,
-            )
+            for name, values in future.result().items():
+                row = results.add({"name": name}, {"baseline": planned[name][1], **values})
+                tests = " ".join(f"{100 * record['test_accuracy']:.1f}" for record in row["runs"])
+                console.print(
+                    f"{number}/{len(groups)} {name}: {tests}, {row['processor_seconds']:.0f} s",
+                    soft_wrap=True,
+                )
 
 
 if __name__ == "__main__":

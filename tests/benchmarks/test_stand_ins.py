@@ -59,13 +59,23 @@ def test_without_its_term_a_recipe_keeps_stages_and_smoothing(stand_ins):
         assert bare.tables[section] == recipe.tables[section]
 
 
-def test_a_smoothed_run_is_recorded_after_smoothing(stand_ins):
+def test_recipes_that_differ_by_smoothing_alone_are_trained_once(stand_ins):
+    names = [
+        "zhang-2021-scr-sagn-giant-products",
+        "zhang-2021-scr-m-sagn-giant-products",
+        "zhang-2021-scr-sagn-giant-cs-products",
+    ]
+    groups = stand_ins.trained_once(read_recipe(name) for name in names)
+    assert [[each.name for each in group] for group in groups] == [[names[2], names[0]], [names[1]]]
+
+
+@pytest.mark.parametrize("smoothed", [True, False])
+def test_a_smoothed_recipe_is_recorded_after_smoothing(stand_ins, smoothed):
     before = {"valid_accuracy": 0.5, "test_accuracy": 0.4, "balanced_accuracy": 0.3}
     after = {"valid_accuracy": 0.8, "test_accuracy": 0.7, "balanced_accuracy": 0.6}
     record = {"seed": 0, **before, "smooth": after, "confident_nodes": [10, 40, 20]}
-    row = stand_ins.kept(record, unlabelled=100)
-    assert {name: row[name] for name in after} == after
-    assert row["unsmoothed"] == before
+    row = stand_ins.kept(record, 100, smoothed)
+    assert {name: row[name] for name in after} == (after if smoothed else before)
     assert row["confident"] == {"first": 0.1, "median": 0.2, "last": 0.2}
 
 
