@@ -26,11 +26,12 @@ from typing import Any
 from rich.console import Console
 
 from code_version import code_version, is_current
-from scr.compare import Comparison, Task, run_tasks
-from scr.graph import load_graph
-from scr.prediction.run_directory import versions, write_json
+from scr.experiments import Comparison
+from scr.experiments._compare import Task, run_tasks
 from scr.report import compare_runs, comparison_table
-from scr.training.recipe import merge, specialize, variants
+from scr.runs import versions, write_json
+from scr.sources import load_graph
+from scr.training import merge, specialize, variants
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"

@@ -1,6 +1,6 @@
 """Tables of every encoder with and without SCR, tuned and untuned, for README.md and the docs.
 
-Reads what `accuracy.py` and `grand.py` wrote. Balanced accuracy, the mean recall of the classes,
+Reads what `accuracy.py` and `_grand.py` wrote. Balanced accuracy, the mean recall of the classes,
 stands beside accuracy in every table: a method that learns the classes' shares gains accuracy
 alone.
 """
@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from cells import difference_cell, interval, mean_cell, plain
-from scr.report import compare_runs, pooled_difference
-from scr.report.by_seed import pairs_by_seed
-from scr.report.comparison import ComparisonRow
-from scr.report.intervals import LEVEL, PairedDifference, stratified_interval
+from scr.report import ComparisonRow, compare_runs, pooled_difference
+from scr.report._by_seed import pairs_by_seed
+from scr.report._intervals import LEVEL, PairedDifference, stratified_interval
 
 RESULTS = Path(__file__).parent / "results"
 GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")
@@ -162,7 +161,7 @@ def pairs_sentence(results: Results) -> list[str]:
     return [
         f"Over {count} pairs of an encoder and a graph ({LOW_HOMOPHILY} aside), "
         f"{'; '.join(said)}. Labels are drawn evenly from the classes, and the classes' natural "
-        "shares enter through unlabelled nodes: that favors common classes, which accuracy counts "
+        "shares enter through unlabeled nodes: that favors common classes, which accuracy counts "
         "more and balanced accuracy does not."
     ]
 

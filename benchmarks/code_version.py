@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "scr"
+GRAPHS = ("compute", "storage", "graph", "features", "sources")
+PROPAGATION = (*GRAPHS, "propagation")
 LEARNING = (
-    "graph", "propagation", "encoders", "consistency", "training", "prediction", "config.py",
-    "selection.py", "classifier.py", "compare.py", "report/metrics.py",
+    *PROPAGATION, "encoders", "networks", "consistency", "training", "runs", "prediction",
+    "config.py", "selection.py", "classifier.py", "experiments/_compare.py", "report/_metrics.py",
 )  # fmt: skip
-WHOLE_GRAPH = (*LEARNING, "sampling")
-"""For encoders that read the graph in every step."""
 PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,
     "combinations": LEARNING,
@@ -32,28 +32,28 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "grand": LEARNING,
     "label_guards": LEARNING,
     "regularizers": LEARNING,
-    "networks": WHOLE_GRAPH,
-    "heterogeneous": (*WHOLE_GRAPH, "completion"),
+    "networks": LEARNING,
+    "heterogeneous": (*LEARNING, "typed_features"),
     "stand_ins": (
-        *WHOLE_GRAPH,
-        "completion",
+        *LEARNING,
+        "typed_features",
         "recipes",
-        "communities.py",
-        "stand_in.py",
-        "reproduce.py",
+        "synth/_communities.py",
+        "experiments/_stand_in.py",
+        "experiments/_reproduce.py",
     ),
-    "efficiency": (*LEARNING, "efficiency.py", "report/efficiency.py"),
-    "sensitivity": (*LEARNING, "sweep.py", "report/sensitivity.py"),
-    "training": ("encoders", "consistency", "training", "selection.py"),
-    "trust": ("graph", "propagation", "consistency", "training"),
+    "efficiency": (*LEARNING, "experiments/_efficiency.py", "report/_efficiency.py"),
+    "sensitivity": (*LEARNING, "experiments/_sweep.py", "report/_sensitivity.py"),
+    "training": ("compute", "encoders", "consistency", "training", "selection.py"),
+    "trust": (*PROPAGATION, "consistency", "training"),
     "papers": LEARNING,
     "products": LEARNING,
-    "propagation": ("graph", "propagation"),
-    "scale": ("graph", "propagation"),
-    "budget": ("graph", "propagation"),
-    "typed": ("graph", "propagation"),
-    "sampling": ("graph", "sampling"),
-    "inference": ("graph", "propagation", "encoders", "sampling", "training"),
+    "propagation": PROPAGATION,
+    "scale": PROPAGATION,
+    "budget": PROPAGATION,
+    "typed": PROPAGATION,
+    "sampling": (*GRAPHS, "networks/sampling"),
+    "inference": (*PROPAGATION, "encoders", "networks", "training"),
 }
 """What decides the results of a kind: folders and files of the package `scr`."""
 EVERYTHING = (".",)

@@ -27,9 +27,9 @@ from rich.console import Console
 import accuracy
 from accuracy import BENCHMARKS, DATA, HERE, KEPT, Benchmark, run
 from code_version import code_version
-from scr.compare import Task
-from scr.prediction.run_directory import versions, write_json
-from scr.training.recipe import merge
+from scr.experiments._compare import Task
+from scr.runs import versions, write_json
+from scr.training import merge
 
 RESULTS = HERE / "results" / "combinations"
 SMOOTHED = ("valid_accuracy", "test_accuracy", "balanced_accuracy")

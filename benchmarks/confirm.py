@@ -29,8 +29,9 @@ import networks
 import regularizers
 from accuracy import CACHE, DATA, DEFAULT_BENCHMARKS
 from code_version import code_version, is_current
-from scr.compare import Comparison, Task, run_tasks, use_one_thread
-from scr.training.recipe import merge
+from scr.experiments import Comparison
+from scr.experiments._compare import Task, run_tasks, use_one_thread
+from scr.training import merge
 from stored_rows import StoredRow, results_files, stored_rows
 
 CHECKED = (

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from code_version import code_version
-from scr.prediction.run_directory import write_json
+from scr.runs import write_json
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -22,9 +22,11 @@ import numpy as np
 
 from cells import cell
 from harness import Results, console
-from scr.compare import Comparison, Task, run_tasks
-from scr.graph import Graph, load_graph
-from scr.graph.features import FeatureConfig, prepare_features
+from scr.experiments import Comparison
+from scr.experiments._compare import Task, run_tasks
+from scr.features import FeatureConfig, prepare_features
+from scr.graph import Graph
+from scr.sources import load_graph
 
 HERE = Path(__file__).parent
 SEEDS = 10
@@ -37,7 +39,7 @@ COMMON: dict[str, Any] = {
     "training": {
         "epochs": 5000,
         "batch_size": 1_000_000,  # all nodes in one step
-        "unlabelled_per_batch": "proportional",
+        "unlabeled_per_batch": "proportional",
         "weight_decay": 5e-4,
         "evaluate_every": 1,
         "select": "lowest-loss",

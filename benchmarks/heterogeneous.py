@@ -22,10 +22,10 @@ from rich.console import Console
 
 from accuracy import DATA, HERE, Benchmark, candidates, run
 from code_version import code_version
-from scr.compare import Task
-from scr.prediction.run_directory import versions, write_json
-from scr.report.intervals import paired_difference
-from scr.training.recipe import merge
+from scr.experiments._compare import Task
+from scr.report import paired_difference
+from scr.runs import versions, write_json
+from scr.training import merge
 
 SPLITS = 5
 SEARCH_SPLITS = 2

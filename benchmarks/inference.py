@@ -46,7 +46,8 @@ def make(folder: Path, options: argparse.Namespace) -> None:
     import torch
 
     from propagation import power_law_graph
-    from scr.encoders import ProblemShape, make_encoder
+    from scr.encoders import ProblemShape
+    from scr.networks import make_encoder
 
     graph = power_law_graph(options.nodes, options.edges // 2, options.features)
     for name in ("indptr", "indices", "features"):
@@ -67,11 +68,10 @@ def scr_inference(folder: Path, options: argparse.Namespace) -> Callable[[], Any
     """Ours, as `NodeClassifier.predict_proba` does it."""
     import torch
 
-    from scr.encoders import make_encoder
     from scr.graph import Graph
-    from scr.training import prepare_hops, resolve
-    from scr.training.fitting import graph_facts
-    from scr.training.inference import predict_logits
+    from scr.networks import make_encoder
+    from scr.training import graph_facts, prepare_hops, resolve
+    from scr.training._inference import predict_logits
 
     arrays = {name: np.load(folder / f"{name}.npy") for name in ("indptr", "indices", "features")}
     graph = Graph(**arrays, labels=np.full(len(arrays["features"]), -1), name="power law")

@@ -20,9 +20,9 @@ from rich.table import Table
 
 from accuracy import BENCHMARKS, DATA, candidates, run
 from code_version import code_version
-from scr.compare import Task
-from scr.prediction.run_directory import write_json
-from scr.training.recipe import merge
+from scr.experiments._compare import Task
+from scr.runs import write_json
+from scr.training import merge
 
 GRAPHS = ("cora", "pubmed", "dblp_citation")
 SEEDS = 3

@@ -4,12 +4,12 @@
     python benchmarks/papers.py train --epochs 20           one step, again
     python benchmarks/papers.py all --fraction 0.01         a trial: nodes and edges a hundredth
 
-A synthetic graph with as many nodes, edges, features, classes and labelled nodes as the real one,
+A synthetic graph with as many nodes, edges, features, classes and labeled nodes as the real one,
 which is too large to be handed around. Each step is one command of `scr` in a process of its own:
 
     synth       raw shards, as a download would leave them
     ingest      a store; then all that is raw is removed but the features, which it links to
-    propagate   6 hops, kept for labelled nodes alone
+    propagate   6 hops, kept for labeled nodes alone
     train       GAMLP + SCR, a few epochs, from those hops
     predict     a Parquet file with all nodes that are kept
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--batch-size", type=int, default=20_000)
-    parser.add_argument("--unlabelled-per-batch", type=int, default=5_000)
+    parser.add_argument("--unlabeled-per-batch", type=int, default=5_000)
     parser.add_argument("--refresh-sample", type=int, default=100_000)
     parser.add_argument("--set", action="append", default=[], dest="settings", help="for train")
     parser.add_argument("--work", type=Path, default=Path("papers-work"), help="folder for data")
@@ -105,10 +105,10 @@ def ingest(options: argparse.Namespace) -> Command:
 
 
 def propagate(options: argparse.Namespace) -> Command:
-    """Hops of labelled nodes, beside the store."""
+    """Hops of labeled nodes, beside the store."""
     return scr_command(
         "propagate", options.work / "store", "--hops", options.hops, "--dtype", "float16",
-        "--scale", "none", "--rows", "labelled", "--memory", options.propagate_memory,
+        "--scale", "none", "--rows", "labeled", "--memory", options.propagate_memory,
     )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def train(options: argparse.Namespace) -> Command:
         f"propagation.hops={options.hops}", "propagation.dtype=float16", "propagation.norm=sym",
         "data.scale=none", f"encoder.hidden={options.hidden}", f"training.epochs={options.epochs}",
         f"training.batch_size={options.batch_size}",
-        f"training.unlabelled_per_batch={options.unlabelled_per_batch}",
+        f"training.unlabeled_per_batch={options.unlabeled_per_batch}",
         "training.evaluate_every=2", f"consistency.warmup={max(options.epochs // 3, 1)}",
         f"consistency.refresh_sample={options.refresh_sample}", *options.settings,
     ]  # fmt: skip

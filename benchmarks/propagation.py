@@ -38,10 +38,10 @@ from bandwidth import memory_limits
 from code_version import code_version
 from harness import RESULTS, console, processor, shown_script, versions
 from peers import INDEX_ADD, SCIPY, TORCH, one_hop_peers, pyg_sign, torch_hops
+from scr.compute import aligned_empty
 from scr.graph import Graph
-from scr.propagation.memory import aligned_empty
-from scr.propagation.normalization import NormalizedAdjacency, normalize
-from scr.propagation.steps import advance, fill
+from scr.propagation import NormalizedAdjacency, normalize
+from scr.propagation._steps import advance, fill
 
 OUT = RESULTS / "propagation.json"
 TARGETS = {"scr float32": 1.5, "scr float16": 2.6}

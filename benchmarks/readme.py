@@ -80,8 +80,8 @@ def speed_lines() -> list[str]:
         found = json.loads(file.read_text(encoding="utf-8"))
         ours, problem = found["rows"]["scr"], found["problem"]
         lines.append(
-            f"- An epoch of GAMLP + SCR-m, hidden {problem['hidden']}, {problem['labelled']:,} "
-            f"labelled and {problem['confident']:,} confident rows: {ours['times_faster']:.2f} "
+            f"- An epoch of GAMLP + SCR-m, hidden {problem['hidden']}, {problem['labeled']:,} "
+            f"labeled and {problem['confident']:,} confident rows: {ours['times_faster']:.2f} "
             f"times as fast as the official implementation, with {ours['share_of_memory']:.2f} of "
             f"its peak memory (`{found['command']}`)."
         )

@@ -1,4 +1,4 @@
-"""Tables of all ways to use unlabelled nodes on one encoder, for docs/results.md."""
+"""Tables of all ways to use unlabeled nodes on one encoder, for docs/results.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def regularizer_lines() -> list[str]:
         for name, result in results.items()
     )
     return [
-        "## Other ways to use unlabelled nodes",
+        "## Other ways to use unlabeled nodes",
         "",
         f"`{ENCODER}` with the settings that validation nodes chose for it alone, and each method "
         "with the weight in brackets, which they chose among 0.1, 0.3, 1 and 3 times its default. "

@@ -1,11 +1,11 @@
-"""All ways to use unlabelled nodes side by side on one encoder, each at its best weight.
+"""All ways to use unlabeled nodes side by side on one encoder, each at its best weight.
 
     python benchmarks/regularizers.py --data DIR
 
 `ssgc`, with the settings that validation nodes chose for it without any regularizer
 (`accuracy.py search`): only the weight of the term is chosen here, by mean validation accuracy of
 the first seeds, among multiples of the weight that the method has by default. GRAND, which
-propagates anew for every view and takes minutes a run, has a benchmark of its own: `grand.py`. A
+propagates anew for every view and takes minutes a run, has a benchmark of its own: `_grand.py`. A
 call that was stopped resumes as those of `accuracy.py` do. Writes results/regularizers/GRAPH.json.
 """
 
@@ -23,11 +23,12 @@ from rich.console import Console
 import accuracy
 from accuracy import BENCHMARKS, DATA, HERE, KEPT, Benchmark
 from code_version import code_version
-from scr.compare import Task
-from scr.consistency.regularizers import NO_REGULARIZER, REGULARIZERS, defaults_of
-from scr.prediction.run_directory import versions, write_json
+from scr.consistency import REGULARIZERS, defaults_of
+from scr.consistency._regularizers import NO_REGULARIZER
+from scr.experiments._compare import Task
 from scr.report import compare_runs
-from scr.training.recipe import merge
+from scr.runs import versions, write_json
+from scr.training import merge
 
 KIND = "regularizers"
 GRAPHS = ("cora", "amazon_photo", "dblp_citation")

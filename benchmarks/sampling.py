@@ -6,7 +6,7 @@ One power-law graph of a million nodes and ten million undirected edges, batches
 fan-out 15, 10, 5 of GraphSAGE, the same number of threads for all. All draw without replacement and
 give the nodes, the edges in their numbers, and the places of the edges in the graph:
 
-    scr                 `scr.sampling.NeighborSampler`
+    scr                 `scr.networks.sampling.NeighborSampler`
     torch CSR           gathers all neighbors of the frontier, sorts them by row and a random key,
                         takes the first of each row; `torch.unique` numbers the nodes
     PyG k_hop_subgraph  what torch_geometric has in pure Python: edges around the frontier, by
@@ -45,7 +45,7 @@ from code_version import code_version
 from harness import RESULTS, console, processor, shown_script, versions
 from propagation import power_law_graph
 from scr.graph import Graph
-from scr.sampling import NeighborSampler
+from scr.networks.sampling import NeighborSampler
 
 OUT = RESULTS / "sampling.json"
 Contestant = Callable[[np.ndarray, int], int]

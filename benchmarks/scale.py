@@ -42,7 +42,7 @@ PEERS = ("torch", "scipy")
 WORKER = Path(__file__).with_name("scale_worker.py")
 
 KEPT_SHARE = 0.03
-"""Share of the nodes that are labelled, a third each for training, validation and test."""
+"""Share of the nodes that are labeled, a third each for training, validation and test."""
 
 
 def main() -> None:
@@ -108,7 +108,7 @@ def _curve_step(
         "ingest": scr_command("ingest", source, store, "--link", "--memory", options.memory),
         "propagate": scr_command(
             "propagate", store, "--hops", options.hops, "--dtype", "float16", "--scale", "none",
-            "--rows", "labelled", "--memory", options.memory,
+            "--rows", "labeled", "--memory", options.memory,
         ),
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)

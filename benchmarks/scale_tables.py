@@ -78,7 +78,7 @@ def curve_lines() -> list[str]:
         "",
         f"{settings['degree']} undirected edges per node, {settings['columns']} columns, "
         f"{settings['hops']} hops; each step a process of its own with at most "
-        f"{settings['memory']}, ours in float16 and out of core, kept for labelled nodes (of "
+        f"{settings['memory']}, ours in float16 and out of core, kept for labeled nodes (of "
         "the last hop only their rows are computed, and it counts as that share of a hop). Memory "
         f"is the peak of the whole process. Printed by `{found['command']}`.",
         "",
@@ -138,7 +138,7 @@ def papers_lines() -> list[str]:
     return [
         "## A graph of the size of ogbn-papers100M",
         "",
-        "A synthetic graph with as many nodes, edges, features, classes and labelled nodes, each "
+        "A synthetic graph with as many nodes, edges, features, classes and labeled nodes, each "
         "step one command in a process of its own (`python benchmarks/papers.py`, step by step, "
         f"on {found['processor']}). Other programs had a part of the two cores during `synth`, "
         "`ingest` and `train`.",

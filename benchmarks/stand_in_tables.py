@@ -10,8 +10,7 @@ from typing import Any
 from cells import cell, interval
 from harness import RESULTS
 from scr.recipes import recipe_names
-from scr.report import compare_runs
-from scr.report.comparison import ComparisonRow
+from scr.report import ComparisonRow, compare_runs
 
 Row = dict[str, Any]
 

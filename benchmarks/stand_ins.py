@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import HERE, RESULTS, Results, console
+from scr.experiments._reproduce import reproduce, stand_in_for
+from scr.experiments._stand_in import GRAPH
 from scr.recipes import PublishedRecipe, read_recipe, recipe_names
-from scr.reproduce import reproduce, stand_in_for
-from scr.stand_in import GRAPH
 
 FILE = "stand_ins.json"
 WITHOUT = {"scr": "base", "scr-m": "base", "rlu": "base", "sle": "base", "rlu-scr": "rlu"}
@@ -110,9 +110,9 @@ def run(recipes: Sequence[PublishedRecipe], seeds: int, work: Path) -> dict[str,
     started = time.process_time()
     graph, settings, remarks = stand_in_for(recipe, folder)
     result = reproduce(recipe, graph, runs=seeds, settings=settings, out=folder, remarks=remarks)
-    unlabelled = graph.num_targets - len(graph.train)
+    unlabeled = graph.num_targets - len(graph.train)
     if (folder / GRAPH).exists():  # some hundred megabytes, and made again in seconds
-        unlabelled = len(graph.valid) + len(graph.test)
+        unlabeled = len(graph.valid) + len(graph.test)
         shutil.rmtree(folder / GRAPH)
     seconds = round(time.process_time() - started, 1)
     return {
@@ -125,18 +125,18 @@ def run(recipes: Sequence[PublishedRecipe], seeds: int, work: Path) -> dict[str,
             "remarks": remarks,
             "trained_as": recipe.name,
             "processor_seconds": seconds,
-            "runs": [kept(record, unlabelled, each.smoothed) for record in result["runs"]],
+            "runs": [kept(record, unlabeled, each.smoothed) for record in result["runs"]],
         }
         for each in recipes
     }
 
 
-def kept(record: Mapping[str, Any], unlabelled: int, smoothed: bool) -> dict[str, Any]:
+def kept(record: Mapping[str, Any], unlabeled: int, smoothed: bool) -> dict[str, Any]:
     """What is recorded of a run.
 
     Args:
         record: As in `runs.jsonl`.
-        unlabelled: Nodes that may take part in a term on unlabelled nodes.
+        unlabeled: Nodes that may take part in a term on unlabeled nodes.
         smoothed: Whether accuracies are those after Correct and Smooth.
     """
     row = {name: record[name] for name in KEPT if name in record}
@@ -146,7 +146,7 @@ def kept(record: Mapping[str, Any], unlabelled: int, smoothed: bool) -> dict[str
     nodes = record.get("confident_nodes")
     if nodes:
         places = {"first": nodes[0], "median": sorted(nodes)[len(nodes) // 2], "last": nodes[-1]}
-        row["confident"] = {name: round(count / unlabelled, 4) for name, count in places.items()}
+        row["confident"] = {name: round(count / unlabeled, 4) for name, count in places.items()}
     return row
 
 

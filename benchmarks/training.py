@@ -3,7 +3,7 @@
     git clone https://github.com/THUDM/SCR official
     python benchmarks/training.py --official official
 
-Both sides train on the same tensors, products-like: 50,000 labelled and 75,000 confident rows of
+Both sides train on the same tensors, products-like: 50,000 labeled and 75,000 confident rows of
 100 features in 6 matrices, 47 classes, hidden 512, the published settings of GAMLP + SCR-m, the
 same batch size and threads. Each measurement is a process of its own, and the sides take turns,
 because the machine may be busy. For the same reason processor time is recorded beside seconds: it
@@ -36,7 +36,7 @@ Epoch = tuple[float, float]
 """Seconds, and seconds of processor time."""
 SIDES = ("official", "scr", "scr, teacher with dropout")
 
-LABELLED, CONFIDENT, FEATURES, MATRICES, CLASSES = 50_000, 75_000, 100, 6, 47
+LABELED, CONFIDENT, FEATURES, MATRICES, CLASSES = 50_000, 75_000, 100, 6, 47
 PARAMETERS = 3_335_831  # as the official repository prints them
 SETTINGS = {"hidden": 512, "layers": 4, "hop_layers": 2, "label_layers": 4, "dropout": 0.5,
             "input_dropout": 0.2, "attention_dropout": 0.5, "label_dropout": 0.0, "alpha": 0.5,
@@ -51,7 +51,7 @@ def make_tensors() -> tuple[Any, Any, Any]:
     import torch
 
     torch.manual_seed(0)
-    rows = LABELLED + CONFIDENT
+    rows = LABELED + CONFIDENT
     hops = torch.randn(rows, MATRICES, FEATURES)
     return hops, torch.randint(CLASSES, (rows,)), torch.rand(rows, CLASSES)
 
@@ -60,13 +60,11 @@ def measure_scr(epochs: int, batch_size: int, *, teacher_dropout: bool) -> list[
     """Epochs of our trainer, the first one left out: it compiles and scores all rows once."""
     import torch
 
+    from scr.compute import keep_freed_memory
     from scr.consistency import ConsistencyConfig
-    from scr.encoders import make_encoder
-    from scr.encoders.buffers import keep_freed_memory
-    from scr.training.config import TrainingConfig
-    from scr.training.loop import EpochRecord, Trainer
-    from scr.training.rows import Rows
-    from scr.training.validation import NO_VALIDATION
+    from scr.networks import make_encoder
+    from scr.training import EpochRecord, Rows, Trainer, TrainingConfig
+    from scr.training._validation import NO_VALIDATION
 
     keep_freed_memory()
     hops, classes, labels = make_tensors()
@@ -76,12 +74,12 @@ def measure_scr(epochs: int, batch_size: int, *, teacher_dropout: bool) -> list[
     trainer = Trainer(
         student,
         rows,
-        train=torch.arange(LABELLED),
-        train_labels=classes[:LABELLED],
-        unlabelled=torch.arange(LABELLED, len(rows)),
+        train=torch.arange(LABELED),
+        train_labels=classes[:LABELED],
+        unlabeled=torch.arange(LABELED, len(rows)),
         validation=NO_VALIDATION,
         training=TrainingConfig(
-            epochs=epochs + 1, batch_size=batch_size, unlabelled_per_batch="proportional"
+            epochs=epochs + 1, batch_size=batch_size, unlabeled_per_batch="proportional"
         ),
         consistency=ConsistencyConfig(**CONSISTENCY, teacher_dropout=teacher_dropout),  # type: ignore[arg-type]
     )
@@ -125,11 +123,11 @@ def measure_official(epochs: int, batch_size: int, checkout: Path) -> list[Epoch
     assert sum(parameter.numel() for parameter in student.parameters()) == PARAMETERS
     optimizer = torch.optim.Adam(student.parameters(), lr=0.001)
     # The shares of a batch, as the official `main.py` sets them.
-    share = batch_size * LABELLED // (LABELLED + CONFIDENT)
+    share = batch_size * LABELED // (LABELED + CONFIDENT)
 
-    def epoch(labelled: int, confident: int, step: int) -> Epoch:
-        first = DataLoader(torch.arange(labelled), batch_size=share, shuffle=True)  # type: ignore[arg-type, var-annotated]
-        others = torch.arange(LABELLED, LABELLED + confident)
+    def epoch(labeled: int, confident: int, step: int) -> Epoch:
+        first = DataLoader(torch.arange(labeled), batch_size=share, shuffle=True)  # type: ignore[arg-type, var-annotated]
+        others = torch.arange(LABELED, LABELED + confident)
         second = DataLoader(others, batch_size=batch_size - share, shuffle=True)  # type: ignore[arg-type, var-annotated]
         started, busy = time.perf_counter(), time.process_time()
         utils.train_mean_teacher(
@@ -140,7 +138,7 @@ def measure_official(epochs: int, batch_size: int, checkout: Path) -> list[Epoch
         return time.perf_counter() - started, time.process_time() - busy
 
     epoch(share, batch_size - share, 0)
-    return [epoch(LABELLED, CONFIDENT, step) for step in range(1, epochs + 1)]
+    return [epoch(LABELED, CONFIDENT, step) for step in range(1, epochs + 1)]
 
 
 def measure(side: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -199,7 +197,7 @@ def summarize(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace
     return {
         "command": "python benchmarks/training.py --official CHECKOUT_OF_THUDM_SCR "
         f"--repeats {options.repeats} --epochs {options.epochs}",
-        "problem": {"labelled": LABELLED, "confident": CONFIDENT, "features": FEATURES,
+        "problem": {"labeled": LABELED, "confident": CONFIDENT, "features": FEATURES,
                     "matrices": MATRICES, "classes": CLASSES, "hidden": SETTINGS["hidden"],
                     "batch_size": options.batch_size, "threads": options.threads},
         "machine": {"processor": platform.processor() or platform.machine(),

@@ -5,7 +5,7 @@
 For 1 to 5 and 20 labels per class, drawn anew each time: the share of the consistency weight that
 `consistency.trust = "measured"` leaves, and the agreement beyond chance of the same linear model
 with all other labels, which nothing reads but this table. The thresholds of the agreement of
-neighbors (`scr.consistency.trust`) were set with the graphs of this table in view. Writes
+neighbors (`scr.consistency._trust`) were set with the graphs of this table in view. Writes
 results/trust.json, row by row; what is there is not run again.
 """
 
@@ -21,10 +21,10 @@ from sklearn.linear_model import LogisticRegression
 
 from harness import RESULTS, Results, console
 from scr.consistency import ConsistencyConfig
-from scr.graph import Graph, load_graph
-from scr.training import graph_facts, resolve
-from scr.training.fitting import judge_trust
-from scr.training.prepare import Prepared, prepare_hops
+from scr.graph import Graph
+from scr.sources import load_graph
+from scr.training import Prepared, graph_facts, prepare_hops, resolve
+from scr.training._fitting import judge_trust
 
 GRAPHS = (
     "cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "cora_ml", "acm", "uai",

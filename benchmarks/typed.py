@@ -135,8 +135,8 @@ def propagate_by_scipy(options: argparse.Namespace) -> dict[str, Any]:
     """The same with a CSR matrix per subset; of the last hop, only target rows are computed."""
     import scipy.sparse as sp
 
+    from scr.compute import peak_bytes
     from scr.propagation import Hops
-    from scr.propagation.memory import peak_bytes
 
     graph, features, subsets = _read(options)
     features, targets = np.array(features), graph.num_targets
@@ -171,7 +171,7 @@ def propagate_by_scipy(options: argparse.Namespace) -> dict[str, Any]:
 def _read(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     """The graph, features of all nodes, and the subsets."""
     from scr.graph import open_store
-    from scr.propagation.subsets import draw_subsets
+    from scr.propagation._subsets import draw_subsets
 
     graph = open_store(options.work / "store")
     features = np.load(options.work / "features.npy", mmap_mode="r")

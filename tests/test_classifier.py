@@ -15,7 +15,7 @@ import torch
 
 import scr
 from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError
-from scr.graph.digits import digits
+from scr.sources._digits import digits
 
 QUICK = {"epochs": 8, "evaluate_every": 2}
 
@@ -268,10 +268,10 @@ def test_what_is_no_graph_is_told_how_to_become_one(fitted, found, hint):
     kind = type(found).__name__
     for use in (
         scr.NodeClassifier().fit,
-        scr.sampling.NeighborSampler,
-        scr.sampling.SaintSampler,
-        lambda graph: scr.sampling.partition(graph, 2),
-        lambda graph: scr.sampling.ClusterSampler(graph, [0, 1, 0]),
+        scr.networks.sampling.NeighborSampler,
+        scr.networks.sampling.SaintSampler,
+        lambda graph: scr.networks.sampling.partition(graph, 2),
+        lambda graph: scr.networks.sampling.ClusterSampler(graph, [0, 1, 0]),
         lambda graph: fitted.predict(graph=graph),
     ):
         with pytest.raises(GraphError, match=f"`{kind}`; expected a `scr.Graph`") as caught:

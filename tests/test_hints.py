@@ -11,12 +11,12 @@ import pytest
 import typer
 
 from scr.cli import app, main
-from scr.consistency.config import ConsistencyConfig
-from scr.encoders import ENCODERS
-from scr.graph.feature_config import FeatureConfig
-from scr.propagation.config import PropagationConfig
-from scr.training.config import StagesConfig, TrainingConfig
-from scr.training.postprocess import PostprocessConfig
+from scr.consistency import ConsistencyConfig
+from scr.features import FeatureConfig
+from scr.networks import ENCODERS
+from scr.propagation import PropagationConfig
+from scr.training import PostprocessConfig, TrainingConfig
+from scr.training._config import StagesConfig
 
 SOURCES = sorted((Path(__file__).parents[1] / "src").rglob("*.py"))
 COMMANDS = {
@@ -90,7 +90,7 @@ def test_every_setting_in_a_message_is_one():
 
 def test_every_python_name_in_a_message_is_found_after_import_scr():
     names = sorted({name for _, name in named(r"`[^`]*?\b(scr(?:\.[A-Za-z_]\w*)+)")})
-    assert "scr.completion.complete_features" in names
+    assert "scr.typed_features.complete_features" in names
     # Elsewhere in this process, packages may have been imported by their own names.
     subprocess.run([sys.executable, "-c", "import scr; " + "; ".join(names)], check=True)
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from scr.classifier import NodeClassifier
-from scr.graph.digits import digits
-from scr.training import fitting
+from scr.sources._digits import digits
+from scr.training import _fitting as fitting
 
 FIXED = {"epochs": 6, "select": "last", "patience": 0, "evaluate_every": 2}
 
@@ -71,7 +71,7 @@ def test_scrambled_training_labels_do_change_everything():
 
 
 def test_the_sentinel_barks_at_a_planted_leak(monkeypatch):
-    """All labelled nodes slip into the label hops: the classic mistake."""
+    """All labeled nodes slip into the label hops: the classic mistake."""
     honest = fitting.label_rows
 
     def leaky(graph, recipe, **settings):
@@ -89,7 +89,7 @@ def test_the_sentinel_barks_at_a_planted_leak(monkeypatch):
 
 def test_the_sentinel_barks_when_the_confident_set_asks_validation_labels(monkeypatch):
     """A subtler leak: keeping only those confident nodes whose prediction is right."""
-    from scr.training.loop import Trainer
+    from scr.training import Trainer
 
     graph = digits(seed=0)
     honest = Trainer._refresh_confident_set

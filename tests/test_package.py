@@ -66,5 +66,5 @@ def test_every_extra_is_of_packages_that_the_code_imports():
 
 
 def test_every_part_of_the_package_that_the_guides_name_is_found():
-    code = "import scr; scr.sampling.NeighborSampler, scr.graph.Graph, scr.training.fit"
+    code = "import scr; scr.networks.sampling.NeighborSampler, scr.graph.Graph, scr.training.fit"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -18,33 +18,44 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from scr import runs
+from scr.compute import available_bytes, peak_bytes, usable_device
 from scr.encoders import Encoder, ProblemShape
-from scr.encoders.own_module import separate_module
-from scr.errors import (
-    ConfigError,
-    GraphError,
-    InactiveTermWarning,
-    MemoryBudgetError,
-    RunError,
+from scr.errors import ConfigError, GraphError, InactiveTermWarning, MemoryBudgetError, RunError
+from scr.graph import Graph, check_graph
+from scr.networks import separate_module
+from scr.prediction import (
+    MOST_NODES,
+    Explanation,
+    ProbabilityColumns,
+    explain,
+    load_run_graph,
+    rows_of_other_graph,
+    with_classes,
+    write_predictions,
 )
-from scr.graph import Graph
-from scr.graph.validation import check_graph
-from scr.prediction import run_directory
-from scr.prediction.explanation import MOST_NODES, Explanation, explain
-from scr.prediction.other_graph import rows_of_other_graph, with_classes
-from scr.prediction.run_graph import load_run_graph
-from scr.prediction.table import ProbabilityColumns, write_predictions
-from scr.propagation.memory import available_bytes, peak_bytes
-from scr.report.metrics import MetricsInParts
-from scr.report.records import read_history
-from scr.training import EpochRecord, Fitted, Recipe, fit, graph_facts, resolve
-from scr.training.device import usable_device
-from scr.training.inference import predict_probabilities, stream_logits
-from scr.training.prepare import Prepared, fixed_mixture, label_rows, prepare_hops
-from scr.training.recipe import DEFAULT_ENCODER, DEFAULT_REGULARIZER, merge
-from scr.training.row_source import RowSource
-from scr.training.rows import positions_of
-from scr.training.stages import Handover, rebuilds_label_hops
+from scr.report import MetricsInParts, read_history
+from scr.training import (
+    DEFAULT_ENCODER,
+    DEFAULT_REGULARIZER,
+    EpochRecord,
+    Fitted,
+    Handover,
+    Prepared,
+    Recipe,
+    RowSource,
+    fit,
+    fixed_mixture,
+    graph_facts,
+    label_rows,
+    merge,
+    positions_of,
+    predict_probabilities,
+    prepare_hops,
+    rebuilds_label_hops,
+    resolve,
+    stream_logits,
+)
 
 SPLITS = ("train", "valid", "test")
 
@@ -83,7 +94,7 @@ class NodeClassifier:
                 from the weights that it has; or a function that makes one, told the sizes of the
                 data; or ``{"module": either, "neighbors": [10, 10]}``.
             regularizer: ``"none"``, ``"scr"`` (the default), ``"scr-m"``, or another way to use
-                unlabelled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
+                unlabeled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
                 ``"freematch"``, ``"softmatch"`` or ``"grand"``.
             seed: Decides initial weights, batches and dropout.
             device: Where torch computes.
@@ -115,7 +126,7 @@ class NodeClassifier:
         self.seed = operator.index(seed)
         self.device = device
         self._graph: Graph | None = None
-        self._model: run_directory.StoredModel | None = None
+        self._model: runs.StoredModel | None = None
         self._rows: RowSource | None = None
         self._fitted: Fitted | None = None
 
@@ -160,9 +171,9 @@ class NodeClassifier:
         should_stop: Callable[[], bool] | None = None,
         watch_test: bool = False,
     ) -> NodeClassifier:
-        """Train on the graph's training nodes, with all its other nodes as unlabelled ones.
+        """Train on the graph's training nodes, with all its other nodes as unlabeled ones.
 
-        Of a graph whose hops are kept for some nodes only, the others of these are unlabelled ones.
+        Of a graph whose hops are kept for some nodes only, the others of these are unlabeled ones.
 
         Args:
             graph: With features, labels and splits.
@@ -212,7 +223,7 @@ class NodeClassifier:
     def history_(self) -> list[dict[str, Any]]:
         """One record per evaluated epoch."""
         if self._fitted is None:
-            return read_history(self._loaded().path / run_directory.HISTORY)
+            return read_history(self._loaded().path / runs.HISTORY)
         return self._fitted.outcome.history
 
     @property
@@ -279,7 +290,7 @@ class NodeClassifier:
         return predicted
 
     def score(self, split: str = "test") -> float:
-        """Accuracy on the labelled nodes of a split."""
+        """Accuracy on the labeled nodes of a split."""
         return float(self.metrics(split)["accuracy"] or 0)
 
     def metrics(self, split: str = "test") -> dict[str, float | None]:
@@ -291,7 +302,7 @@ class NodeClassifier:
         labels = np.asarray(graph.labels[nodes])
         nodes, labels = nodes[labels >= 0], labels[labels >= 0]
         if len(nodes) == 0:
-            raise GraphError(f"The split `{split}` has no labelled nodes; expected at least one")
+            raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
         measured, done = MetricsInParts(), 0
         rows, index = self._rows_of(None, nodes), torch.from_numpy(nodes)
         for part, logits in stream_logits(self._encoder(), rows, index):
@@ -305,7 +316,7 @@ class NodeClassifier:
         """Which hops and relations carry the predictions; see `Explanation`.
 
         Args:
-            nodes: The nodes to look at; none: labelled validation nodes, or training nodes where
+            nodes: The nodes to look at; none: labeled validation nodes, or training nodes where
                 there are none.
             at_most: Of more nodes, so many are drawn.
             seed: Decides which nodes are drawn and how parts of the input are shuffled.
@@ -370,13 +381,11 @@ class NodeClassifier:
         fitted, graph = self._trained(), self._fit_graph()
         store = None if graph.path is None else str(graph.path.resolve())
         found = source or graph.source or store
-        run = run_directory.describe_run(
-            graph, fitted.recipe, seed=self.seed, source=found, command=None
-        )
+        run = runs.describe_run(graph, fitted.recipe, seed=self.seed, source=found, command=None)
         temporary = path.with_name(f".{path.name}.partial")
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            run_directory.start_run(temporary, run, resume=False)
+            runs.start_run(temporary, run, resume=False)
             self.write_into(temporary, run)
             temporary.rename(path)
         finally:
@@ -393,24 +402,24 @@ class NodeClassifier:
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory."""
         fitted = self._trained()
-        run_directory.write_model(path / run_directory.MODEL, fitted)
-        run_directory.write_history(path / run_directory.HISTORY, self.history_)
+        runs.write_model(path / runs.MODEL, fitted)
+        runs.write_history(path / runs.HISTORY, self.history_)
         kept = "all" if fitted.rows.kept is None else len(fitted.rows)
         told = {**run, "rows_kept": kept, "notes": fitted.notes}
         if fitted.prepared.subsets is not None:
             told["subsets"] = fitted.prepared.subsets
-        run_directory.write_json(path / run_directory.RUN, told)
-        run_directory.write_split(path / run_directory.SPLIT, self._fit_graph())
+        runs.write_json(path / runs.RUN, told)
+        runs.write_split(path / runs.SPLIT, self._fit_graph())
         self.write_predictions(
-            path / run_directory.PREDICTIONS, columns=probabilities, on_progress=on_progress
+            path / runs.PREDICTIONS, columns=probabilities, on_progress=on_progress
         )
         if rebuilds_label_hops(fitted.recipe):
             handover = fitted.handover or Handover.nothing(fitted.rows.classes)
-            run_directory.write_handover(path / run_directory.HANDOVER, handover)
+            runs.write_handover(path / runs.HANDOVER, handover)
         summary = self.summary()
-        run_directory.write_json(path / run_directory.EXPLANATION, self.explain().tables())
-        run_directory.write_json(path / run_directory.METRICS, summary)
-        run_directory.remove_checkpoints(path)
+        runs.write_json(path / runs.EXPLANATION, self.explain().tables())
+        runs.write_json(path / runs.METRICS, summary)
+        runs.remove_checkpoints(path)
         return summary
 
     def write_predictions(
@@ -479,7 +488,7 @@ class NodeClassifier:
                 or the function that made it.
         """
         own = separate_module(encoder)[1]
-        model = run_directory.read_model(Path(path), own)
+        model = runs.read_model(Path(path), own)
         recipe = model.run["recipe"]
         classifier = cls(encoder, seed=model.run["seed"], device=device, recipe=recipe)
         classifier._model = model
@@ -496,7 +505,7 @@ class NodeClassifier:
             model, known = self._loaded(), self._fit_graph()
             handover = None
             if rebuilds_label_hops(model.recipe):
-                handover = run_directory.read_handover(model.path / run_directory.HANDOVER)
+                handover = runs.read_handover(model.path / runs.HANDOVER)
             made = prepare_hops(
                 known, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
             )
@@ -568,15 +577,15 @@ class NodeClassifier:
 
     def _recorded(self) -> dict[str, Any]:
         """`metrics.json` of the run that was loaded."""
-        file = self._loaded().path / run_directory.METRICS
+        file = self._loaded().path / runs.METRICS
         if not file.exists():
             raise RunError(
                 f"The run has no `{file}`; expected a finished run",
                 hint="continue it with `scr train ... --resume`",
             )
-        return run_directory.read_json(file)
+        return runs.read_json(file)
 
-    def _loaded(self) -> run_directory.StoredModel:
+    def _loaded(self) -> runs.StoredModel:
         if self._model is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
         return self._model

@@ -99,5 +99,5 @@ def test_all_kinds_name_code_that_is_there(benchmark_module):
 
 def test_a_package_that_is_gone_is_named(benchmark_module, tmp_path):
     module = benchmark_module("code_version")
-    with pytest.raises(SystemExit, match="names graph, which is not in"):
+    with pytest.raises(SystemExit, match="names compute, which is not in"):
         module.code_version("accuracy", tmp_path)

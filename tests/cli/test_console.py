@@ -10,7 +10,7 @@ import pytest
 from rich.table import Table
 
 from scr.cli import main
-from scr.cli.console import LineConsole
+from scr.cli._console import LineConsole
 
 EDGES = "source,target\na,b\nb,c\nc,d\nd,e\ne,f\n"
 NODES = (

@@ -1,4 +1,4 @@
-"""`scr download`: the licence comes first."""
+"""`scr download`: the license comes first."""
 
 import io
 import threading
@@ -7,7 +7,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from tests.graph.readers.ogb_files import random_arrays, write_arxiv
+from tests.sources.readers.ogb_files import random_arrays, write_arxiv
 
 from scr.cli import main
 
@@ -37,7 +37,7 @@ def url(tmp_path):
     server.server_close()
 
 
-def test_the_licence_is_shown_and_accepted(url, tmp_path, capsys, monkeypatch):
+def test_the_license_is_shown_and_accepted(url, tmp_path, capsys, monkeypatch):
     data = tmp_path / "data"
     assert scr("download", "ogbn-arxiv", "--to", data, "--url", url, "--yes") == 0
     printed = capsys.readouterr().out

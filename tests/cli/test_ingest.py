@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scr.cli import app
-from scr.graph.store import open_store
+from scr.graph import open_store
 
 # The graphs here are too small for a training node of every class.
 pytestmark = pytest.mark.filterwarnings("ignore:.*no training label")

@@ -7,10 +7,9 @@ import pytest
 
 from scr.cli import main
 from scr.config import list_settings
-from scr.consistency import ConsistencyConfig
-from scr.consistency.regularizers import REGULARIZERS, settings_of
-from scr.encoders import ENCODERS
-from scr.encoders.base import EncoderConfig
+from scr.consistency import REGULARIZERS, ConsistencyConfig, settings_of
+from scr.encoders import EncoderConfig
+from scr.networks import ENCODERS
 
 
 def scr(*arguments):

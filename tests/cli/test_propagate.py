@@ -8,17 +8,12 @@ from tests.propagation.typed_graphs import random_typed
 from typer.testing import CliRunner
 
 from scr.cli import app
-from scr.completion import complete_features
-from scr.graph import FeatureConfig, load_graph, prepare_features
-from scr.propagation import (
-    Hops,
-    PropagationConfig,
-    choose_subsets,
-    load_cached_hops,
-    propagate,
-)
-from scr.propagation.work_folder import WorkFolder
-from scr.training.prepare import propagate_command
+from scr.features import FeatureConfig, prepare_features
+from scr.propagation import Hops, PropagationConfig, choose_subsets, load_cached_hops, propagate
+from scr.propagation.disk._work_folder import WorkFolder
+from scr.sources import load_graph
+from scr.training._prepare import propagate_command
+from scr.typed_features import complete_features
 
 runner = CliRunner()
 
@@ -66,15 +61,15 @@ def test_a_plan_prints_sizes_and_writes_nothing(store):
     assert not (store / "hops").exists()
 
 
-def test_only_rows_of_labelled_nodes_or_of_a_file_are_kept(store, tmp_path):
-    result = run(store, "--hops", 2, "--rows", "labelled", "--threads", 1)
+def test_only_rows_of_labeled_nodes_or_of_a_file_are_kept(store, tmp_path):
+    result = run(store, "--hops", 2, "--rows", "labeled", "--threads", 1)
     assert result.exit_code == 0, result.output
     assert "of memory" in result.output
     graph = load_graph(str(store))
-    labelled = np.sort(np.concatenate([graph.train, graph.valid, graph.test]))
+    labeled = np.sort(np.concatenate([graph.train, graph.valid, graph.test]))
     (folder,) = (store / "hops").iterdir()
-    assert np.array_equal(Hops.open(folder).nodes_kept, labelled)
-    assert "there already" in run(store, "--hops", 2, "--rows", "labelled").output
+    assert np.array_equal(Hops.open(folder).nodes_kept, labeled)
+    assert "there already" in run(store, "--hops", 2, "--rows", "labeled").output
     np.save(tmp_path / "nodes.npy", [9, 3, 3])
     chosen = run(store, "--hops", 2, "--rows", tmp_path / "nodes.npy", "--out", tmp_path / "out")
     assert chosen.exit_code == 0, chosen.output
@@ -82,7 +77,7 @@ def test_only_rows_of_labelled_nodes_or_of_a_file_are_kept(store, tmp_path):
 
 
 def test_hops_of_some_rows_do_not_stand_for_all(store):
-    assert run(store, "--hops", 2, "--rows", "labelled").exit_code == 0
+    assert run(store, "--hops", 2, "--rows", "labeled").exit_code == 0
     result = run(store, "--hops", 2)
     assert "there already" not in result.output
     assert "of 60 nodes" in result.output
@@ -118,7 +113,7 @@ def test_features_are_scaled_part_by_part_as_they_would_be_at_once(store, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rows", "some"], "`all`, `labelled` or node numbers"),
+        (["--rows", "some"], "`all`, `labeled` or node numbers"),
         (["--rows", "missing.npy"], "cannot be read"),
         (["--disk", "10"], "on disk"),
         (["--memory", "10"], "smallest that works"),
@@ -196,7 +191,7 @@ def test_features_of_several_types_keep_to_the_memory_that_is_given(typed_store)
 def test_subsets_come_from_words_or_from_a_file(typed_store, tmp_path, subsets, count):
     (tmp_path / "FILE").write_text("cites\nwrites has_topic\n")
     asked = tmp_path / "FILE" if subsets == "FILE" else subsets
-    out = ("--out", tmp_path / "out", "--rows", "labelled")
+    out = ("--out", tmp_path / "out", "--rows", "labeled")
     assert run(typed_store, "--hops", 1, "--subsets", asked, *out).exit_code == 0
     assert Hops.open(tmp_path / "out").shape[:2] == (8, 1 + count)
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from scr.cli import main
-from scr.graph.digits import digits
+from scr.sources._digits import digits
 
 QUICK = ["--set", "postprocess.correct_hops=5", "--set", "postprocess.smooth_hops=5"]
 
@@ -155,7 +155,7 @@ def test_a_run_on_kept_rows_is_smoothed_for_every_node(tmp_path):
     graph = dataclasses.replace(graph, test=graph.test[::2])
     graph.save(tmp_path / "store")
     hops = ["--hops", 1, "--norm", "row", "--scale", "none"]
-    assert scr("propagate", tmp_path / "store", "--rows", "labelled", *hops) == 0
+    assert scr("propagate", tmp_path / "store", "--rows", "labeled", *hops) == 0
     settings = ["training.epochs=2", "propagation.hops=1", "propagation.norm=row",
                 "encoder.hidden=8", "data.scale=none"]  # fmt: skip
     asked = [word for setting in settings for word in ("--set", setting)]

@@ -3,7 +3,7 @@
 import pytest
 
 from scr.cli import main
-from scr.graph import load_graph
+from scr.sources import load_graph
 
 SIZES = ["--nodes", 300, "--edges", 900, "--features", 5, "--classes", 4]
 

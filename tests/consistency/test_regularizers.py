@@ -8,7 +8,7 @@ from scr.consistency import (
     ConsistencyConfig,
     ConsistencyLoss,
     consistency_config,
-    make_unlabelled_loss,
+    make_unlabeled_loss,
     weight_share_at,
 )
 from scr.consistency.alternatives import FixMatchLoss, SoftMatchLoss
@@ -17,16 +17,16 @@ from scr.errors import ConfigError
 
 def test_both_forms_of_scr_are_the_same_term():
     for name in ("scr", "scr-m"):
-        loss = make_unlabelled_loss(name, ConsistencyConfig(weight=0.3, temperature=0.7), 4)
+        loss = make_unlabeled_loss(name, ConsistencyConfig(weight=0.3, temperature=0.7), 4)
         assert isinstance(loss, ConsistencyLoss)
         assert (loss.weight, loss.temperature) == (0.3, 0.7)
 
 
 def test_a_method_has_its_papers_values_where_none_are_given():
-    fixmatch = make_unlabelled_loss("fixmatch", consistency_config("fixmatch", {}), 4)
+    fixmatch = make_unlabeled_loss("fixmatch", consistency_config("fixmatch", {}), 4)
     assert isinstance(fixmatch, FixMatchLoss)
     assert fixmatch.threshold == 0.95
-    softmatch = make_unlabelled_loss("softmatch", consistency_config("softmatch", {}), 4)
+    softmatch = make_unlabeled_loss("softmatch", consistency_config("softmatch", {}), 4)
     assert isinstance(softmatch, SoftMatchLoss)
     assert (softmatch.momentum, softmatch.sigmas, softmatch.alignment) == (0.999, 2.0, "uniform")
 
@@ -48,7 +48,7 @@ def test_what_cannot_work_is_named(setting, value):
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(ConfigError, match="one of scr, scr-m, pi, "):
-        make_unlabelled_loss("fixmach", ConsistencyConfig(), 4)
+        make_unlabeled_loss("fixmach", ConsistencyConfig(), 4)
 
 
 def test_the_ramp_is_the_gaussian_of_the_paper_and_ends_at_one():

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from scr.consistency import agreement_beyond_chance, neighbor_agreement, trusted_share
-from scr.consistency.trust import usual_agreement
+from scr.consistency import (
+    agreement_beyond_chance,
+    neighbor_agreement,
+    trusted_share,
+    usual_agreement,
+)
 
 
 def blobs(distance, seed=0):

@@ -9,8 +9,9 @@ import pytest
 import torch
 from tests.contracts.catalog import pairwise_cases
 
-from scr.encoders import ENCODERS, HopBatch, ProblemShape, make_encoder
+from scr.encoders import HopBatch, ProblemShape
 from scr.errors import ConfigError
+from scr.networks import ENCODERS, make_encoder
 
 ROWS, HOPS, FEATURES, CLASSES, SUBSETS = 150, 4, 12, 5, 3
 

@@ -9,11 +9,10 @@ import torch
 from tests.conftest import make_random_graph
 from tests.contracts.catalog import pairwise_cases
 
-from scr.encoders import COUPLED, ProblemShape, make_encoder
-from scr.encoders.graph_batch import Embedded
+from scr.encoders import ProblemShape
 from scr.errors import ConfigError, GraphError
-from scr.training import prepare_hops, resolve
-from scr.training.fitting import graph_facts
+from scr.networks import COUPLED, Embedded, make_encoder
+from scr.training import graph_facts, prepare_hops, resolve
 
 NODES, FEATURES, CLASSES = 300, 12, 5
 SUBGRAPHS = ("cluster-gcn", "graph-saint")  # GraphSAGE on other batches

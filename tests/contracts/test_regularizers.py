@@ -1,4 +1,4 @@
-"""What every way to use unlabelled nodes must do, whatever its paper."""
+"""What every way to use unlabeled nodes must do, whatever its paper."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from torch import nn
 from scr.classifier import NodeClassifier
 from scr.consistency import (
     REGULARIZERS,
-    UNLABELLED_LOSSES,
+    UNLABELED_LOSSES,
     ConsistencyConfig,
     MeanTeacher,
     consistency_config,
-    make_unlabelled_loss,
+    drops_nodes,
+    make_unlabeled_loss,
+    settings_of,
 )
-from scr.consistency.regularizers import drops_nodes, settings_of
-from scr.encoders import HopBatch, ProblemShape, make_encoder
+from scr.encoders import HopBatch, ProblemShape
 from scr.errors import ConfigError
-from scr.report.regularizers import explanation
+from scr.networks import make_encoder
+from scr.report import explanation
 from scr.training import fit, graph_facts, resolve
-from scr.training.objective import mixed_loss
+from scr.training._objective import mixed_loss
 
-CLASSES, LABELLED = 3, 4
-names = pytest.mark.parametrize("name", UNLABELLED_LOSSES)
+CLASSES, LABELED = 3, 4
+names = pytest.mark.parametrize("name", UNLABELED_LOSSES)
 SETTINGS = {
     "training": {"epochs": 6, "select": "last", "patience": 0, "evaluate_every": 2,
-                 "batch_size": 5, "unlabelled_per_batch": 20},
+                 "batch_size": 5, "unlabeled_per_batch": 20},
     # A bar that some rows clear from the start and some do not, and averages that move.
     "consistency": {"warmup": 1, "threshold": 0.4, "refresh": 2, "trust": "full",
                     "momentum": 0.8, "weight_ramp": 2, "decay": 0.5},
@@ -39,7 +41,7 @@ SETTINGS = {
 def _loss(name, **values):
     config = consistency_config(name, {"decay": 0.5, **values})
     assert config is not None
-    return make_unlabelled_loss(name, config, CLASSES), config
+    return make_unlabeled_loss(name, config, CLASSES), config
 
 
 def _views(name, rows=6, seed=0):
@@ -107,10 +109,10 @@ def test_a_stopped_run_ends_in_the_same_weights(name, stops, random_graph, tmp_p
 
 
 @names
-def test_a_batch_without_unlabelled_rows_has_no_term(name):
+def test_a_batch_without_unlabeled_rows_has_no_term(name):
     loss, _, _ = _views(name)
     logits = torch.zeros(2, 0, CLASSES, requires_grad=True)
-    known = torch.randn(2, LABELLED, CLASSES)
+    known = torch.randn(2, LABELED, CLASSES)
     before = {key: value.clone() for key, value in loss.state_dict().items()}
     term = loss(logits, known=known)
     term.backward()
@@ -161,7 +163,7 @@ def test_pseudo_labels_leave_the_student_as_it_was(name):
     teacher = MeanTeacher(student, 0.5) if name == "scr-m" else None
     counted = [module for module in student.modules() if isinstance(module, nn.BatchNorm1d)]
     found = mixed_loss(
-        student, HopBatch(torch.randn(12, 2, 5)), torch.zeros(LABELLED, dtype=torch.int64), loss,
+        student, HopBatch(torch.randn(12, 2, 5)), torch.zeros(LABELED, dtype=torch.int64), loss,
         views=config.views, teacher=teacher,
     )  # fmt: skip
     found.total.backward()
@@ -175,7 +177,7 @@ def test_pseudo_labels_leave_the_student_as_it_was(name):
 def test_its_defaults_are_settings_that_it_reads(name):
     known = {field.name for field in dataclasses.fields(ConsistencyConfig)}
     assert settings_of(name) <= known
-    assert set(UNLABELLED_LOSSES[name].defaults) <= settings_of(name)
+    assert set(UNLABELED_LOSSES[name].defaults) <= settings_of(name)
 
 
 @names

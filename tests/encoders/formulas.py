@@ -7,7 +7,8 @@ import math
 import torch
 from torch import nn
 
-from scr.encoders import HopBatch, ProblemShape, make_encoder
+from scr.encoders import HopBatch, ProblemShape
+from scr.networks import make_encoder
 
 Vector = list[float]
 

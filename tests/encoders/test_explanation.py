@@ -8,8 +8,9 @@ import pytest
 import torch
 from tests.encoders.formulas import dot, leaky_relu, softmax, trained_encoder
 
-from scr.encoders import HopBatch, ProblemShape, make_encoder
-from scr.encoders.explanation import contribution_shares
+from scr.encoders import HopBatch, ProblemShape
+from scr.encoders._explanation import contribution_shares
+from scr.networks import make_encoder
 
 SOFTMAX = [
     ("gamlp", {}),

@@ -23,7 +23,8 @@ from tests.encoders.formulas import (
     weighted_sum,
 )
 
-from scr.encoders import HopBatch, ProblemShape, make_encoder
+from scr.encoders import HopBatch, ProblemShape
+from scr.networks import make_encoder
 
 ACTIVATIONS = {
     "leaky_relu": leaky_relu,

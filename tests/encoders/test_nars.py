@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from scr.encoders import ENCODERS, HopBatch, ProblemShape, make_encoder
+from scr.encoders import HopBatch, ProblemShape
 from scr.errors import ConfigError
+from scr.networks import ENCODERS, make_encoder
 
 NARS = [name for name in ENCODERS if name.startswith("nars-")]
 

@@ -21,9 +21,10 @@ from tests.encoders.formulas import (
 )
 
 from scr.config import build
-from scr.encoders import ProblemShape, make_encoder
-from scr.encoders.sagn import SAGNConfig
+from scr.encoders import ProblemShape
+from scr.encoders._sagn import SAGNConfig
 from scr.errors import ConfigError
+from scr.networks import make_encoder
 
 
 def _weights(encoder, hidden, head):

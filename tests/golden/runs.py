@@ -25,7 +25,7 @@ import scr
 
 RECORD = Path(__file__).with_name("runs.json")
 SHORT: dict[str, Any] = {
-    "epochs": 12, "evaluate_every": 3, "patience": 0, "batch_size": 24, "unlabelled_per_batch": 40,
+    "epochs": 12, "evaluate_every": 3, "patience": 0, "batch_size": 24, "unlabeled_per_batch": 40,
     "consistency": {"warmup": 3, "threshold": 0.4, "refresh": 2, "trust": "full"},
 }  # fmt: skip
 

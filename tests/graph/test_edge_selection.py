@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.graph.typed_graphs import dense_relation, typed_inputs
 
 from scr.errors import GraphError
-from scr.graph import Graph
-from scr.graph.edge_selection import select_edges
+from scr.graph import Graph, select_edges
 
 
 def dense(graph):

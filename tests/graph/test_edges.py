@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.errors import GraphError
-from scr.graph.edges import compress_edges
+from scr.graph._edges import compress_edges
 
 NODES = 7
 edge_lists = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=40)

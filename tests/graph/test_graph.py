@@ -171,7 +171,7 @@ def test_bad_input_is_told_in_one_sentence(message):
     assert "\n" not in caught.value.message
 
 
-def test_unlabelled_test_nodes_leave_the_split_with_a_warning():
+def test_unlabeled_test_nodes_leave_the_split_with_a_warning():
     with pytest.warns(UserWarning, match="1 nodes of the test split have no label"):
         graph = Graph.from_edges(PATH, labels=[0, 1, 0, -1], train=[0, 1], test=[2, 3])
     assert graph.test.tolist() == [2]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scr.errors import SourceError
-from scr.graph.node_file import read_nodes
+from scr.graph import read_nodes
 
 
 def test_numbers_are_read_as_they_were_written(tmp_path):

@@ -1,7 +1,7 @@
 import pytest
 
 from scr.errors import GraphError
-from scr.graph.relations import Relation, edge_code, find_relation
+from scr.graph import Relation, edge_code, find_relation
 
 RELATIONS = (
     Relation("author", "writes", "paper"),

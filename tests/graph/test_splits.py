@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.errors import GraphError, SourceError
-from scr.graph import load_graph, per_class_split, random_split, read_splits
+from scr.graph import per_class_split, random_split, read_splits
+from scr.sources import load_graph
 
 LABELS = np.repeat([0, 1, 2, -1], [100, 60, 9, 30])
 
@@ -17,7 +18,7 @@ def assert_partition(split, labels):
     assert all(np.all(np.diff(part) > 0) for part in split)
 
 
-def test_fractions_are_of_the_labelled_nodes():
+def test_fractions_are_of_the_labeled_nodes():
     split = random_split(LABELS, train=0.2, valid=0.3)
     assert_partition(split, LABELS)
     assert (len(split.train), len(split.valid)) == (34, 51)
@@ -54,11 +55,11 @@ def test_impossible_fractions_are_refused(train, valid):
 def test_nothing_to_split_is_told():
     with pytest.raises(GraphError, match="No node has a label"):
         per_class_split(np.full(5, -1))
-    with pytest.raises(GraphError, match="2 labelled nodes, too few"):
+    with pytest.raises(GraphError, match="2 labeled nodes, too few"):
         random_split(np.array([0, 1, -1]))
 
 
-def test_other_labelled_nodes_test_unless_the_file_says_more(tmp_path):
+def test_other_labeled_nodes_test_unless_the_file_says_more(tmp_path):
     file = tmp_path / "splits.npz"
     np.savez(file, train_0=[3, 1], val_0=[2], train_1=[0], val_1=[1], test_1=[5])
     labels = np.array([0, 0, 1, 1, -1, 1])

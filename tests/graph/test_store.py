@@ -71,7 +71,7 @@ def test_the_fingerprint_is_that_of_the_graph_in_memory(tmp_path, random_graph, 
 
 def test_the_fingerprint_of_a_store_reads_no_array(tmp_path, random_graph, monkeypatch):
     found = open_store(random_graph().save(tmp_path / "store"))
-    monkeypatch.setattr("scr.graph.store.checksums", lambda _: pytest.fail("read an array"))
+    monkeypatch.setattr("scr.graph._store.checksums", lambda _: pytest.fail("read an array"))
     found.fingerprint()
 
 
@@ -161,7 +161,7 @@ def test_a_typed_graph_comes_back_as_memory_maps_with_its_fingerprint(tmp_path, 
     assert isinstance(found.features, sp.csr_array)
     assert isinstance(found.other_features["author"], np.memmap)
     np.testing.assert_array_equal(found.other_features["author"], [[0, 1], [2, 3]])
-    monkeypatch.setattr("scr.graph.store.checksums", lambda _: pytest.fail("read an array"))
+    monkeypatch.setattr("scr.graph._store.checksums", lambda _: pytest.fail("read an array"))
     assert found.fingerprint() == expected
     verify_store(tmp_path / "store")
 

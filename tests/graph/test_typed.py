@@ -11,7 +11,7 @@ from tests.graph.typed_graphs import dense_relation, offsets, typed_inputs
 
 from scr.errors import GraphError
 from scr.graph import Graph
-from scr.graph.hetero_data import from_hetero_data
+from scr.graph._hetero_data import from_hetero_data
 
 WRITES = ("author", "writes", "paper")
 CITES = ("paper", "cites", "paper")

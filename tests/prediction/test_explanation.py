@@ -12,11 +12,12 @@ from torch import nn
 from scr import NodeClassifier
 from scr.encoders import Encoder, HopBatch
 from scr.errors import GraphError
-from scr.graph import Graph, load_graph
+from scr.graph import Graph
 from scr.prediction import Explanation, explain
-from scr.prediction.mixing import subset_shares
-from scr.prediction.permutation import Part, permutation_drops
-from scr.training.rows import Rows
+from scr.prediction._mixing import subset_shares
+from scr.prediction._permutation import Part, permutation_drops
+from scr.sources import load_graph
+from scr.training import Rows
 
 NODES, CLASSES = 400, 4
 
@@ -206,7 +207,7 @@ def test_of_one_subset_only_hops_are_told():
     assert {drop.what for drop in made.drops} == {"hop"}
 
 
-def test_few_nodes_are_drawn_of_many_and_unlabelled_ones_are_not_scored():
+def test_few_nodes_are_drawn_of_many_and_unlabeled_ones_are_not_scored():
     rows, labels = make_rows(1, 2)
     labels[::2] = -1
     made = explain(Reader([1, 1]), rows, np.arange(NODES), labels=labels, at_most=50)

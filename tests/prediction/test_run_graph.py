@@ -10,10 +10,10 @@ import pytest
 from scr.classifier import NodeClassifier
 from scr.cli import main
 from scr.errors import RunError
-from scr.graph import load_graph, open_store
-from scr.graph.sources import IngestOptions
-from scr.prediction.run_directory import read_run
-from scr.prediction.run_graph import load_run_graph
+from scr.graph import open_store
+from scr.prediction import load_run_graph
+from scr.runs import read_run
+from scr.sources import IngestOptions, load_graph
 
 QUICK = {"epochs": 2, "evaluate_every": 1, "select": "last"}
 
@@ -136,7 +136,7 @@ def test_train_and_save_record_the_same_source(tmp_path, bundle, monkeypatch):
 
 
 def test_the_prefix_of_several_files_is_recorded_in_full(tmp_path, monkeypatch):
-    from scr.graph.sources import lasting_source
+    from scr.sources._load import lasting_source
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()

@@ -6,8 +6,8 @@ import pytest
 
 import scr
 from scr.errors import ConfigError, StoreError
-from scr.prediction import table
-from scr.prediction.table import ProbabilityColumns, write_predictions
+from scr.prediction import ProbabilityColumns, write_predictions
+from scr.prediction import _table as table
 
 PROBABILITIES = np.array(
     [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]], np.float32

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scr.graph import load_graph
 from scr.propagation import (
     PropagationConfig,
     cached_hops_path,
+    kept_rows,
     load_cached_hops,
     propagate,
 )
-from scr.propagation.kept_rows import kept_rows
+from scr.sources import load_graph
 
 CONFIG = PropagationConfig(hops=2)
 
@@ -71,7 +71,7 @@ def test_a_graph_without_a_store_has_no_place_for_hops(random_graph):
 
 def test_hops_of_some_rows_are_found_where_they_hold_all_that_are_asked_for(stored):
     stored = replace(stored, test=np.asarray(stored.test)[::2])
-    kept = kept_rows(stored, "labelled")
+    kept = kept_rows(stored, "labeled")
     some = cached_hops_path(stored, CONFIG, rows=kept)
     assert some.name.startswith(cached_hops_path(stored, CONFIG).name + "-rows")
     propagate(stored, 2, out=some, rows=kept)

@@ -185,7 +185,7 @@ def test_hops_survive_saving_and_opening(tmp_path):
 
 
 def test_a_stored_graph_propagates_from_its_memory_maps(tmp_path):
-    from scr.graph import load_graph
+    from scr.sources import load_graph
 
     graph = small()
     stored = load_graph(str(graph.save(tmp_path / "store")))

@@ -10,7 +10,7 @@ from scr.config import build
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph
 from scr.propagation import PropagationConfig, label_hops
-from scr.propagation import labels as labels_module
+from scr.propagation import _labels as labels_module
 
 SAME_AUTHORS, CITED, CITING = "^writes writes", "cites", "^cites"
 FAR = "^writes affiliated ^affiliated writes"

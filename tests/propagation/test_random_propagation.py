@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from scr.errors import ConfigError, MemoryBudgetError
 from scr.graph import Graph
-from scr.propagation import PropagationConfig, propagate_mixture
-from scr.propagation.random_propagation import TILE, RandomPropagation, drop_node
+from scr.propagation import PropagationConfig, RandomPropagation, drop_node, propagate_mixture
+from scr.propagation._random_propagation import TILE
 
 
 def _graph(nodes, edges, columns, seed=0, **settings):

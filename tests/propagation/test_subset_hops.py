@@ -18,27 +18,28 @@ from tests.propagation.typed_graphs import (
 )
 
 from scr.errors import ConfigError, GraphError, MemoryBudgetError
-from scr.graph import Graph, load_graph
-from scr.graph.artifact import verify
+from scr.graph import Graph
 from scr.propagation import (
     PropagationConfig,
     cached_hops_path,
-    disk_plan,
-    disk_run,
-    edge_chunks,
-    feature_rows,
-    kernel,
+    kept_rows,
     load_cached_hops,
-    out_of_core,
+    plan_propagation,
     propagate,
     propagate_mixture,
-    subset_edges,
-    work_folder,
 )
-from scr.propagation.cache import hops_key
-from scr.propagation.kept_rows import kept_rows
-from scr.propagation.plan import plan_propagation
-from scr.propagation.subsets import draw_subsets
+from scr.propagation import _feature_rows as feature_rows
+from scr.propagation import _subset_edges as subset_edges
+from scr.propagation._cache import hops_key
+from scr.propagation._subsets import draw_subsets
+from scr.propagation.disk import _edge_chunks as edge_chunks
+from scr.propagation.disk import _out_of_core as out_of_core
+from scr.propagation.disk import _plan as disk_plan
+from scr.propagation.disk import _run as disk_run
+from scr.propagation.disk import _work_folder as work_folder
+from scr.propagation.kernel import _product as kernel
+from scr.sources import load_graph
+from scr.storage import verify
 
 WRITES, CITES, EXTENDS, AFFILIATED, TOPIC = RELATIONS
 SUBSETS = ((CITES, EXTENDS), (WRITES, AFFILIATED), RELATIONS)
@@ -164,7 +165,7 @@ def test_a_subset_of_all_relations_is_the_homogenised_graph():
 
 
 def test_blocks_of_columns_in_memory_change_nothing(monkeypatch):
-    from scr.propagation import engine
+    from scr.propagation import _engine as engine
 
     graph = random_typed(2)
     asked = {"features": features_of(graph, 9), "subsets": SUBSETS, "norm": "sym"}
@@ -194,7 +195,7 @@ def stop_after(monkeypatch, count):
     monkeypatch.setattr(work_folder.WorkFolder, "_append", counting)
 
 
-@pytest.mark.parametrize("rows", ["all", "labelled"])
+@pytest.mark.parametrize("rows", ["all", "labeled"])
 def test_subset_hops_that_are_stopped_anywhere_go_on_to_the_same_bytes(
     tmp_path, tiny, monkeypatch, rows
 ):
@@ -272,7 +273,7 @@ def test_rows_of_a_typed_graph_are_numbers_or_masks_of_target_nodes():
     assert kept_rows(graph, np.arange(12)) is None
     assert kept_rows(graph, np.ones(12, bool)) is None
     assert kept_rows(graph, np.arange(12) < 2).tolist() == [0, 1]
-    assert len(kept_rows(graph, "labelled")) == 8
+    assert len(kept_rows(graph, "labeled")) == 8
     with pytest.raises(GraphError, match="from 0 to 11"):
         kept_rows(graph, [12])
 

@@ -10,8 +10,8 @@ from tests.propagation.typed_graphs import RELATIONS, random_typed
 
 from scr.errors import ConfigError, GraphError, SourceError
 from scr.graph import Graph
-from scr.propagation import PropagationConfig, choose_subsets
-from scr.propagation.subsets import as_subsets, draw_subsets, read_subsets, single_relations
+from scr.propagation import PropagationConfig, as_subsets, choose_subsets
+from scr.propagation._subsets import draw_subsets, read_subsets, single_relations
 
 WRITES, CITES, EXTENDS, AFFILIATED, TOPIC = RELATIONS
 

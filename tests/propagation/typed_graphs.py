@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from scr.graph import Graph
-from scr.graph.relations import Relation
+from scr.graph import Graph, Relation
 
 RELATIONS = (
     Relation("author", "writes", "paper"),

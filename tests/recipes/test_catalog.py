@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from scr.encoders import ENCODERS, ProblemShape, make_encoder
+from scr.encoders import ProblemShape
 from scr.errors import SourceError
+from scr.networks import ENCODERS, make_encoder
 from scr.recipes import read_recipe, recipe_names
-from scr.training.recipe import Recipe
+from scr.training import Recipe
 
 EVERY = [read_recipe(name) for name in recipe_names()]
 RECIPES = [recipe for recipe in EVERY if not recipe.as_code]
@@ -233,7 +234,7 @@ def test_as_code_has_the_settings_of_the_command(command):
     assert (decay == 0) == (recipe.method == "scr")
     assert (training["epochs"], training["batch_size"]) == (epochs, batch)
     assert training["patience"] == patience
-    assert training["unlabelled_per_batch"] == "proportional"
+    assert training["unlabeled_per_batch"] == "proportional"
     rate = 0.0001 if recipe.dataset == "ogbn-papers100M" else 0.001
     assert training["learning_rate"] == rate
     averaged = 0.9 if recipe.dataset == "ogbn-products" else None  # --ema

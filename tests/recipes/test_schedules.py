@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from scr.recipes import read_recipe, recipe_names
-from scr.training.batches import epoch_batches
+from scr.training._batches import epoch_batches
 
 # Sizes of the splits as https://ogb.stanford.edu/docs/nodeprop publishes them.
 TRAIN_NODES = {"ogbn-products": 196_615, "ogbn-mag": 629_571, "ogbn-papers100M": 1_207_179}
@@ -48,7 +48,7 @@ def steps_of_an_epoch(recipe, confident, reliable=0):
         torch.arange(confident),
         torch.arange(reliable),
         batch_size=training["batch_size"],
-        unlabelled_per_batch=training.get("unlabelled_per_batch", 0),
+        unlabeled_per_batch=training.get("unlabeled_per_batch", 0),
         generator=torch.Generator().manual_seed(0),
     )
     return sum(1 for _ in batches)
@@ -107,7 +107,7 @@ def test_nodes_that_are_confident_in_a_stage_are_reliable_in_it(recipe):
 def test_training_is_that_of_the_row_without(recipe):
     def settings(row):
         training = row.tables["training"]
-        return {key: training[key] for key in training if key != "unlabelled_per_batch"}
+        return {key: training[key] for key in training if key != "unlabeled_per_batch"}
 
     without = baseline_of(recipe)
     assert settings(recipe) == settings(without)
@@ -128,4 +128,4 @@ def test_the_term_acts_on_sets_that_trained_weights_choose(recipe):
 @pytest.mark.parametrize("recipe", SINGLE, **NAMED)
 def test_as_many_unlabeled_rows_as_labeled_ones(recipe):
     training = recipe.tables["training"]
-    assert training["unlabelled_per_batch"] == training["batch_size"]
+    assert training["unlabeled_per_batch"] == training["batch_size"]

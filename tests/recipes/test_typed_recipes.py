@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scr.encoders import ENCODERS
+from scr.experiments._reproduce import reproduce
 from scr.graph import Graph
-from scr.propagation.subsets import choose_subsets
+from scr.networks import ENCODERS
+from scr.propagation import choose_subsets
 from scr.recipes import read_recipe, recipe_names
-from scr.reproduce import reproduce
-from scr.training.recipe import Recipe
+from scr.training import Recipe
 
 MAG = [
     recipe

@@ -6,10 +6,15 @@ import scipy.stats
 from rich.console import Console
 
 from scr.errors import RunError
-from scr.report.comparison import compare_runs, pooled_difference
-from scr.report.conclusion import conclusions, headline
-from scr.report.intervals import paired_difference
-from scr.report.tables import comparison_markdown, comparison_table
+from scr.report import (
+    compare_runs,
+    comparison_markdown,
+    comparison_table,
+    conclusions,
+    paired_difference,
+    pooled_difference,
+)
+from scr.report._conclusion import headline
 
 
 def run(regularizer, seed, test, *, encoder="ssgc", **more):

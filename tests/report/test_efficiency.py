@@ -5,14 +5,15 @@ import io
 
 import pytest
 
-from scr.report.efficiency import (
+from scr.report import (
     KeptCurve,
     efficiency_csv,
+    efficiency_sentences,
     kept_curve,
     mean_curve,
     reaches,
 )
-from scr.report.efficiency_sentences import efficiency_cells, efficiency_sentences
+from scr.report._efficiency_sentences import efficiency_cells
 from scr.selection import Selection
 
 

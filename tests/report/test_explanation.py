@@ -6,8 +6,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from scr.report import comparison_page, plots, run_page
-from scr.report.explanation import drops_of, explained_model, explanation_sentences
+from scr.report import explained_model, explanation_sentences, plots
+from scr.report._explanation import drops_of
+from scr.report.page import comparison_page, run_page
 
 HOSTILE = "<script>alert('x')</script>"
 RELATIONS = ["package:build depends on:package", "maintainer:maintains:package", HOSTILE]

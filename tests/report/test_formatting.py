@@ -1,6 +1,7 @@
 import pytest
 
-from scr.report.formatting import interval, mean_and_spread, memory, percent, plain, points, seconds
+from scr.report import plain, points
+from scr.report._formatting import interval, mean_and_spread, memory, percent, seconds
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from scr.errors import StoreError
-from scr.training.checkpoint import Checkpoint
+from scr.training._checkpoint import Checkpoint
 
 
 def trained():

@@ -7,15 +7,14 @@ import torch
 from tests.conftest import make_random_graph
 
 import scr
-from scr.encoders import COUPLED, make_encoder
-from scr.encoders.sparse_rows import SparseRows
+from scr.encoders.layers import SparseRows
 from scr.errors import ConfigError, GraphError, MemoryBudgetError
 from scr.graph import Graph
-from scr.graph.digits import digits
-from scr.training import fit, prepare_hops, resolve
-from scr.training.fitting import graph_facts
-from scr.training.inference import predict_logits
-from scr.training.layerwise import LayerwiseLogits
+from scr.networks import COUPLED, make_encoder
+from scr.sources._digits import digits
+from scr.training import fit, graph_facts, prepare_hops, resolve
+from scr.training._inference import predict_logits
+from scr.training._layerwise import LayerwiseLogits
 
 SUBGRAPHS = ("cluster-gcn", "graph-saint")  # GraphSAGE on other batches
 NAMES = [encoder.name for encoder in COUPLED if encoder.name not in SUBGRAPHS]
@@ -269,8 +268,8 @@ def dense_mean(graph):
 @pytest.mark.parametrize("graph", ["plain", "weighted", "words"])
 def test_trust_is_judged_by_means_over_neighbors(graph, limit, monkeypatch):
     # Drawn neighbors are all of them: no node has more than so many.
-    monkeypatch.setattr("scr.training.prepare_graph.WHOLE_GRAPH_EDGES", limit)
-    monkeypatch.setattr("scr.training.prepare_graph.TRUST_NEIGHBORS", 60)
+    monkeypatch.setattr("scr.training._prepare_graph.WHOLE_GRAPH_EDGES", limit)
+    monkeypatch.setattr("scr.training._prepare_graph.TRUST_NEIGHBORS", 60)
     rows, _ = rows_and_encoder(GRAPHS[graph], "graphsage")
     inputs = rows.prepared.inputs
     inputs = inputs if isinstance(inputs, np.ndarray) else inputs.toarray()
@@ -283,7 +282,7 @@ def test_features_are_averaged_for_nobody_who_does_not_ask(monkeypatch):
     def refuse(self, rows):
         raise AssertionError("nobody reads it")
 
-    monkeypatch.setattr("scr.training.prepare_graph.PreparedGraph.averages", refuse)
+    monkeypatch.setattr("scr.training._prepare_graph.PreparedGraph.averages", refuse)
     settings = {"training": {"epochs": 2}, "encoder": {"name": "gcn", "hidden": 8}}
     scr.NodeClassifier(regularizer="none", recipe=settings).fit(make_random_graph())
 
@@ -306,7 +305,7 @@ def test_attention_counts_a_kept_loop_once():
 
 
 def test_features_that_do_not_fit_are_refused_before_they_are_copied(monkeypatch):
-    monkeypatch.setattr("scr.training.prepare_graph.memory_budget", lambda asked: 1000)
+    monkeypatch.setattr("scr.training._prepare_graph.memory_budget", lambda asked: 1000)
     with pytest.raises(MemoryBudgetError, match=r"(?s)`gcn` reads all features.*such as `gamlp`"):
         rows_and_encoder(make_random_graph(), "gcn")
 

@@ -9,10 +9,12 @@ import torch
 from torch import nn
 
 from scr.consistency import ConsistencyConfig
-from scr.training import Rows, Trainer, TrainingConfig, loop, stages
-from scr.training.config import StagesConfig
-from scr.training.inference import predict_logits, predict_probabilities, stream_logits
-from scr.training.validation import NO_VALIDATION
+from scr.training import Rows, Trainer, TrainingConfig, predict_probabilities, stream_logits
+from scr.training import _loop as loop
+from scr.training import _stages as stages
+from scr.training._config import StagesConfig
+from scr.training._inference import predict_logits
+from scr.training._validation import NO_VALIDATION
 
 
 class Watched(nn.Module):
@@ -72,7 +74,7 @@ def test_a_refresh_holds_a_part_of_the_predictions_at_a_time(rows, monkeypatch):
         rows,
         train=torch.arange(10),
         train_labels=torch.arange(10) % 5,
-        unlabelled=torch.arange(10, 200),
+        unlabeled=torch.arange(10, 200),
         validation=NO_VALIDATION,
         training=TrainingConfig(epochs=2),
         consistency=ConsistencyConfig(threshold=0.3, refresh_sample=80),

@@ -10,11 +10,12 @@ import torch
 
 from scr.classifier import NodeClassifier
 from scr.errors import GraphError, MemoryBudgetError, RunError
-from scr.graph import load_graph
-from scr.graph.digits import digits
-from scr.propagation.hops import Hops
-from scr.propagation.labels import label_hops
-from scr.training import fit, fitting, graph_facts, prepare, prepare_hops, resolve
+from scr.propagation import Hops, label_hops
+from scr.sources import load_graph
+from scr.sources._digits import digits
+from scr.training import _fitting as fitting
+from scr.training import _prepare as prepare
+from scr.training import fit, graph_facts, prepare_hops, resolve
 
 SETTINGS = {
     "training": {"epochs": 4, "evaluate_every": 2, "batch_size": 30, "select": "last",
@@ -119,7 +120,7 @@ def test_an_error_while_reading_ends_the_run(tmp_path, monkeypatch):
     def broken(*_):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("scr.training.gathering.FileRows._fill", broken)
+    monkeypatch.setattr("scr.storage._gathering.FileRows._fill", broken)
     monkeypatch.setattr(fitting, "judge_trust", lambda consistency, *_: (consistency, []))
     with pytest.raises(OSError, match="the disk is gone"):
         fit(graph, recipe, prepared=prepared)
@@ -173,7 +174,7 @@ def test_a_stored_graph_that_does_not_fit_names_the_command_that_helps(tmp_path,
     monkeypatch.setattr(prepare, "plan_propagation", does_not_fit)
     with pytest.raises(MemoryBudgetError, match="200 GiB") as caught:
         prepare_hops(graph, recipe_for(graph, "sign", layer))
-    command = f"scr propagate {tmp_path / 'store'} --rows labelled --hops 3 --norm "
+    command = f"scr propagate {tmp_path / 'store'} --rows labeled --hops 3 --norm "
     assert command in str(caught.value)
     assert "--dtype float16" in str(caught.value)
     assert "--self-loops" in str(caught.value)

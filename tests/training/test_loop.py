@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from scr.encoders import make_encoder
 from scr.errors import TrainingError
-from scr.graph.digits import digits
-from scr.training import fit, graph_facts, resolve
-from scr.training.config import TrainingConfig
-from scr.training.fitting import all_but
-from scr.training.loop import Trainer, learning_rate_at
-from scr.training.prepare import prepare_hops
-from scr.training.validation import NO_VALIDATION
+from scr.networks import make_encoder
+from scr.sources._digits import digits
+from scr.training import Trainer, TrainingConfig, fit, graph_facts, prepare_hops, resolve
+from scr.training._fitting import all_but
+from scr.training._loop import learning_rate_at
+from scr.training._validation import NO_VALIDATION
 
 
 @cache
@@ -115,7 +113,7 @@ def trainer(graph, **consistency):
         rows,
         train=train,
         train_labels=torch.from_numpy(np.asarray(graph.labels[graph.train])).long(),
-        unlabelled=all_but(graph.train, graph.num_targets),
+        unlabeled=all_but(graph.train, graph.num_targets),
         validation=NO_VALIDATION,
         training=recipe.training,
         consistency=recipe.consistency,
@@ -208,7 +206,7 @@ def test_the_cosine_schedule_by_hand():
 
 
 def test_a_training_set_of_one_class_per_batch_still_trains():
-    training = {"batch_size": 3, "unlabelled_per_batch": "proportional", "epochs": 2}
+    training = {"batch_size": 3, "unlabeled_per_batch": "proportional", "epochs": 2}
     fitted = outcome(training=training)
     assert np.isfinite(fitted.outcome.history[-1]["supervised_loss"])
 
@@ -258,7 +256,7 @@ def test_teacher_and_student_are_scored_side_by_side():
 
 def test_a_collapse_keeps_the_weights_from_before_and_says_so(monkeypatch):
     """From epoch 7 on a huge learning rate ruins the student."""
-    rate = "scr.training.loop.learning_rate_at"
+    rate = "scr.training._loop.learning_rate_at"
     monkeypatch.setattr(rate, lambda epoch, _: 0.1 if epoch < 6 else 1e4)
     training = {"epochs": 12, "evaluate_every": 1, "select_after": 0.6}
     fitted = outcome("none", training=training)
@@ -281,7 +279,7 @@ def test_weights_from_the_warmup_are_noted():
     # Nothing is learned, so the first epoch that is looked at stays the best.
     still = {"epochs": 6, "learning_rate": 1e-9, "select_after": 0, "evaluate_every": 1}
     [note] = outcome(training=still, consistency={"warmup": 4}).notes
-    assert "those of epoch 1, before the term on unlabelled nodes first acted, in epoch 5" in note
+    assert "those of epoch 1, before the term on unlabeled nodes first acted, in epoch 5" in note
     assert outcome(training={**still, "select": "last"}, consistency={"warmup": 4}).notes == []
 
 

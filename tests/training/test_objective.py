@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from scr.consistency import ConsistencyLoss, MeanTeacher
-from scr.encoders.base import HopBatch
-from scr.training.objective import balanced_class_weights, mixed_loss, supervised_loss
+from scr.encoders import HopBatch
+from scr.training._objective import balanced_class_weights, mixed_loss, supervised_loss
 
 
 class Scripted(nn.Module):
@@ -44,7 +44,7 @@ def test_the_mixed_loss_is_the_papers_equation():
     assert loss.total.item() == pytest.approx(supervised + consistent, rel=1e-5)
 
 
-def test_a_teacher_sees_only_the_unlabelled_rows():
+def test_a_teacher_sees_only_the_unlabeled_rows():
     torch.manual_seed(0)
     student = Scripted(torch.randn(1, 5, 3))
     teacher = MeanTeacher(student)

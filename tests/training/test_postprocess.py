@@ -6,7 +6,7 @@ import pytest
 
 from scr.config import build
 from scr.errors import ConfigError
-from scr.training.postprocess import PostprocessConfig
+from scr.training import PostprocessConfig
 
 
 def test_nothing_is_smoothed_unless_it_is_asked_for():

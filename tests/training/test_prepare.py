@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from scr.features import FeatureConfig, fit_features
 from scr.graph import open_store
-from scr.graph.features import FeatureConfig, fit_features
-from scr.propagation import propagate
-from scr.propagation.cache import cached_hops_path
+from scr.propagation import cached_hops_path, propagate
 from scr.training import graph_facts, prepare_hops, resolve
 
 

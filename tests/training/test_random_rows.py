@@ -8,13 +8,11 @@ import torch
 
 from scr.classifier import NodeClassifier
 from scr.consistency import noisy_views
-from scr.encoders.base import HopBatch
+from scr.encoders import HopBatch
 from scr.errors import ConfigError
 from scr.propagation import propagate_mixture
-from scr.training import fit, graph_facts, resolve
-from scr.training.prepare import prepare_hops
-from scr.training.random_rows import NodeDropper, RandomRows, node_dropper
-from scr.training.recipe import Recipe
+from scr.training import Recipe, fit, graph_facts, prepare_hops, resolve
+from scr.training._random_rows import NodeDropper, RandomRows, node_dropper
 
 SETTINGS = {
     "propagation": {"hops": 2, "self_loops": True},

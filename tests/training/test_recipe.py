@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from scr.encoders import ENCODERS
+from scr.consistency import REGULARIZERS
 from scr.errors import ConfigError
-from scr.training import PRESETS, REGULARIZERS, GraphFacts, Recipe, resolve
-from scr.training.presets import choose_preset
-from scr.training.recipe import merge, specialize
+from scr.networks import ENCODERS
+from scr.training import Recipe, merge, resolve, specialize
+from scr.training.presets import PRESETS, GraphFacts, choose_preset
 
 SMALL = GraphFacts(nodes=1000, train=100, classes=5)
 

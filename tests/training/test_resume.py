@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scr.graph.digits import digits
+from scr.sources._digits import digits
 from scr.training import fit, graph_facts, resolve
 
 SETTINGS = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.errors import GraphError
-from scr.training.rows import Rows, positions_of
+from scr.training import Rows, positions_of
 
 KEPT = np.array([2, 3, 17, 40, 41, 99])
 

@@ -9,14 +9,14 @@ import torch
 
 from scr.classifier import NodeClassifier
 from scr.consistency import ConsistencyConfig, ConsistencyLoss
-from scr.encoders.base import HopBatch
+from scr.encoders import HopBatch
 from scr.errors import ConfigError, RunError
-from scr.graph.digits import digits
 from scr.propagation import label_hops
+from scr.sources._digits import digits
 from scr.training import fit, graph_facts, resolve
-from scr.training.config import StagesConfig
-from scr.training.objective import mixed_loss, reliable_loss
-from scr.training.stages import hand_over
+from scr.training._config import StagesConfig
+from scr.training._objective import mixed_loss, reliable_loss
+from scr.training._stages import hand_over
 
 SETTINGS = {
     "training": {"epochs": 6, "evaluate_every": 2, "patience": 0, "select_after": 0.0},

@@ -7,10 +7,9 @@ from tests.conftest import make_random_graph
 
 import scr
 from scr.errors import ConfigError
-from scr.graph.digits import digits
-from scr.training import fit, prepare_hops, resolve
-from scr.training.fitting import graph_facts
-from scr.training.objective import supervised_loss
+from scr.sources._digits import digits
+from scr.training import fit, graph_facts, prepare_hops, resolve
+from scr.training._objective import supervised_loss
 
 SETTINGS = {
     "cluster-gcn": {"clusters": 6, "clusters_per_batch": 2, "partition": "label-propagation"},
@@ -40,8 +39,8 @@ def test_a_step_has_the_training_and_confident_nodes_that_are_in_its_subgraph(na
     for draw in drawn:
         inside = set(draw.subgraph.nodes.tolist())
         expected = [place for place, node in enumerate(graph.train) if node in inside]
-        assert draw.labelled.tolist() == expected
-        assert draw.unlabelled.tolist() == [n for n in confident.tolist() if n in inside]
+        assert draw.labeled.tolist() == expected
+        assert draw.unlabeled.tolist() == [n for n in confident.tolist() if n in inside]
         assert draw.share == len(expected) / len(graph.train)
     again = epoch(rows_of(graph, name), graph, 3, confident)
     assert [d.subgraph.nodes.tolist() for d in again] == [d.subgraph.nodes.tolist() for d in drawn]
@@ -54,8 +53,8 @@ def test_parts_without_a_training_node_take_part_with_their_confident_ones():
     rows = rows_of(graph, "cluster-gcn", clusters_per_batch=1)
     others = torch.arange(3, 120)
     drawn = epoch(rows, graph, 0, others)
-    assert sorted(torch.cat([draw.unlabelled for draw in drawn]).tolist()) == others.tolist()
-    without = [len(draw.labelled) for draw in drawn].count(0)
+    assert sorted(torch.cat([draw.unlabeled for draw in drawn]).tolist()) == others.tolist()
+    without = [len(draw.labeled) for draw in drawn].count(0)
     assert without > 0
     assert len(epoch(rows, graph, 0, others[:0])) == len(drawn) - without
     nothing = supervised_loss(torch.randn(2, 0, 3, requires_grad=True), torch.zeros(0).long())
@@ -65,7 +64,7 @@ def test_parts_without_a_training_node_take_part_with_their_confident_ones():
 def test_an_epoch_of_clusters_has_every_training_node_once():
     graph = make_random_graph(nodes=120, edges=400)
     drawn = epoch(rows_of(graph, "cluster-gcn"), graph, 0, torch.zeros(0, dtype=torch.int64))
-    seen = torch.cat([draw.labelled for draw in drawn])
+    seen = torch.cat([draw.labeled for draw in drawn])
     assert sorted(seen.tolist()) == list(range(len(graph.train)))
 
 
@@ -74,7 +73,7 @@ def test_seeds_of_a_batch_are_the_nodes_of_its_step():
     rows = rows_of(graph, "cluster-gcn")
     train = torch.from_numpy(graph.train)
     drawn = epoch(rows, graph, 0, torch.arange(60, 120))
-    nodes_of = lambda draw: torch.cat([train[draw.labelled], draw.unlabelled])  # noqa: E731
+    nodes_of = lambda draw: torch.cat([train[draw.labeled], draw.unlabeled])  # noqa: E731
     for draw, batch in rows.stream(drawn, nodes_of):
         found = draw.subgraph.nodes[batch.seeds.numpy()]
         assert found.tolist() == nodes_of(draw).tolist()
@@ -95,8 +94,8 @@ def test_saint_losses_add_up_to_the_loss_of_all_training_nodes_on_average():
     targets = torch.from_numpy(graph.labels)
     drawn = rows.draws(0, train, train[:0], train[:0])
     total = 0.0
-    for draw, batch in rows.stream(drawn, lambda draw: train[draw.labelled]):
-        nodes = train[draw.labelled]
+    for draw, batch in rows.stream(drawn, lambda draw: train[draw.labeled]):
+        nodes = train[draw.labeled]
         loss = supervised_loss(logits[nodes][None], targets[nodes], None, batch.loss_weight)
         total += loss.item()
     expected = supervised_loss(logits[train][None], targets[train]).item()

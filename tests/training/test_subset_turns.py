@@ -5,12 +5,12 @@ import pytest
 import torch
 from tests.training.typed_graphs import make_typed_graph
 
-from scr.encoders import ProblemShape, make_encoder
-from scr.training import Trainer, TrainingConfig, fit, graph_facts, resolve
-from scr.training.inference import predict_logits
-from scr.training.rows import Rows
-from scr.training.subset_turns import SubsetTurns
-from scr.training.validation import NO_VALIDATION
+from scr.encoders import ProblemShape
+from scr.networks import make_encoder
+from scr.training import Rows, Trainer, TrainingConfig, fit, graph_facts, resolve
+from scr.training._inference import predict_logits
+from scr.training._subset_turns import SubsetTurns
+from scr.training._validation import NO_VALIDATION
 
 ROWS, SUBSETS, HOPS, FEATURES, CLASSES = 300, 5, 2, 6, 3
 
@@ -76,7 +76,7 @@ def test_only_the_sample_learns_and_the_others_do_not_move():
     train = torch.arange(100)
     trainer = Trainer(
         encoder, rows, train=train, train_labels=train % CLASSES,
-        unlabelled=torch.arange(100, ROWS), validation=NO_VALIDATION, training=training, seed=2,
+        unlabeled=torch.arange(100, ROWS), validation=NO_VALIDATION, training=training, seed=2,
     )  # fmt: skip
     for epoch in range(6):
         before = encoder.mixture.weight.detach().clone()

@@ -11,11 +11,11 @@ import torch
 from tests.training.typed_graphs import make_typed_graph
 
 from scr.classifier import NodeClassifier
-from scr.compare import Comparison, _Worker, compare, plan
 from scr.errors import RunError
-from scr.training import GraphFacts, Recipe, fit, graph_facts, prepare_hops, resolve
-from scr.training.prepare import chosen_subsets
-from scr.training.rows import Rows
+from scr.experiments import Comparison
+from scr.experiments._compare import _Worker, compare, plan
+from scr.training import Recipe, Rows, chosen_subsets, fit, graph_facts, prepare_hops, resolve
+from scr.training.presets import GraphFacts
 
 SHORT = {
     "encoder": {"hidden": 8},
@@ -58,7 +58,7 @@ def test_hops_lie_subset_after_subset_and_rows_are_target_nodes():
 
 
 def _completed(graph, recipe):
-    from scr.completion import complete_features
+    from scr.typed_features import complete_features
 
     return np.asarray(complete_features(graph, recipe.data).matrix, dtype=np.float64)
 
@@ -160,7 +160,7 @@ def test_another_graph_is_predicted_with_the_same_subsets():
     np.testing.assert_array_equal(classifier.predict_proba(graph=graph), classifier.predict_proba())
 
 
-def test_the_number_of_other_nodes_does_not_count_as_unlabelled_ones():
+def test_the_number_of_other_nodes_does_not_count_as_unlabeled_ones():
     graph = make_typed_graph()
     fitted = fit(graph, _recipe(graph, "nars-sign", consistency={"threshold": 0.0}))
     assert fitted.outcome.history[-1]["confident_nodes"] == graph.num_targets - len(graph.train)
@@ -173,7 +173,7 @@ def test_a_comparison_shares_hops_of_encoders_that_read_the_same(monkeypatch):
         made.append(recipe.encoder)
         return prepare_hops(graph, recipe)
 
-    monkeypatch.setattr("scr.compare.prepare_hops", count)
+    monkeypatch.setattr("scr.experiments._compare.prepare_hops", count)
     graph = make_typed_graph()
     tasks = plan(["nars-sign", "nars-sagn", "sign", "sagn", "ssgc"], ["none", "scr"], [0],
                  layers=[SHORT])  # fmt: skip

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from scr import __version__
-from scr.cli.console import UNBOUNDED, print_error, print_scr_error, printed_warnings
+from scr.cli._console import UNBOUNDED, print_error, print_scr_error, printed_warnings
 from scr.errors import SCRError
 
 BAD_INPUT = 2

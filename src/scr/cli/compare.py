@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from scr.cli.console import console, print_note
-from scr.cli.progress import counted
+from scr.cli._console import console, print_note
+from scr.cli._progress import counted
 from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
@@ -40,12 +40,12 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
 ) -> None:
     """Compare encoders and regularizers over seeds."""
-    from scr import compare as comparing
-    from scr.encoders import encoder_class
-    from scr.graph import load_graph
-    from scr.report import comparison_page, comparison_table, conclusions, write_page
-    from scr.report.explanation import explained_model, explanation_sentences
-    from scr.training.recipe import check_regularizer
+    from scr import experiments
+    from scr.networks import encoder_class
+    from scr.report import comparison_table, conclusions, explained_model, explanation_sentences
+    from scr.report.page import comparison_page, write_page
+    from scr.sources import load_graph
+    from scr.training import check_regularizer
 
     encoder_names = some_names("--encoders", encoders)
     regularizer_names = some_names("--regularizers", regularizers)
@@ -53,10 +53,10 @@ def compare(
         encoder_class(name)
     for name in regularizer_names:
         check_regularizer(name, "--regularizers")
-    comparison = comparing.Comparison(load_graph(graph, features=features), splits)
+    comparison = experiments.Comparison(load_graph(graph, features=features), splits)
     comparison.graph_of(seeds - 1)
     layers = recipe_layers(recipe, settings)
-    tasks = comparing.plan(
+    tasks = experiments.plan(
         encoder_names,
         regularizer_names,
         range(seeds),
@@ -64,7 +64,7 @@ def compare(
         preset=preset_below(recipe, preset),
     )
     with keeping_runs(out), counted("Comparing") as bar:
-        result = comparing.compare(
+        result = experiments.compare(
             comparison,
             tasks,
             out=out,
@@ -89,7 +89,7 @@ def compare(
     page = out / "report.html"
     title = f"Comparison on {result['graph']['name']}"
     write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))
-    console.print(f"Wrote {out / comparing.RESULT} and {page}", soft_wrap=True)
+    console.print(f"Wrote {out / experiments.COMPARE_JSON} and {page}", soft_wrap=True)
 
 
 def graph_facts(graph: Mapping[str, Any]) -> dict[str, object]:

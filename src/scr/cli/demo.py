@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scr.cli._console import console
+from scr.cli._progress import counted
 from scr.cli.compare import graph_facts
-from scr.cli.console import console
-from scr.cli.progress import counted
 from scr.cli.train import keeping_runs, shown_command
 
 if TYPE_CHECKING:
-    from scr.compare import Comparison
-    from scr.report.examples import ExampleGroup
+    from scr.experiments import Comparison
+    from scr.report import ExampleGroup
 
 # One of the paper's, which learns how much of each hop to read, and one that averages the hops.
 ENCODERS = ("sagn", "ssgc")
@@ -47,10 +47,11 @@ def demo(
         int | None, typer.Option(min=1, help="Processes, one thread each. [one per core, up to 4]")
     ] = None,
 ) -> None:
-    """Classify handwritten digits from two labelled images per class, with and without SCR."""
-    from scr import compare as comparing
-    from scr.graph import load_graph
-    from scr.report import comparison_page, comparison_table, conclusions, write_page
+    """Classify handwritten digits from two labeled images per class, with and without SCR."""
+    from scr import experiments
+    from scr.report import comparison_table, conclusions
+    from scr.report.page import comparison_page, write_page
+    from scr.sources import load_graph
 
     graph = load_graph("digits")
     about = (
@@ -59,10 +60,10 @@ def demo(
         "accuracy on validation nodes, and are the same with and without SCR."
     )
     console.print(about)
-    comparison = comparing.Comparison(graph, SPLITS)
-    tasks = comparing.plan(ENCODERS, REGULARIZERS, range(seeds), layers=[SETTINGS])
+    comparison = experiments.Comparison(graph, SPLITS)
+    tasks = experiments.plan(ENCODERS, REGULARIZERS, range(seeds), layers=[SETTINGS])
     with keeping_runs(out), counted("Training") as bar:
-        result = comparing.compare(
+        result = experiments.compare(
             comparison,
             tasks,
             out=out,

@@ -1,4 +1,4 @@
-"""`scr download`: a data set of OGB's, after its licence has been accepted."""
+"""`scr download`: a data set of OGB's, after its license has been accepted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from scr.cli.console import console, facts
+from scr.cli._console import console, facts
 
 
 def download(
@@ -25,7 +25,7 @@ def download(
     to: Annotated[
         Path | None, typer.Option(help="The data folder. [$SCR_DATA, else ~/.cache/scr/data]")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Accept the licence without a question.")] = (
+    yes: Annotated[bool, typer.Option("--yes", help="Accept the license without a question.")] = (
         False
     ),
     url: Annotated[str | None, typer.Option(help="Another address of the same archive.")] = None,
@@ -36,9 +36,8 @@ def download(
 ) -> None:
     """Download a data set of the Open Graph Benchmark."""
     from scr.errors import SourceError
-    from scr.graph.download import dataset_of
-    from scr.graph.download import download as get
-    from scr.graph.ogb_datasets import data_folder
+    from scr.sources import data_folder, dataset_of
+    from scr.sources import download as get
 
     dataset = dataset_of(name)
     folder = (to or data_folder()).expanduser()
@@ -47,16 +46,16 @@ def download(
         ("from", url or dataset.url),
         ("size", f"about {dataset.size}, and as much again while it is unpacked"),
         ("to", str(folder / dataset.folder)),
-        ("licence", " ".join(dataset.licence)),
+        ("license", " ".join(dataset.license)),
     ]
     console.print(facts(rows), soft_wrap=True)
     if not yes and not (folder / dataset.folder).exists():
         if not sys.stdin.isatty():
             raise SourceError(
-                f"The licence of `{name}` has not been accepted, and nobody is there to ask",
+                f"The license of `{name}` has not been accepted, and nobody is there to ask",
                 hint="read it, then accept it with `--yes`",
             )
-        typer.confirm("Do you accept the licence?", abort=True)
+        typer.confirm("Do you accept the license?", abort=True)
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from scr.cli._console import console
+from scr.cli._progress import counted
 from scr.cli.compare import names
-from scr.cli.console import console
-from scr.cli.progress import counted
 from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
@@ -42,33 +42,36 @@ def efficiency(
     jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
 ) -> None:
     """Draw accuracy per epoch, and say when each method is as good as RLU in the end."""
-    from scr import efficiency as measuring
-    from scr.compare import Comparison
-    from scr.encoders import encoder_class
-    from scr.graph import load_graph
-    from scr.report.efficiency_sentences import efficiency_table
-    from scr.training.recipe import merge
+    from scr import experiments
+    from scr.experiments import Comparison
+    from scr.networks import encoder_class
+    from scr.report import efficiency_table
+    from scr.sources import load_graph
+    from scr.training import merge
 
     layers = recipe_layers(recipe, settings)
     encoder = encoder or merge(*layers).get("encoder", {}).get("name", "gamlp")
     encoder_class(encoder)
-    chosen = [measuring.Method.parse(name) for name in dict.fromkeys(names(methods))]
-    planned = measuring.plan_efficiency(
+    chosen = [experiments.Method.parse(name) for name in dict.fromkeys(names(methods))]
+    planned = experiments.plan_efficiency(
         chosen,
         encoder=encoder,
         seeds=range(seeds),
         layers=layers,
-        epochs=measuring.parse_epochs(epochs or [], chosen),
+        epochs=experiments.parse_epochs(epochs or [], chosen),
         preset=preset_below(recipe, preset),
     )
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)
     with keeping_runs(out), counted("Training") as bar:
-        result = measuring.efficiency(
+        result = experiments.efficiency(
             comparison, planned, reference=reference, out=out, jobs=jobs,
             on_plan=bar.expect, on_run=bar.finish, command=shown_command(),
         )  # fmt: skip
     console.print(efficiency_table(result["methods"], reference))
     for sentence in result["sentences"]:
         console.print(sentence)
-    console.print(f"Wrote {out / measuring.RESULT} and {out / measuring.PICTURE}", soft_wrap=True)
+    console.print(
+        f"Wrote {out / experiments.EFFICIENCY_JSON} and {out / experiments.EFFICIENCY_PICTURE}",
+        soft_wrap=True,
+    )

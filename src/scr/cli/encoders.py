@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli.console import console, print_wide
-from scr.cli.methods import WIDTH, headline, method_table, paper, settings_table, words_of
+from scr.cli._console import console, print_wide
+from scr.cli._methods import WIDTH, headline, method_table, paper, settings_table, words_of
 
 if TYPE_CHECKING:
     from scr.encoders import Encoder
@@ -18,7 +18,7 @@ def encoders(
 ) -> None:
     """List the encoders, or the settings of one."""
     from scr.config import list_settings
-    from scr.encoders import ENCODERS, encoder_class
+    from scr.networks import ENCODERS, encoder_class
 
     if name is None:
         rows = [
@@ -48,7 +48,7 @@ def does(code: type[Encoder]) -> str:
 
 def reads(code: type[Encoder]) -> str:
     """What an encoder gets of the graph."""
-    from scr.encoders import COUPLED
+    from scr.networks import COUPLED
 
     if code in COUPLED:
         return "the graph"

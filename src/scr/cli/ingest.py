@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli.console import console, facts
+from scr.cli._console import console, facts
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from scr.graph import Graph
-    from scr.graph.ingest_plan import IngestPlan
+    from scr.ingest import IngestPlan
 
 
 def ingest(
@@ -49,7 +49,7 @@ def ingest(
         str | None, typer.Option(help="Draw training and validation nodes per class: 20,30.")
     ] = None,
     random: Annotated[
-        str | None, typer.Option(help="Draw shares of the labelled nodes: 0.1,0.1.")
+        str | None, typer.Option(help="Draw shares of the labeled nodes: 0.1,0.1.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of drawn splits.")] = 0,
     memory: Annotated[
@@ -64,10 +64,10 @@ def ingest(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
 ) -> None:
     """Turn any supported source into a graph store; an interrupted one is gone on with."""
-    from scr.cli.progress import steps_progress
-    from scr.graph.ingest import ingest as make_store
-    from scr.graph.ingest import plan_of
-    from scr.graph.sources import IngestOptions
+    from scr.cli._progress import steps_progress
+    from scr.ingest import ingest as make_store
+    from scr.ingest import plan_of
+    from scr.sources import IngestOptions
 
     options = IngestOptions(
         symmetrize=symmetrize,
@@ -125,7 +125,7 @@ def refuse_existing(store: Path, *, overwrite: bool) -> None:
 
 def describe_plan(plan: IngestPlan) -> Table:
     """How an ingest will go, ready to print."""
-    from scr.graph.memory import readable_bytes
+    from scr.compute import readable_bytes
 
     ways = {
         "memory": "all edges at once, in memory",

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from scr.cli.console import console
-from scr.cli.progress import steps_progress
+from scr.cli._console import console
+from scr.cli._progress import steps_progress
 
 
 def predict(
@@ -31,10 +31,10 @@ def predict(
     Of a graph whose hops were kept for some nodes only, those are predicted.
     """
     from scr.classifier import NodeClassifier
-    from scr.graph import load_graph
-    from scr.graph.node_file import read_nodes
-    from scr.prediction.table import ProbabilityColumns
-    from scr.training.device import usable_device
+    from scr.compute import usable_device
+    from scr.graph import read_nodes
+    from scr.prediction import ProbabilityColumns
+    from scr.sources import load_graph
 
     columns = ProbabilityColumns.parse(probabilities)
     usable_device(device)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scr.cli.console import console, facts
+from scr.cli._console import console, facts
 
 if TYPE_CHECKING:
-    from scr.graph.features import FeatureConfig
-    from scr.graph.graph import Graph
-    from scr.propagation.disk_plan import DiskPlan
+    from scr.features import FeatureConfig
+    from scr.graph import Graph
+    from scr.propagation.disk import DiskPlan
 
 
 def propagate(
@@ -58,7 +58,7 @@ def propagate(
     rows: Annotated[
         str,
         typer.Option(
-            help="Nodes whose hops are kept: all, labelled (train, valid and test), or a .npy of "
+            help="Nodes whose hops are kept: all, labeled (train, valid and test), or a .npy of "
             "node numbers."
         ),
     ] = "all",
@@ -92,19 +92,21 @@ def propagate(
 
     A command that was stopped goes on where it was when it is given again.
     """
-    from scr.cli.progress import steps_progress
+    from scr.cli._progress import steps_progress
+    from scr.compute import peak_bytes, readable_bytes
     from scr.config import build
     from scr.errors import ConfigError
-    from scr.graph.features import FeatureConfig
-    from scr.graph.sources import load_graph
-    from scr.propagation import PropagationConfig
+    from scr.features import FeatureConfig
+    from scr.propagation import (
+        PropagationConfig,
+        cached_hops_path,
+        choose_subsets,
+        kept_rows,
+        load_cached_hops,
+    )
     from scr.propagation import propagate as propagate_graph
-    from scr.propagation.cache import cached_hops_path, load_cached_hops
-    from scr.propagation.disk_run import DiskRequest
-    from scr.propagation.kept_rows import kept_rows
-    from scr.propagation.memory import peak_bytes, readable_bytes
-    from scr.propagation.subsets import choose_subsets
-    from scr.propagation.work_folder import discard_work
+    from scr.propagation.disk import DiskRequest, discard_work
+    from scr.sources import load_graph
 
     config = PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
@@ -167,9 +169,9 @@ def _features(
 
     Features that lie on disk stay there; of a plan, those of several types are not even made.
     """
-    from scr.completion import complete_features, is_plain, planned_features
-    from scr.graph.features import fit_features, transform_lazily
-    from scr.propagation.engine import check_features
+    from scr.features import fit_features, transform_lazily
+    from scr.propagation import check_features
+    from scr.typed_features import complete_features, is_plain, planned_features
 
     if not is_plain(graph, config):
         # Nodes of other types need features of their own, of as many columns.
@@ -208,13 +210,13 @@ def _asked(subsets: str | None) -> int | str:
 
 def _nodes(rows: str) -> Any:
     """What `--rows` names: a word, or the numbers in a file."""
-    from scr.graph.node_file import read_nodes
+    from scr.graph import read_nodes
 
     return read_nodes(rows) if rows.endswith(".npy") else rows
 
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
-    from scr.propagation.memory import readable_bytes
+    from scr.compute import readable_bytes
 
     def size(count: int) -> str:
         return f"{count:,} bytes ({readable_bytes(count)})"

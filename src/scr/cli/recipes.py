@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli.console import console, print_wide
+from scr.cli._console import console, print_wide
 from scr.errors import SourceError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli.console import console, print_wide
-from scr.cli.methods import WIDTH, method_table, paper, settings_table, shown, words_of
+from scr.cli._console import console, print_wide
+from scr.cli._methods import WIDTH, method_table, paper, settings_table, shown, words_of
 
 if TYPE_CHECKING:
     from scr.config import Setting
@@ -22,9 +22,9 @@ def regularizers(
     ] = None,
 ) -> None:
     """List the regularizers, or the settings that one reads."""
-    from scr.report.regularizers import explanation
-    from scr.training import REGULARIZERS
-    from scr.training.recipe import check_regularizer
+    from scr.consistency import REGULARIZERS
+    from scr.report import explanation
+    from scr.training import check_regularizer
 
     if name is None:
         rows = [
@@ -51,8 +51,7 @@ def regularizers(
 def read_settings(regularizer: str) -> list[Setting]:
     """The settings that a regularizer reads, with the defaults that it has."""
     from scr.config import list_settings
-    from scr.consistency import ConsistencyConfig
-    from scr.consistency.regularizers import defaults_of, settings_of
+    from scr.consistency import ConsistencyConfig, defaults_of, settings_of
 
     own, read = defaults_of(regularizer), settings_of(regularizer)
     return [
@@ -64,7 +63,7 @@ def read_settings(regularizer: str) -> list[Setting]:
 
 def own_values(regularizer: str) -> list[str]:
     """Defaults that a regularizer has of its own, of settings that it reads."""
-    from scr.consistency.regularizers import defaults_of
+    from scr.consistency import defaults_of
 
     own = defaults_of(regularizer)
     return [
@@ -76,10 +75,9 @@ def own_values(regularizer: str) -> list[str]:
 
 def paper_of(regularizer: str) -> str:
     """Who, when and where."""
-    from scr.consistency import ConsistencyLoss
-    from scr.consistency.regularizers import UNLABELLED_LOSSES
+    from scr.consistency import UNLABELED_LOSSES, ConsistencyLoss
 
-    code = UNLABELLED_LOSSES.get(regularizer)
+    code = UNLABELED_LOSSES.get(regularizer)
     if code is None:
         return ""
     return SCR_PAPER if code is ConsistencyLoss else paper(words_of(code))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from scr.cli._console import console
 from scr.cli.compare import graph_facts
-from scr.cli.console import console
 
 
 def report(
@@ -18,7 +18,7 @@ def report(
     import json
 
     from scr.errors import RunError
-    from scr.report import comparison_page, run_page, write_page
+    from scr.report.page import comparison_page, run_page, write_page
 
     for path in runs:
         if (path / "compare.json").exists():

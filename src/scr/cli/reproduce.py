@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli.console import console, print_note
-from scr.cli.progress import counted
+from scr.cli._console import console, print_note
+from scr.cli._progress import counted
 from scr.cli.train import assigned, keeping_runs, shown_command
 
 if TYPE_CHECKING:
@@ -45,27 +45,27 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run a published recipe and compare with the published number."""
-    from scr import reproduce as reproducing
+    from scr import experiments
     from scr.recipes import read_recipe
 
     recipe = read_recipe(name)
     changes = assigned(settings)
-    reproducing.check_runnable(recipe, changes)
+    experiments.check_runnable(recipe, changes)
     folder = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
     remarks: list[str] = []
     if stand_in:
         refuse_with_stand_in({"--graph": graph, "--features": features, "--data": data})
-        loaded, changes, remarks = reproducing.stand_in_for(recipe, folder, changes)
+        loaded, changes, remarks = experiments.stand_in_for(recipe, folder, changes)
     else:
         if data is not None:
-            from scr.graph.ogb_datasets import DATA_VARIABLE
+            from scr.sources import DATA_VARIABLE
 
             os.environ[DATA_VARIABLE] = str(data)
-        loaded = reproducing.load_recipe_graph(
+        loaded = experiments.load_recipe_graph(
             recipe, graph=graph, features=features, settings=changes
         )
     with keeping_runs(folder), counted("Reproducing") as bar:
-        result = reproducing.reproduce(
+        result = experiments.reproduce(
             recipe,
             loaded,
             runs=runs,
@@ -83,7 +83,7 @@ def reproduce(
     console.print(reproduction_table(result))
     for note in result["notes"]:
         print_note(note)
-    console.print(f"Wrote {folder / reproducing.RESULT}", soft_wrap=True)
+    console.print(f"Wrote {folder / experiments.REPRODUCE_JSON}", soft_wrap=True)
 
 
 def refuse_with_stand_in(given: Mapping[str, object]) -> None:
@@ -105,7 +105,7 @@ def reproduction_table(result: Mapping[str, Any]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from scr.report.formatting import points
+    from scr.report import points
 
     published, measured = result["published"], result["measured"]
     table = Table(
@@ -129,7 +129,7 @@ def reproduction_table(result: Mapping[str, Any]) -> Table:
 
 def mean_and_spread(found: Mapping[str, Any], split: str) -> str:
     """As the paper prints it: 84.62 ± 0.03."""
-    from scr.report.formatting import MISSING
+    from scr.report import MISSING
 
     mean, spread = found[f"{split}_accuracy"], found[f"{split}_spread"]
     if mean is None:

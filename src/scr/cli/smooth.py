@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli.console import console
+from scr.cli._console import console
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from scr.graph import Graph
     from scr.prediction.smoothing import Smoothed
-    from scr.training.postprocess import PostprocessConfig
+    from scr.training import PostprocessConfig
 
 FOLDER, RECORD = "smooth", "smooth.json"
 SECTION = "postprocess"
@@ -47,15 +47,15 @@ def smooth(
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
     import numpy as np
 
+    from scr import runs
     from scr.classifier import NodeClassifier
-    from scr.prediction import run_directory
+    from scr.compute import usable_device
+    from scr.prediction import ProbabilityColumns, write_predictions
     from scr.prediction.smoothing import smooth_predictions
-    from scr.prediction.table import ProbabilityColumns, write_predictions
-    from scr.training.device import usable_device
 
     columns = ProbabilityColumns.parse(probabilities)
     usable_device(device)
-    record = run_directory.read_run(run)
+    record = runs.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
     with _new_folder(run / FOLDER, overwrite=overwrite) as folder:
         graph = _graph_of(run, record)
@@ -66,15 +66,15 @@ def smooth(
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
         write_predictions(
-            folder / run_directory.PREDICTIONS,
+            folder / runs.PREDICTIONS,
             graph,
             lambda nodes: smoothed.probabilities[nodes],
             columns=columns,
         )
-        run_directory.write_json(folder / RECORD, _record(smoothed, config, record["seed"]))
+        runs.write_json(folder / RECORD, _record(smoothed, config, record["seed"]))
     console.print(_chosen_line(smoothed, searched=config.search))
     console.print(_accuracies(smoothed))
-    console.print(f"Wrote {run / FOLDER} ({RECORD}, {run_directory.PREDICTIONS})", soft_wrap=True)
+    console.print(f"Wrote {run / FOLDER} ({RECORD}, {runs.PREDICTIONS})", soft_wrap=True)
 
 
 def _config(
@@ -83,7 +83,7 @@ def _config(
     """The run's own section, if it asks for smoothing, with the options laid over it."""
     from scr.config import build, parse_assignment
     from scr.errors import ConfigError
-    from scr.training.postprocess import PostprocessConfig
+    from scr.training import PostprocessConfig
 
     given: dict[str, Any] = {}
     for text in settings or []:
@@ -109,13 +109,13 @@ def _config(
 
 def _graph_of(run: Path, record: dict[str, Any]) -> Graph:
     """The graph that the run was trained on, with its split, exactly."""
+    from scr import runs
     from scr.errors import RunError
-    from scr.prediction import run_directory
-    from scr.prediction.run_graph import load_run_graph
+    from scr.prediction import load_run_graph
 
-    if not (run / run_directory.METRICS).exists():
+    if not (run / runs.METRICS).exists():
         raise RunError(
-            f"The run in `{run}` is not finished: it has no {run_directory.METRICS}",
+            f"The run in `{run}` is not finished: it has no {runs.METRICS}",
             hint="continue it with `scr train ... --resume`",
         )
     return load_run_graph(run, record)
@@ -152,7 +152,7 @@ def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str
     from dataclasses import asdict
 
     from scr.cli.train import shown_command
-    from scr.prediction.smoothing_steps import steps_taken
+    from scr.prediction.smoothing import steps_taken
 
     return {
         "schema": 1,

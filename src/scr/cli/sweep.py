@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from scr.cli._console import console
+from scr.cli._progress import counted
 from scr.cli.compare import names
-from scr.cli.console import console
-from scr.cli.progress import counted
 from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
 
 
@@ -37,30 +37,31 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
 ) -> None:
     """Draw accuracy over the values of a setting, against the base."""
-    from scr import sweep as sweeping
-    from scr.compare import Comparison
-    from scr.encoders import encoder_class
-    from scr.graph import load_graph
-    from scr.training.recipe import merge
+    from scr import experiments
+    from scr.experiments import Comparison
+    from scr.networks import encoder_class
+    from scr.sources import load_graph
+    from scr.training import merge
 
     layers = recipe_layers(recipe, assignments)
     encoder = encoder or merge(*layers).get("encoder", {}).get("name", "gamlp")
     encoder_class(encoder)
-    chosen = sweeping.parse_settings(names(settings), values or [])
-    planned = sweeping.plan_sweep(
+    chosen = experiments.parse_settings(names(settings), values or [])
+    planned = experiments.plan_sweep(
         chosen, encoder=encoder, regularizers=names(regularizers), seeds=range(seeds),
         layers=layers, preset=preset_below(recipe, preset),
     )  # fmt: skip
     comparison = Comparison(load_graph(graph), splits)
     comparison.graph_of(seeds - 1)
     with keeping_runs(out), counted("Sweeping") as bar:
-        result = sweeping.sweep(
+        result = experiments.sweep(
             comparison, planned, out=out, jobs=jobs, on_plan=bar.expect, on_run=bar.finish,
             command=shown_command(),
         )  # fmt: skip
     for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:
         console.print(sentence)
     console.print(
-        f"Wrote {out / sweeping.RESULT}, {out / sweeping.OVERVIEW} and {out / sweeping.PAGE}",
+        f"Wrote {out / experiments.SWEEP_JSON}, {out / experiments.SWEEP_PICTURE} and "
+        f"{out / experiments.SWEEP_PAGE}",
         soft_wrap=True,
     )

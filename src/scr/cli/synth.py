@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from scr.cli.console import console
+from scr.cli._console import console
+from scr.cli._progress import steps_progress
 from scr.cli.ingest import describe, refuse_existing
-from scr.cli.progress import steps_progress
 
 
 def synth(
@@ -54,10 +54,8 @@ def synth(
     """Make a synthetic graph: a degree-corrected block model with features and labels."""
     from scr.config import build
     from scr.errors import ConfigError
-    from scr.graph.ogb_layout import write_synth_ogb
-    from scr.graph.store import open_store
-    from scr.graph.synth import SynthConfig
-    from scr.graph.synth_writer import write_synth_shards, write_synth_store
+    from scr.graph import open_store
+    from scr.synth import SynthConfig, write_synth_ogb, write_synth_shards, write_synth_store
 
     config = build(SynthConfig, {
         "nodes": nodes, "edges": edges, "features": features, "classes": classes,

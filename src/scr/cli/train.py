@@ -16,8 +16,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from scr.cli.console import console, print_note, print_warning
-from scr.cli.progress import steps_progress
+from scr.cli._console import console, print_note, print_warning
+from scr.cli._progress import steps_progress
 from scr.config import parse_assignment, read_toml
 from scr.errors import InactiveTermWarning
 
@@ -50,7 +50,7 @@ def train(
     ] = None,
     refresh_sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Unlabelled nodes that a refresh of the confident set scores."),
+        typer.Option(min=1, help="Unlabeled nodes that a refresh of the confident set scores."),
     ] = None,
     preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Decides weights, batches and dropout.")] = 0,
@@ -68,15 +68,14 @@ def train(
     device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
 ) -> None:
     """Train one encoder on one graph."""
+    from scr import runs
     from scr.classifier import NodeClassifier
+    from scr.compute import usable_device
     from scr.errors import SCRError
-    from scr.graph import load_graph
-    from scr.prediction import run_directory
-    from scr.prediction.table import ProbabilityColumns
-    from scr.report import run_page, write_page
-    from scr.training.device import usable_device
-    from scr.training.fitting import check_trainable
-    from scr.training.stages import stage_epochs
+    from scr.prediction import ProbabilityColumns
+    from scr.report.page import run_page, write_page
+    from scr.sources import load_graph
+    from scr.training import check_trainable, stage_epochs
 
     columns = ProbabilityColumns.parse(probabilities)
     usable_device(device)
@@ -94,14 +93,14 @@ def train(
     )
     resolved = classifier.resolve(loaded)
     check_trainable(loaded, resolved)
-    run = run_directory.describe_run(
+    run = runs.describe_run(
         loaded, resolved, seed=seed, source=loaded.source, command=shown_command()
     )
-    if run_directory.start_run(out, run, resume=resume):
+    if runs.start_run(out, run, resume=resume):
         # The run may have been killed after its last result and before this.
-        run_directory.remove_checkpoints(out)
-        if not (out / run_directory.REPORT).exists():
-            write_page(out / run_directory.REPORT, run_page(out))
+        runs.remove_checkpoints(out)
+        if not (out / runs.REPORT).exists():
+            write_page(out / runs.REPORT, run_page(out))
         console.print(f"The run in {out} is finished already.", soft_wrap=True)
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
@@ -116,12 +115,12 @@ def train(
             classifier.fit(
                 loaded,
                 prepared=prepared,
-                checkpoint=out / run_directory.CHECKPOINT,
+                checkpoint=out / runs.CHECKPOINT,
                 on_epoch=on_epoch,
                 should_stop=should_stop,
             )
     except SCRError:
-        run_directory.withdraw_run(out)
+        runs.withdraw_run(out)
         raise
     if classifier.stopped_ == "interrupted":
         console.print(
@@ -132,14 +131,14 @@ def train(
         print_note(note)
     with steps_progress() as on_progress:
         summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
-    write_page(out / run_directory.REPORT, run_page(out))
+    write_page(out / runs.REPORT, run_page(out))
     console.print(score_line(summary))
     if classifier.inactive_:
         print_warning(
             f"{resolved.regularizer} had no part in this result, which is that of the base; the "
             "note above says why"
         )
-    console.print(f"Wrote {out} (page: {out / run_directory.REPORT})", soft_wrap=True)
+    console.print(f"Wrote {out} (page: {out / runs.REPORT})", soft_wrap=True)
 
 
 def recipe_layers(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scr.cli.console import console
+from scr.cli._console import console
 
 
 def verify(
@@ -19,7 +19,7 @@ def verify(
             f"{path} is intact: {', '.join(_verify_run(path))} can be read", soft_wrap=True
         )
         return
-    from scr.graph.artifact import verify as verify_artifact
+    from scr.storage import verify as verify_artifact
 
     manifest = verify_artifact(path)
     size = sum(entry.bytes for entry in manifest.arrays.values())

@@ -1,91 +1,28 @@
-"""Encoders: from the hops of some rows, or from the graph, to logits; one file per paper."""
+"""Encoders that read hops: from the hops of some rows to logits; one file per paper."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-from scr.config import build
-from scr.encoders.base import Encoder, EncoderConfig, HopBatch, ProblemShape
-from scr.encoders.cluster_gcn import ClusterGCN
-from scr.encoders.gamlp import GAMLP
-from scr.encoders.gamlp_jk import GAMLPJK
-from scr.encoders.gat import GAT
-from scr.encoders.gcn import GCN
-from scr.encoders.graph_saint import GraphSAINT
-from scr.encoders.graphsage import GraphSAGE
-from scr.encoders.mlp import MLP
-from scr.encoders.nars import NARS
-from scr.encoders.own_module import OWN, OwnModule
-from scr.encoders.rgcn import RGCN
-from scr.encoders.sagn import SAGN
-from scr.encoders.sgc import SGC
-from scr.encoders.sign import SIGN
-from scr.encoders.ssgc import SSGC
-from scr.errors import ConfigError
+from scr._front_door import front_door
 
-_HOPS_APART: tuple[type[Encoder], ...] = (SIGN, SAGN, GAMLP, GAMLPJK)
-_FIXED_MIXTURES: tuple[type[Encoder], ...] = (MLP, SGC, SSGC)
-_OVER_SUBSETS = tuple(NARS.over(inner) for inner in _HOPS_APART)
-COUPLED: tuple[type[Encoder], ...] = (
-    GCN,
-    GraphSAGE,
-    GAT,
-    ClusterGCN,
-    GraphSAINT,
-    RGCN,
-)
-"""Encoders that read the graph in every step."""
-ENCODERS: dict[str, type[Encoder]] = {
-    encoder.name: encoder for encoder in (*_FIXED_MIXTURES, *_HOPS_APART, *_OVER_SUBSETS, *COUPLED)
-}
+if TYPE_CHECKING:
+    from scr.encoders._base import Encoder as Encoder
+    from scr.encoders._base import EncoderConfig as EncoderConfig
+    from scr.encoders._base import HopBatch as HopBatch
+    from scr.encoders._base import ProblemShape as ProblemShape
+    from scr.encoders._explanation import AttentionKind as AttentionKind
+    from scr.encoders._explanation import evaluating as evaluating
+    from scr.encoders._gamlp import GAMLP as GAMLP
+    from scr.encoders._gamlp_jk import GAMLPJK as GAMLPJK
+    from scr.encoders._gamlp_jk import GAMLPJKConfig as GAMLPJKConfig
+    from scr.encoders._mlp import MLP as MLP
+    from scr.encoders._nars import NARS as NARS
+    from scr.encoders._nars import PREFIX as PREFIX
+    from scr.encoders._sagn import SAGN as SAGN
+    from scr.encoders._sgc import SGC as SGC
+    from scr.encoders._sign import SIGN as SIGN
+    from scr.encoders._ssgc import SSGC as SSGC
+    from scr.encoders._ssgc import SSGCConfig as SSGCConfig
 
-__all__ = [
-    "COUPLED",
-    "ENCODERS",
-    "Encoder",
-    "EncoderConfig",
-    "HopBatch",
-    "OwnModule",
-    "ProblemShape",
-    "encoder_class",
-    "make_encoder",
-]
-
-
-def encoder_class(name: str) -> type[Encoder]:
-    """The encoder of a name; an unknown name is an error that suggests the closest one."""
-    # A name from a file may be anything.
-    if isinstance(name, str) and name in ENCODERS:
-        return ENCODERS[name]
-    if isinstance(name, str) and name in OWN:
-        return OWN[name]
-    close = difflib.get_close_matches(str(name).lower().replace("_", "-"), ENCODERS, n=1)
-    hint = f"did you mean `{close[0]}`?" if close else None
-    raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}", hint=hint)
-
-
-def make_encoder(
-    name: str, settings: Mapping[str, Any], shape: ProblemShape, own: OwnModule | None = None
-) -> Encoder:
-    """Build an encoder with fresh weights, drawn from torch's default generator.
-
-    Args:
-        name: One of `ENCODERS`.
-        settings: Its own settings by name; those left out have the paper's values.
-        shape: The sizes of the data.
-        own: The user's own module, where the name says that there is one.
-    """
-    if name in OWN:
-        if own is None:
-            raise ConfigError(
-                "encoder.name",
-                name,
-                f"one of {', '.join(ENCODERS)}, or a torch module",
-                hint="give it in Python: `scr.NodeClassifier(encoder=my_module)`",
-            )
-        return OWN[name](shape, own.build(shape))
-    chosen = encoder_class(name)
-    config = build(chosen.config_class, settings, section="encoder")
-    return chosen(config, shape)
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -1,50 +1,39 @@
-"""What a graph is, in memory and on disk, and every way to get one.
-
-`Graph` is the one type that later steps read. It comes from arrays (`Graph.from_edges` and its
-sisters), from a store on disk (`open_store`) or from any supported source or name (`load_graph`).
-Names are imported when they are first used, so that importing this package stays instant.
-"""
+"""What a graph is, in memory and on disk: edges, types and relations, labels, splits."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
 
 if TYPE_CHECKING:
-    from scr.graph.features import FeatureConfig as FeatureConfig
-    from scr.graph.features import prepare_features as prepare_features
-    from scr.graph.graph import Graph as Graph
-    from scr.graph.sources import load_graph as load_graph
-    from scr.graph.splits import per_class_split as per_class_split
-    from scr.graph.splits import random_split as random_split
-    from scr.graph.splits import read_splits as read_splits
-    from scr.graph.store import open_store as open_store
-    from scr.graph.store import verify_store as verify_store
-    from scr.graph.store import write_store as write_store
+    from scr.graph._arrays import as_features as as_features
+    from scr.graph._arrays import as_numpy as as_numpy
+    from scr.graph._construct import from_features as from_features
+    from scr.graph._edge_selection import select_edges as select_edges
+    from scr.graph._edges import check_node_count as check_node_count
+    from scr.graph._edges import edge_steps as edge_steps
+    from scr.graph._edges import outside_the_graph as outside_the_graph
+    from scr.graph._graph import Graph as Graph
+    from scr.graph._node_file import read_nodes as read_nodes
+    from scr.graph._relations import ONE_RELATION as ONE_RELATION
+    from scr.graph._relations import Relation as Relation
+    from scr.graph._relations import edge_code as edge_code
+    from scr.graph._relations import find_relation as find_relation
+    from scr.graph._split_rules import apply_split as apply_split
+    from scr.graph._splits import per_class_split as per_class_split
+    from scr.graph._splits import random_split as random_split
+    from scr.graph._splits import read_splits as read_splits
+    from scr.graph._store import KIND as KIND
+    from scr.graph._store import SCHEMA as SCHEMA
+    from scr.graph._store import open_store as open_store
+    from scr.graph._store import store_arrays as store_arrays
+    from scr.graph._store import store_metadata as store_metadata
+    from scr.graph._store import storing_steps as storing_steps
+    from scr.graph._store import verify_store as verify_store
+    from scr.graph._store import write_store as write_store
+    from scr.graph._validation import check_features as check_features
+    from scr.graph._validation import check_finite as check_finite
+    from scr.graph._validation import check_graph as check_graph
 
-_HOMES = {
-    "FeatureConfig": "scr.graph.features",
-    "Graph": "scr.graph.graph",
-    "load_graph": "scr.graph.sources",
-    "open_store": "scr.graph.store",
-    "per_class_split": "scr.graph.splits",
-    "prepare_features": "scr.graph.features",
-    "random_split": "scr.graph.splits",
-    "read_splits": "scr.graph.splits",
-    "verify_store": "scr.graph.store",
-    "write_store": "scr.graph.store",
-}
-
-# `digits` is reached as `scr.graph.digits.digits`: a lazy name equal to its module's name would
-# turn from the function into the module once the module has been imported.
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'scr.graph' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -1,18 +1,21 @@
-"""Predictions for people: tables with their own ids, runs that can be loaded again, smoothing."""
+"""Predictions for people: tables with their own ids, other graphs, explanation."""
 
-from scr.prediction.explanation import Explanation, explain
-from scr.prediction.run_directory import StoredModel, read_model, read_run
-from scr.prediction.smoothing import Smoothed, smooth_predictions
-from scr.prediction.table import ProbabilityColumns, write_predictions
+from __future__ import annotations
 
-__all__ = [
-    "Explanation",
-    "ProbabilityColumns",
-    "Smoothed",
-    "StoredModel",
-    "explain",
-    "read_model",
-    "read_run",
-    "smooth_predictions",
-    "write_predictions",
-]
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
+
+if TYPE_CHECKING:
+    from scr.prediction._explanation import MOST_NODES as MOST_NODES
+    from scr.prediction._explanation import Explanation as Explanation
+    from scr.prediction._explanation import explain as explain
+    from scr.prediction._other_graph import rows_of_other_graph as rows_of_other_graph
+    from scr.prediction._other_graph import with_classes as with_classes
+    from scr.prediction._run_graph import load_run_graph as load_run_graph
+    from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
+    from scr.prediction._table import write_predictions as write_predictions
+    from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
+    from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
+
+__all__, __getattr__, __dir__ = front_door(__name__)

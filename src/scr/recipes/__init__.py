@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from scr.config import build
-from scr.encoders import ENCODERS
 from scr.errors import SourceError
+from scr.networks import ENCODERS
 
 ABOUT = ("dataset", "features", "published")
 """Keys of a file that say something about the run, and are no settings of it."""

@@ -7,50 +7,50 @@ matplotlib takes longer to import than most commands take to run.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
 
 if TYPE_CHECKING:
-    from scr.report.comparison import compare_runs as compare_runs
-    from scr.report.comparison import pooled_difference as pooled_difference
-    from scr.report.conclusion import conclusions as conclusions
-    from scr.report.examples import choose_examples as choose_examples
-    from scr.report.intervals import paired_difference as paired_difference
-    from scr.report.metrics import classification_metrics as classification_metrics
-    from scr.report.metrics import confusion_matrix as confusion_matrix
-    from scr.report.metrics import per_class_table as per_class_table
-    from scr.report.metrics import reliability_curve as reliability_curve
-    from scr.report.page import comparison_page as comparison_page
-    from scr.report.page import run_page as run_page
-    from scr.report.page import write_page as write_page
-    from scr.report.tables import comparison_markdown as comparison_markdown
-    from scr.report.tables import comparison_table as comparison_table
+    from scr.report._comparison import BASE as BASE
+    from scr.report._comparison import ComparisonRow as ComparisonRow
+    from scr.report._comparison import compare_runs as compare_runs
+    from scr.report._comparison import pooled_difference as pooled_difference
+    from scr.report._conclusion import conclusions as conclusions
+    from scr.report._efficiency import KeptCurve as KeptCurve
+    from scr.report._efficiency import efficiency_csv as efficiency_csv
+    from scr.report._efficiency import kept_curve as kept_curve
+    from scr.report._efficiency import mean_curve as mean_curve
+    from scr.report._efficiency import reaches as reaches
+    from scr.report._efficiency_sentences import efficiency_sentences as efficiency_sentences
+    from scr.report._efficiency_sentences import efficiency_table as efficiency_table
+    from scr.report._examples import ExampleGroup as ExampleGroup
+    from scr.report._examples import choose_examples as choose_examples
+    from scr.report._explanation import explained_model as explained_model
+    from scr.report._explanation import explanation_sentences as explanation_sentences
+    from scr.report._formatting import MISSING as MISSING
+    from scr.report._formatting import number_or_none as number_or_none
+    from scr.report._formatting import plain as plain
+    from scr.report._formatting import points as points
+    from scr.report._intervals import paired_difference as paired_difference
+    from scr.report._metrics import MetricsInParts as MetricsInParts
+    from scr.report._metrics import classification_metrics as classification_metrics
+    from scr.report._metrics import confusion_matrix as confusion_matrix
+    from scr.report._metrics import per_class_table as per_class_table
+    from scr.report._metrics import reliability_curve as reliability_curve
+    from scr.report._records import read_history as read_history
+    from scr.report._regularizers import explanation as explanation
+    from scr.report._sensitivity import summarize as summarize
+    from scr.report._sensitivity import sweep_csv as sweep_csv
+    from scr.report._sensitivity import sweep_curves as sweep_curves
+    from scr.report._sensitivity_sentences import sweep_cautions as sweep_cautions
+    from scr.report._sensitivity_sentences import sweep_headline as sweep_headline
+    from scr.report._sensitivity_sentences import sweep_sentences as sweep_sentences
+    from scr.report._tables import comparison_markdown as comparison_markdown
+    from scr.report._tables import comparison_table as comparison_table
+    from scr.report._tables import inactive_note as inactive_note
+    from scr.report.page._comparison import comparison_page as comparison_page
+    from scr.report.page._html import write_page as write_page
+    from scr.report.page._run import run_page as run_page
 
-_HOMES = {
-    "choose_examples": "scr.report.examples",
-    "classification_metrics": "scr.report.metrics",
-    "compare_runs": "scr.report.comparison",
-    "comparison_markdown": "scr.report.tables",
-    "comparison_page": "scr.report.page",
-    "comparison_table": "scr.report.tables",
-    "conclusions": "scr.report.conclusion",
-    "confusion_matrix": "scr.report.metrics",
-    "paired_difference": "scr.report.intervals",
-    "per_class_table": "scr.report.metrics",
-    "pooled_difference": "scr.report.comparison",
-    "reliability_curve": "scr.report.metrics",
-    "run_page": "scr.report.page",
-    "write_page": "scr.report.page",
-}
-
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'scr.report' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -1,30 +1,57 @@
 """Training: recipes and presets, prepared rows, mixed batches, the loop and its checkpoints."""
 
-from scr.consistency import REGULARIZERS
-from scr.training.config import TrainingConfig
-from scr.training.fitting import Fitted, fit, graph_facts
-from scr.training.loop import Trainer
-from scr.training.prepare import Prepared, PreparedHops, prepare_hops
-from scr.training.presets import PRESETS, GraphFacts
-from scr.training.recipe import Recipe, resolve
-from scr.training.records import EpochRecord, TrainingOutcome
-from scr.training.rows import Rows
+from __future__ import annotations
 
-__all__ = [
-    "PRESETS",
-    "REGULARIZERS",
-    "EpochRecord",
-    "Fitted",
-    "GraphFacts",
-    "Prepared",
-    "PreparedHops",
-    "Recipe",
-    "Rows",
-    "Trainer",
-    "TrainingConfig",
-    "TrainingOutcome",
-    "fit",
-    "graph_facts",
-    "prepare_hops",
-    "resolve",
-]
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
+
+if TYPE_CHECKING:
+    from scr.training._checkpoint import whole_file as whole_file
+    from scr.training._checkpoint import write_bytes as write_bytes
+    from scr.training._config import TrainingConfig as TrainingConfig
+    from scr.training._fitting import Fitted as Fitted
+    from scr.training._fitting import check_trainable as check_trainable
+    from scr.training._fitting import fit as fit
+    from scr.training._fitting import graph_facts as graph_facts
+    from scr.training._fitting import run_identity as run_identity
+    from scr.training._fitting import subsets_identity as subsets_identity
+    from scr.training._inference import predict_probabilities as predict_probabilities
+    from scr.training._inference import stream_logits as stream_logits
+    from scr.training._loop import Trainer as Trainer
+    from scr.training._node_features import Preparation as Preparation
+    from scr.training._node_features import node_features as node_features
+    from scr.training._postprocess import Norm as Norm
+    from scr.training._postprocess import PostprocessConfig as PostprocessConfig
+    from scr.training._prepare import Prepared as Prepared
+    from scr.training._prepare import PreparedHops as PreparedHops
+    from scr.training._prepare import SubsetNames as SubsetNames
+    from scr.training._prepare import chosen_subsets as chosen_subsets
+    from scr.training._prepare import fixed_mixture as fixed_mixture
+    from scr.training._prepare import label_rows as label_rows
+    from scr.training._prepare import prepare_hops as prepare_hops
+    from scr.training._prepare import what_is_prepared as what_is_prepared
+    from scr.training._recipe import DEFAULT_ENCODER as DEFAULT_ENCODER
+    from scr.training._recipe import DEFAULT_REGULARIZER as DEFAULT_REGULARIZER
+    from scr.training._recipe import SECTIONS as SECTIONS
+    from scr.training._recipe import Recipe as Recipe
+    from scr.training._recipe import Tables as Tables
+    from scr.training._recipe import check_regularizer as check_regularizer
+    from scr.training._recipe import merge as merge
+    from scr.training._recipe import resolve as resolve
+    from scr.training._recipe import specialize as specialize
+    from scr.training._recipe import variants as variants
+    from scr.training._records import EpochRecord as EpochRecord
+    from scr.training._records import TrainingOutcome as TrainingOutcome
+    from scr.training._row_source import RowSource as RowSource
+    from scr.training._rows import Rows as Rows
+    from scr.training._rows import positions_of as positions_of
+    from scr.training._stages import Handover as Handover
+    from scr.training._stages import handed_over as handed_over
+    from scr.training._stages import rebuilds_label_hops as rebuilds_label_hops
+    from scr.training._stages import stage_count as stage_count
+    from scr.training._stages import stage_epochs as stage_epochs
+    from scr.training.presets import PRESETS as PRESETS
+    from scr.training.presets import GraphFacts as GraphFacts
+
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.stats import entropy as scipy_entropy
 
-from scr.consistency.alternatives.entropy import EntropyLoss, entropy
+from scr.consistency.alternatives import EntropyLoss
+from scr.consistency.alternatives._entropy import entropy
 
 
 def test_entropy_is_shannons_in_nats():

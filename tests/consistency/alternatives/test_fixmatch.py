@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from scr.consistency.alternatives.fixmatch import FixMatchLoss, weighted_pseudo_label_loss
+from scr.consistency.alternatives import FixMatchLoss
+from scr.consistency.alternatives._fixmatch import weighted_pseudo_label_loss
 from scr.errors import ConfigError
 
 WEAK = torch.tensor([[0.96, 0.04], [0.30, 0.70], [0.05, 0.95]])

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from scr.consistency.alternatives.freematch import (
-    FreeMatchLoss,
-    fairness_loss,
-    self_adaptive_thresholds,
-)
+from scr.consistency.alternatives import FreeMatchLoss
+from scr.consistency.alternatives._freematch import fairness_loss, self_adaptive_thresholds
 
 WEAK = torch.tensor([[0.9, 0.1], [0.75, 0.25], [0.4, 0.6], [0.55, 0.45]])
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from scr.consistency import consistency_config, make_unlabelled_loss, noisy_views
-from scr.consistency.alternatives.grand import GrandLoss
+from scr.consistency import consistency_config, make_unlabeled_loss, noisy_views
+from scr.consistency.alternatives import GrandLoss
 
 
 def log(*rows):
@@ -21,7 +21,7 @@ def test_views_are_compared_with_their_sharpened_average():
     assert GrandLoss(3.0, 0.5)(views).item() == pytest.approx(3 * expected, rel=1e-5)
 
 
-def test_labelled_rows_take_part_with_the_same_say():
+def test_labeled_rows_take_part_with_the_same_say():
     views = torch.stack([log([0.5, 0.5]), log([0.9, 0.1])])
     equal = log([0.5, 0.5], [0.5, 0.5])  # no distance to their average, sharpened or not
     loss = GrandLoss()
@@ -43,7 +43,7 @@ def test_its_settings_are_the_papers_for_cora():
     config = consistency_config("grand", {})
     assert (config.weight, config.temperature, config.views) == (1.0, 0.5, 4)
     assert (config.drop_node, config.warmup, config.threshold) == (0.5, 0, 0.0)
-    loss = make_unlabelled_loss("grand", consistency_config("grand", {"temperature": 0.2}), 3)
+    loss = make_unlabeled_loss("grand", consistency_config("grand", {"temperature": 0.2}), 3)
     assert isinstance(loss, GrandLoss)
     assert loss.temperature == 0.2
 

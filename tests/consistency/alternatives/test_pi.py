@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from scr.consistency import average_views, squared_distance
-from scr.consistency.alternatives.pi import PiLoss, pairwise_squared_distance
+from scr.consistency.alternatives import PiLoss
+from scr.consistency.alternatives._pi import pairwise_squared_distance
 
 
 def log(*rows):
@@ -26,11 +27,11 @@ def test_three_views_are_compared_in_all_pairs():
     assert pairwise_squared_distance(views).item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_labelled_rows_take_part_with_the_same_say():
-    unlabelled = torch.stack([log([0.5, 0.5]), log([0.8, 0.2])])
-    labelled = torch.stack([log([0.5, 0.5], [0.5, 0.5]), log([0.5, 0.5], [0.6, 0.4])])
-    assert PiLoss(2.0)(unlabelled).item() == pytest.approx(2 * 0.18, rel=1e-5)
-    assert PiLoss(2.0)(unlabelled, known=labelled).item() == pytest.approx(
+def test_labeled_rows_take_part_with_the_same_say():
+    unlabeled = torch.stack([log([0.5, 0.5]), log([0.8, 0.2])])
+    labeled = torch.stack([log([0.5, 0.5], [0.5, 0.5]), log([0.5, 0.5], [0.6, 0.4])])
+    assert PiLoss(2.0)(unlabeled).item() == pytest.approx(2 * 0.18, rel=1e-5)
+    assert PiLoss(2.0)(unlabeled, known=labeled).item() == pytest.approx(
         2 * (0.18 + 0.0 + 0.02) / 3, rel=1e-5
     )
 

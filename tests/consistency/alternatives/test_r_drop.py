@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy as relative_entropy
 
-from scr.consistency.alternatives.r_drop import RDropLoss, symmetric_divergence
+from scr.consistency.alternatives import RDropLoss
+from scr.consistency.alternatives._r_drop import symmetric_divergence
 
 
 @given(st.integers(2, 6), st.integers(0, 1000))
@@ -26,7 +27,7 @@ def test_a_quarter_against_a_half_by_hand():
     assert RDropLoss(2.0)(views).item() == pytest.approx(2 * np.log(3) / 8, rel=1e-5)
 
 
-def test_labelled_rows_take_part_with_the_same_say():
+def test_labeled_rows_take_part_with_the_same_say():
     views = torch.tensor([[[0.25, 0.75]], [[0.5, 0.5]]]).log()
     agreed = torch.zeros(2, 3, 2)
     assert RDropLoss(1.0)(views, known=agreed).item() == pytest.approx(np.log(3) / 32, rel=1e-5)

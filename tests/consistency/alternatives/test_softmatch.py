@@ -7,11 +7,8 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from scr.consistency.alternatives.softmatch import (
-    SoftMatchLoss,
-    align_to_uniform,
-    truncated_gaussian_weights,
-)
+from scr.consistency.alternatives import SoftMatchLoss
+from scr.consistency.alternatives._softmatch import align_to_uniform, truncated_gaussian_weights
 
 WEAK = torch.tensor([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.6, 0.4]])
 

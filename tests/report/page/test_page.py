@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from scr.errors import RunError
-from scr.report import choose_examples, comparison_page, run_page, write_page
+from scr.report import choose_examples
+from scr.report.page import comparison_page, run_page, write_page
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
 VOID = {"meta", "link", "img", "br", "hr"}
@@ -111,7 +112,7 @@ def test_run_page_says_what_the_regularizer_did(run_dir):
     }  # fmt: skip
     file.write_text(json.dumps(metrics | {"consistency": term}))
     text = "".join(Reader(run_page(run_dir)).text)
-    assert "acted in 7 of 8 epochs after the warm-up, with 25.1% of the unlabelled" in text
+    assert "acted in 7 of 8 epochs after the warm-up, with 25.1% of the unlabeled" in text
     assert "the teacher is right on 81.0% of the validation nodes, the student on 80.0%" in text
     file.write_text(json.dumps(metrics | {"consistency": term | {"acted": False}}))
     assert "had no part in this result" in "".join(Reader(run_page(run_dir)).text)

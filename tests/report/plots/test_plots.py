@@ -4,9 +4,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from scr.report.comparison import compare_runs
-from scr.report.examples import Answer, Example
-from scr.report.metrics import per_class_table, reliability_curve
+from scr.report import compare_runs, per_class_table, reliability_curve
+from scr.report._examples import Answer, Example
 from scr.report.plots import (
     accuracy_dots,
     class_recalls,

@@ -1,7 +1,7 @@
 import xml.etree.ElementTree as ElementTree
 
+from scr.report import summarize, sweep_curves
 from scr.report.plots import sensitivity_curves, sensitivity_overview
-from scr.report.sensitivity import summarize, sweep_curves
 
 BASE = [{"seed": seed, "test_accuracy": 0.8, "valid_accuracy": 0.7} for seed in range(3)]
 

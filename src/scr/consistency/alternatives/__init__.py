@@ -1,12 +1,12 @@
-"""The other ways to use unlabelled nodes, one paper per file, under the interface that SCR has."""
+"""The other ways to use unlabeled nodes, one paper per file, under the interface that SCR has."""
 
-from scr.consistency.alternatives.entropy import EntropyLoss
-from scr.consistency.alternatives.fixmatch import FixMatchLoss
-from scr.consistency.alternatives.freematch import FreeMatchLoss
-from scr.consistency.alternatives.grand import GrandLoss
-from scr.consistency.alternatives.pi import PiLoss
-from scr.consistency.alternatives.r_drop import RDropLoss
-from scr.consistency.alternatives.softmatch import SoftMatchLoss
+from scr.consistency.alternatives._entropy import EntropyLoss
+from scr.consistency.alternatives._fixmatch import FixMatchLoss
+from scr.consistency.alternatives._freematch import FreeMatchLoss
+from scr.consistency.alternatives._grand import GrandLoss
+from scr.consistency.alternatives._pi import PiLoss
+from scr.consistency.alternatives._r_drop import RDropLoss
+from scr.consistency.alternatives._softmatch import SoftMatchLoss
 
 __all__ = [
     "EntropyLoss",

@@ -6,21 +6,17 @@ no global state, no display, and nothing left open in a notebook.
 
 from __future__ import annotations
 
-from scr.report.plots.comparison import accuracy_dots, difference_dots
-from scr.report.plots.curves import training_curves
-from scr.report.plots.efficiency import efficiency_curves
-from scr.report.plots.explanation import (
-    attention_bars,
-    class_attention,
-    drop_bars,
-    shares_by_hop,
-)
-from scr.report.plots.images import image_grid, image_tile
-from scr.report.plots.quality import class_recalls, confusion_heatmap, reliability_diagram
-from scr.report.plots.sensitivity import sensitivity_curves, sensitivity_overview
-from scr.report.plots.style import inline_svg
+from scr.report.plots._comparison import accuracy_dots, difference_dots
+from scr.report.plots._curves import Histories, training_curves
+from scr.report.plots._efficiency import efficiency_curves
+from scr.report.plots._explanation import attention_bars, class_attention, drop_bars, shares_by_hop
+from scr.report.plots._images import image_grid, image_tile
+from scr.report.plots._quality import class_recalls, confusion_heatmap, reliability_diagram
+from scr.report.plots._sensitivity import sensitivity_curves, sensitivity_overview
+from scr.report.plots._style import inline_svg
 
 __all__ = [
+    "Histories",
     "accuracy_dots",
     "attention_bars",
     "class_attention",

@@ -1,0 +1,79 @@
+"""Bars for commands that take long: many runs, or one work of several steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from scr.cli._console import console
+
+
+@dataclass(frozen=True)
+class RunBar:
+    """Counts finished runs and names the last one."""
+
+    progress: Progress
+    bar: TaskID
+
+    def expect(self, runs: int) -> None:
+        """Say how many runs are to be made; those that are done already are not among them."""
+        self.progress.update(self.bar, total=runs)
+
+    def finish(self, run: Mapping[str, Any]) -> None:
+        """Count one run."""
+        state = f"{run['encoder']} {run['regularizer']} seed {run['seed']}"
+        self.progress.update(self.bar, advance=1, state=state)
+
+
+@contextmanager
+def counted(title: str) -> Iterator[RunBar]:
+    """A bar that is taken away at the end.
+
+    Args:
+        title: What is being done, such as `Sweeping`.
+    """
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield RunBar(progress, progress.add_task(title, total=None, state=""))
+
+
+@contextmanager
+def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with time left for each step of a long work, as the work tells of itself.
+
+    Yields:
+        A function to be told what is being done, how much of it is done, and how much there is.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done, total=total)
+
+        yield tell

@@ -1,0 +1,93 @@
+"""The consistency term of SCR's loss, for our trainer and for anybody's torch model.
+
+loss = cross_entropy(logits[:labeled], y) + ConsistencyLoss()([model(rows), model(rows)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from scr.config import check
+from scr.consistency._config import ConsistencyConfig
+from scr.consistency._distance import DISTANCES, DistanceName
+from scr.consistency._sharpening import sharpen
+from scr.consistency._unlabeled import UnlabeledLoss, as_pseudo_labels, as_views
+from scr.consistency._views import average_views
+from scr.errors import ConfigError
+
+
+class ConsistencyLoss(UnlabeledLoss):
+    r"""Lambda times the mean distance of every view to the sharpened pseudo label.
+
+    Equation: SCR, second term of the loss (docs/equations.md#loss)
+        lambda / (S N_U) sum_i sum_s dist(sharpen(ybar_i), yhat_i^(s))
+    """
+
+    # Those of SCR-m's teacher are among them: a run of SCR has always recorded them too.
+    settings: ClassVar[frozenset[str]] = UnlabeledLoss.settings | {
+        "temperature",
+        "distance",
+        "ramp",
+        "teacher_dropout",
+    }
+
+    def __init__(
+        self, weight: float = 0.5, temperature: float = 0.5, distance: DistanceName = "mse"
+    ) -> None:
+        """Check and keep the settings.
+
+        Args:
+            weight: lambda.
+            temperature: T of the sharpening, in (0, 1].
+            distance: `mse`, `kl` or `reverse-kl`.
+        """
+        super().__init__(weight)
+        if distance not in DISTANCES:
+            raise ConfigError("distance", distance, f"one of {', '.join(DISTANCES)}")
+        check(0 < temperature <= 1, "temperature", temperature, "a number in (0, 1]")
+        self.temperature = temperature
+        self.distance = DISTANCES[distance]
+
+    @classmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+        return cls(config.weight, config.temperature, config.distance)
+
+    def forward(
+        self,
+        logits: Tensor | Sequence[Tensor],
+        pseudo_labels: Tensor | None = None,
+        *,
+        known: Tensor | None = None,
+    ) -> Tensor:
+        """The weighted consistency term of one batch.
+
+        Args:
+            logits: Of the unlabeled rows, shape (views, nodes, classes) or (nodes, classes), or a
+                list of views; half precision is computed in float32.
+            pseudo_labels: Class probabilities, unsharpened, such as a `MeanTeacher` returns
+                (SCR-m), shape (nodes, classes); none: the average of the views (SCR).
+            known: Not read.
+
+        Returns:
+            A scalar; exactly 0, with a gradient of 0, where there are no rows.
+        """
+        logits = as_views(logits)
+        if logits.shape[1] == 0:
+            return logits.sum() * 0
+        with torch.no_grad():
+            if pseudo_labels is None:
+                target = average_views(logits)
+            else:
+                target = as_pseudo_labels(pseudo_labels, logits)
+            target = sharpen(target, self.temperature)
+        distances = self.distance(target, torch.log_softmax(logits, dim=-1))
+        return self.scale * distances.mean()
+
+    def extra_repr(self) -> str:
+        """Show the settings in the module's repr."""
+        return f"weight={self.weight}, temperature={self.temperature}"

@@ -1,0 +1,59 @@
+"""Entropy minimization: predictions for unlabeled nodes should be decided, whichever way.
+
+Paper: Grandvalet and Bengio 2005, "Semi-supervised Learning by Entropy Minimization", NIPS 17.
+
+Where classes form clusters, a decided prediction for every node puts the boundary between them. It
+is what SCR's sharpening asks for, without the agreement of views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from scr.consistency._config import ConsistencyConfig
+from scr.consistency._unlabeled import UnlabeledLoss, as_views
+
+
+def entropy(logits: Tensor) -> Tensor:
+    r"""Shannon entropy of each prediction, in nats: -sum_c p_c log p_c.
+
+    Equation: entropy minimization (docs/equations.md#entropy)
+
+    Args:
+        logits: Shape (..., classes).
+
+    Returns:
+        Shape (...).
+    """
+    log_predictions = torch.log_softmax(logits, dim=-1)
+    return -(log_predictions.exp() * log_predictions).sum(dim=-1)
+
+
+class EntropyLoss(UnlabeledLoss):
+    """Weight times the mean entropy over unlabeled rows and views."""
+
+    # The paper chooses lambda by cross-validation. 1 is what Miyato et al. 2018, "Virtual
+    # Adversarial Training" (arXiv:1704.03976), take for the entropy term beside their own.
+    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1, "threshold": 0.0}
+
+    def __init__(self, weight: float = 1.0) -> None:
+        """Keep the weight: lambda in the paper."""
+        super().__init__(weight)
+
+    @classmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+        return cls(config.weight)
+
+    def forward(
+        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+    ) -> Tensor:
+        """The weighted term; only `logits` are read."""
+        logits = as_views(logits)
+        if logits.shape[1] == 0:
+            return logits.sum() * 0
+        return self.scale * entropy(logits).mean()

@@ -1,0 +1,67 @@
+"""GRAND: views under random propagation agree with their sharpened average.
+
+Paper: Feng et al. 2020, "Graph Random Neural Networks for Semi-Supervised Learning on Graphs",
+arXiv:2005.11079.
+
+The term is the one of SCR, which was made from it, without a choice of confident nodes. What sets
+GRAND apart is the noise: each view drops the features of some nodes before they are propagated
+(`scr.propagation._random_propagation`), beside the dropout that all views have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from scr.consistency._config import ConsistencyConfig
+from scr.consistency._loss import ConsistencyLoss
+from scr.consistency._unlabeled import UnlabeledLoss, as_views
+
+
+class GrandLoss(ConsistencyLoss):
+    r"""Weight times the mean squared distance of views to their average, over all rows.
+
+    Equation: GRAND, consistency regularization loss (docs/equations.md#grand)
+        lambda / S sum_s 1/n sum_i || sharpen(mean_t p_i^(t)) - p_i^(s) ||^2
+    """
+
+    settings: ClassVar[frozenset[str]] = UnlabeledLoss.settings | {"temperature", "drop_node"}
+    # As the paper has them for Cora.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "weight": 1.0,
+        "temperature": 0.5,
+        "views": 4,
+        "threshold": 0.0,
+        "warmup": 0,
+    }
+    drops_nodes: ClassVar[bool] = True
+
+    def __init__(self, weight: float = 1.0, temperature: float = 0.5) -> None:
+        """Check and keep the settings.
+
+        Args:
+            weight: lambda.
+            temperature: T of the sharpening, in (0, 1].
+        """
+        super().__init__(weight, temperature, "mse")
+
+    @classmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+        return cls(config.weight, config.temperature)
+
+    def forward(
+        self,
+        logits: Tensor | Sequence[Tensor],
+        pseudo_labels: Tensor | None = None,
+        *,
+        known: Tensor | None = None,
+    ) -> Tensor:
+        """The weighted term, on `logits` and, where given, on `known`."""
+        logits = as_views(logits)
+        if logits.shape[1] == 0 or known is None:
+            return super().forward(logits)
+        return super().forward(torch.cat([known, logits], dim=1))

@@ -1,0 +1,74 @@
+"""The Pi-model: every two noisy views of a row should predict the same.
+
+Paper: Laine and Aila 2017, "Temporal Ensembling for Semi-Supervised Learning", arXiv:1610.02242.
+
+Its noise is augmentation and dropout; here it is dropout alone, as for SCR. Unlike in SCR, views
+are compared with each other: there is no average to move towards, no sharpening, and gradient flows
+through both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from scr.consistency._config import ConsistencyConfig
+from scr.consistency._unlabeled import UnlabeledLoss, as_views
+
+
+def pairwise_squared_distance(logits: Tensor) -> Tensor:
+    r"""Squared distance of the predictions of two views, averaged over all pairs of views.
+
+    Equation: Pi-model, unsupervised term (docs/equations.md#pi)
+        2 / (S (S - 1)) sum_{s < t} sum_c (p_ic^(s) - p_ic^(t))^2
+
+    Args:
+        logits: Shape (views, nodes, classes), with at least two views.
+
+    Returns:
+        Shape (nodes,).
+    """
+    predictions = torch.softmax(logits, dim=-1)
+    pairs = [(one - other).square().sum(dim=-1) for one, other in combinations(predictions, 2)]
+    return torch.stack(pairs).mean(dim=0)
+
+
+class PiLoss(UnlabeledLoss):
+    """Weight times the mean distance of views, over labeled and unlabeled rows alike."""
+
+    # The weight is that of the same squared distance in SCR's presets. The paper's own is 10 in
+    # these units (100 M/N, for M labels among N inputs, of an average over ten classes, beside a
+    # cross-entropy that is divided by all N), for images whose noise changes predictions less than
+    # dropout of half of all units does. The ramp and the missing warm-up are the paper's: the full
+    # weight comes after 80 of 300 epochs.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "weight": 1.0,
+        "views": 2,
+        "threshold": 0.0,
+        "warmup": 0,
+        "weight_ramp": 80,
+    }
+    least_views: ClassVar[int] = 2
+
+    def __init__(self, weight: float = 1.0) -> None:
+        """Keep the weight: w in the paper."""
+        super().__init__(weight)
+
+    @classmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+        return cls(config.weight)
+
+    def forward(
+        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+    ) -> Tensor:
+        """The weighted term, on `logits` and, where given, on `known`."""
+        logits = as_views(logits)
+        if logits.shape[1] == 0 or len(logits) < 2:
+            return logits.sum() * 0
+        rows = logits if known is None else torch.cat([known, logits], dim=1)
+        return self.scale * pairwise_squared_distance(rows).mean()

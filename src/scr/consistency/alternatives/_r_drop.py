@@ -1,0 +1,64 @@
+"""R-Drop: the distributions of two dropout views should not diverge, in either direction.
+
+Paper: Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", arXiv:2106.14448.
+
+The paper uses it on labeled inputs; since the term reads no label, unlabeled rows of the batch
+take part here as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from scr.consistency._config import ConsistencyConfig
+from scr.consistency._unlabeled import UnlabeledLoss, as_views
+
+
+def symmetric_divergence(log_one: Tensor, log_other: Tensor) -> Tensor:
+    r"""Mean of KL(p || q) and KL(q || p), which is 1/2 sum_c (p_c - q_c) (log p_c - log q_c).
+
+    Equation: R-Drop, bidirectional divergence (docs/equations.md#r-drop)
+
+    Args:
+        log_one: log p, shape (..., classes).
+        log_other: log q, same shape.
+
+    Returns:
+        Shape (...).
+    """
+    return 0.5 * ((log_one.exp() - log_other.exp()) * (log_one - log_other)).sum(dim=-1)
+
+
+class RDropLoss(UnlabeledLoss):
+    """Weight times the mean divergence of two views, over labeled and unlabeled rows alike."""
+
+    # The paper adds up the cross-entropies of both views where ours is their mean, so its alpha is
+    # twice this weight: alpha = 1, the largest that it uses for classification.
+    defaults: ClassVar[Mapping[str, Any]] = {"weight": 0.5, "views": 2, "threshold": 0.0}
+    least_views: ClassVar[int] = 2
+
+    def __init__(self, weight: float = 0.5) -> None:
+        """Keep the weight: half of alpha in the paper."""
+        super().__init__(weight)
+
+    @classmethod
+    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
+        """Make the term as a recipe has it."""
+        return cls(config.weight)
+
+    def forward(
+        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+    ) -> Tensor:
+        """The weighted term, on `logits` and, where given, on `known`."""
+        logits = as_views(logits)
+        if logits.shape[1] == 0 or len(logits) < 2:
+            return logits.sum() * 0
+        rows = logits if known is None else torch.cat([known, logits], dim=1)
+        views = torch.log_softmax(rows, dim=-1)
+        pairs = [symmetric_divergence(one, other) for one, other in combinations(views, 2)]
+        return self.scale * torch.stack(pairs).mean()

@@ -1,0 +1,129 @@
+"""What every encoder is: a module from a batch of rows to their logits.
+
+A decoupled encoder never sees the graph, a device, a path or a split: only a batch of rows whose
+hops were computed once, before training. That is why SCR with these encoders scales. Coupled ones,
+which read the graph in every step, are in `_base.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from scr.config import check
+from scr.encoders._explanation import AttentionKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemShape:
+    """The sizes that an encoder is built for."""
+
+    features: int
+    """Columns of one hop."""
+    hops: int
+    """Matrices per row, hop 0 included."""
+    classes: int
+    label_hops: int = 0
+    """Label matrices per row; 0 leaves the label branch out."""
+    subsets: int = 1
+    """Subsets of relations, each with `hops` matrices of which hop 0 is shared."""
+    relations: int = 1
+    """Kinds of edges that a coupled encoder tells apart, each direction for itself."""
+    embedded: int = 0
+    """Nodes that have learned vectors instead of features."""
+
+
+@dataclass(frozen=True)
+class HopBatch:
+    """Some rows of the graph, ready for an encoder."""
+
+    hops: Tensor
+    """Shape (rows, hops, features); all hops of a row lie together. With several subsets of
+    relations: hop 0, then subset after subset its other hops."""
+    labels: Tensor | None = None
+    """Propagated training labels, shape (rows, label_hops, classes)."""
+
+    def __len__(self) -> int:
+        return self.hops.shape[0]
+
+    def after(self, count: int) -> HopBatch:
+        """The same rows without the first ones."""
+        return HopBatch(self.hops[count:], None if self.labels is None else self.labels[count:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """Settings that every encoder has; each encoder file adds its own."""
+
+    hidden: int = 256
+    """Width of hidden layers."""
+    dropout: float = 0.5
+    """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
+    input_dropout: float = 0.0
+    """Chance that an input feature is silenced."""
+    norm: Literal["batch", "layer", "none"] = "batch"
+    """Normalization before every activation; `none` suits small training sets."""
+    label_layers: int = 4
+    """Linear layers of the branch that reads propagated labels."""
+    label_dropout: float = 0.0
+    """Chance that a propagated label is silenced."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("dropout"):
+                check(0 <= value < 1, f"encoder.{field.name}", value, "a number in [0, 1)")
+            elif field.name == "hop_layers":
+                check(value >= 0, f"encoder.{field.name}", value, "a whole number, 0 or more")
+            elif field.name.endswith("layers") or field.name in ("hidden", "heads"):
+                check(value >= 1, f"encoder.{field.name}", value, "a whole number, 1 or more")
+            elif field.name == "alpha":
+                check(0 <= value <= 1, "encoder.alpha", value, "a number in [0, 1]")
+
+
+class Encoder(nn.Module, ABC):
+    """A batch in, logits out."""
+
+    name: ClassVar[str]
+    config_class: ClassVar[type[EncoderConfig]]
+    batch_kind: ClassVar[type] = HopBatch
+    """What a batch is: hops of some rows, or for coupled encoders a `GraphBatch`."""
+    attention_kind: ClassVar[AttentionKind] = "attention"
+    """What `hop_attention` means."""
+    mixes_subsets: ClassVar[bool] = False
+    """Whether it reads hops of several subsets of the relations of a graph."""
+
+    @classmethod
+    def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32] | None:
+        """Weights of a mixture of hops that never changes, or none if hops stay apart.
+
+        Where an encoder only ever reads a fixed weighted sum of the hops (SGC, S2GC, MLP), the sum
+        is taken once, before training, and the encoder gets it as its only hop.
+
+        Args:
+            config: The encoder's settings.
+            hops: Matrices available, hop 0 included.
+
+        Returns:
+            Shape (hops,), or none.
+        """
+        return None
+
+    def hop_attention(self, batch: HopBatch) -> Tensor | None:
+        """How much each hop counts for each row, without dropout; see `attention_kind`.
+
+        A path around the mixture, such as a residual from hop 0, is not in it.
+
+        Returns:
+            Shape (rows, hops), or none where an encoder has no such thing.
+        """
+        return None
+
+    @abstractmethod
+    def forward(self, batch: Any) -> Tensor:
+        """Logits of shape (rows, classes)."""

@@ -1,0 +1,137 @@
+"""GAMLP with recursive attention: each hop is weighed against the mixture of those before it.
+
+Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
+from scr.encoders._explanation import evaluating, watched_weights
+from scr.encoders.fused._activation import activate
+from scr.encoders.fused._dropout import dropout
+from scr.encoders.layers._feed_forward import GroupedFeedForward
+from scr.encoders.layers._grouped_linear import GroupedLinear
+from scr.encoders.layers._hop_mixture import Weigh, mix_hops
+from scr.encoders.layers._initial_residual import InitialResidualMLP
+from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
+from scr.encoders.layers._recursive_attention import AttentionActivation, recursive_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAMLPConfig(EncoderConfig):
+    """Settings of `GAMLP`; defaults are those for ogbn-products."""
+
+    hidden: int = 512
+    """Width of hidden layers, and of each hop's result."""
+    layers: int = 4
+    """Linear layers of the perceptron after the attention."""
+    hop_layers: int = 2
+    """Linear layers of each hop's perceptron; 0 weighs the hops as they are."""
+    input_dropout: float = 0.2
+    """Chance that an input feature is silenced."""
+    attention_dropout: float = 0.5
+    """Chance that an attention weight is silenced."""
+    activation: AttentionActivation = "leaky_relu"
+    """What attention scores pass before the softmax."""
+    residual: bool = True
+    """Add a projection of the node's own features to the mixture, then activate it."""
+    alpha: float = 0.5
+    """Share of the first layer's result in the later layers after the attention."""
+
+
+class GAMLP(Encoder):
+    """A perceptron per hop, recursive attention over the hops, a perceptron with residuals."""
+
+    name = "gamlp"
+    config_class = GAMLPConfig
+
+    def __init__(self, config: GAMLPConfig, shape: ProblemShape) -> None:
+        super().__init__()
+        self.config = config
+        self.branches = None
+        width = shape.features
+        if config.hop_layers:
+            width = config.hidden
+            self.branches = GroupedFeedForward(
+                shape.hops,
+                shape.features,
+                config.hidden,
+                config.hidden,
+                layers=config.hop_layers,
+                dropout=config.dropout,
+                norm=config.norm,
+            )
+        self._build_attention(config, shape, width)
+        self.residual = GroupedLinear(1, shape.features, width) if config.residual else None
+        self.output = InitialResidualMLP(
+            width,
+            config.hidden,
+            shape.classes,
+            layers=config.layers,
+            alpha=config.alpha,
+            dropout=config.dropout,
+            norm=config.norm,
+        )
+        self.label_branch = self._build_label_branch(config, shape) if shape.label_hops else None
+
+    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
+        return LabelBranch(config, shape, config.activation)
+
+    def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
+        # Together a linear layer from (history, hop) to one score, initialized as such.
+        bound = math.sqrt(12 / (2 * width + 1))
+        self.attention = nn.Parameter(torch.empty(2, width).uniform_(-bound, bound))
+        self.attention_bias = nn.Parameter(torch.zeros(1))
+        self.slope = nn.Parameter(torch.tensor([0.25])) if config.residual else None
+
+    def forward(self, batch: HopBatch) -> Tensor:
+        """Logits of shape (rows, classes)."""
+        hops = dropout(batch.hops, self.config.input_dropout, self.training)
+        mixed = self.mix(hops)
+        if self.residual is not None:
+            assert self.slope is not None
+            mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
+            mixed = self._activate(mixed, self.residual.bias)
+        return add_label_logits(self.output(mixed), self.label_branch, batch)
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """Weights of the hops, which add up to 1."""
+        with evaluating(self):
+            return watched_weights(lambda weigh: self.mix(batch.hops, weigh), self._weigh)
+
+    def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
+        """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""
+        attention = (self.attention.unsqueeze(0), self.attention_bias, weigh or self._weigh)
+        if self.branches is None:
+            return mix_hops(hops.unsqueeze(2), *attention).squeeze(1)
+        return self.branches.attend(hops, *attention).squeeze(1)
+
+    def _weigh(self, dots: Tensor, bias: Tensor) -> Tensor:
+        history, present = dots.squeeze(2).unbind(-1)
+        weights = recursive_weights(
+            history,
+            present,
+            bias,
+            activation=self.config.activation,
+            chance=self.config.attention_dropout,
+            training=self.training,
+        )
+        return weights.unsqueeze(2)
+
+    def _activate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        slope = None if self.slope is None else self.slope.expand(x.shape[1])
+        return activate(
+            x,
+            nn.Identity(),
+            bias=None if bias is None else bias.flatten(),
+            slope=slope,
+            chance=self.config.dropout,
+            training=self.training,
+            overwrite=True,
+        )

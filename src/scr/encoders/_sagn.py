@@ -1,0 +1,196 @@
+"""SAGN: several heads, each weighing the hops by attention to a focal one.
+
+Paper: Sun et al. 2021, "Scalable and Adaptive Graph Neural Networks with Self-Label-Enhanced
+Training", arXiv:2104.09376.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from scr.config import check
+from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
+from scr.encoders._explanation import evaluating, watched_weights
+from scr.encoders.fused._activation import activate, make_norm
+from scr.encoders.fused._dropout import dropout
+from scr.encoders.layers._feed_forward import GroupedFeedForward
+from scr.encoders.layers._grouped_linear import GroupedLinear
+from scr.encoders.layers._hop_mixture import Weigh
+from scr.encoders.layers._label_branch import LabelMixture, add_label_logits
+
+_NEGATIVE_SLOPE = 0.2  # of the leaky relu before the softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class SAGNConfig(EncoderConfig):
+    """Settings of `SAGN`; defaults are those for ogbn-products."""
+
+    hidden: int = 512
+    """Width of hidden layers per head, and of each hop's result."""
+    layers: int = 2
+    """Linear layers of the perceptron after the attention."""
+    hop_layers: int = 2
+    """Linear layers of each hop's perceptron, at least 1."""
+    heads: int = 1
+    """Attentions side by side; the logits are their mean."""
+    input_dropout: float = 0.2
+    """Chance that an input feature is silenced."""
+    attention_dropout: float = 0.4
+    """Chance that an attention weight is silenced."""
+    label_dropout: float = 0.5
+    """Chance that a hidden unit of the label branch is silenced."""
+    weight_style: Literal["attention", "uniform", "exponent"] = "attention"
+    """Weights of the hops: learned; all alike; or alpha^k."""
+    alpha: float = 0.5
+    """Base of the `exponent` weights."""
+    focal: Literal["first", "last", "average"] = "first"
+    """What each hop is compared with."""
+    hop_norm: Literal["softmax", "sigmoid", "tanh"] = "softmax"
+    """From scores to weights; only softmax makes them add up to 1."""
+    position_embedding: bool = False
+    """Add a learned vector per hop to its features."""
+    zero_inits: bool = True
+    """Start with equal attention for all hops."""
+    residual: bool = True
+    """Add a projection of the node's own features to the mixture."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.hop_layers >= 1, "encoder.hop_layers", self.hop_layers, "1 or more for SAGN")
+
+
+class SAGN(Encoder):
+    """A perceptron per hop and head, attention over the hops, a perceptron per head."""
+
+    name = "sagn"
+    config_class = SAGNConfig
+
+    def __init__(self, config: SAGNConfig, shape: ProblemShape) -> None:
+        super().__init__()
+        self.config = config
+        heads, hidden = config.heads, config.hidden
+        self.branches = GroupedFeedForward(
+            shape.hops,
+            shape.features,
+            hidden,
+            hidden,
+            layers=config.hop_layers,
+            dropout=config.dropout,
+            norm=config.norm,
+            activation="relu",
+            heads=heads,
+        )
+        # Of Xavier's normal initialization for a (1, heads, hidden) tensor, with relu's gain.
+        spread = 0.0 if config.zero_inits else 2 / math.sqrt(hidden * (heads + 1))
+        self.attention = (
+            nn.Parameter(torch.empty(heads, 2, hidden).normal_(0, 1) * spread)
+            if config.weight_style == "attention"
+            else None
+        )
+        self.positions = (
+            nn.Parameter(nn.init.xavier_normal_(torch.empty(shape.hops, shape.features)))
+            if config.position_embedding
+            else None
+        )
+        self.residual = (
+            GroupedLinear(1, shape.features, heads * hidden, bias=False)
+            if config.residual
+            else None
+        )
+        self.norm = make_norm(config.norm, heads * hidden, heads)
+        self.output = GroupedFeedForward(
+            heads,
+            hidden,
+            hidden,
+            shape.classes,
+            layers=config.layers,
+            dropout=config.dropout,
+            norm=config.norm,
+            activation="relu",
+        )
+        self.label_branch = _LabelHeads(config, shape) if shape.label_hops else None
+
+    def forward(self, batch: HopBatch) -> Tensor:
+        """Logits of shape (rows, classes)."""
+        hops = self._inputs(batch)
+        mixed = self._mix(hops, self._weigh).flatten(1)
+        if self.residual is not None:
+            mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
+        mixed = activate(
+            mixed,
+            self.norm,
+            chance=self.config.dropout,
+            training=self.training,
+            overwrite=True,
+        )
+        logits = self.output(mixed.view(len(mixed), self.config.heads, -1)).mean(1)
+        return add_label_logits(logits, self.label_branch, batch)
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """Weights of the hops, mean over the heads; they add up to 1 after a softmax only."""
+        with evaluating(self):
+            hops = self._inputs(batch)
+            return watched_weights(lambda weigh: self._mix(hops, weigh), self._weigh)
+
+    def _inputs(self, batch: HopBatch) -> Tensor:
+        hops = dropout(batch.hops, self.config.input_dropout, self.training)
+        return hops if self.positions is None else hops + self.positions
+
+    def _mix(self, hops: Tensor, weigh: Weigh) -> Tensor:
+        """Perceptrons of the hops and attention: to (rows, heads, columns)."""
+        vectors: Tensor | None = self.attention
+        if vectors is None:
+            vectors = hops.new_zeros(self.config.heads, 0, self.config.hidden)
+        return self.branches.attend(hops, vectors, hops.new_zeros(0), weigh)
+
+    def _weigh(self, dots: Tensor, _: Tensor) -> Tensor:
+        """Weights of shape (rows, hops, heads)."""
+        rows, hops, heads, _vectors = dots.shape
+        style = self.config.weight_style
+        if style == "uniform":
+            return dots.new_full((rows, hops, heads), 1 / hops)
+        if style == "exponent":
+            powers = self.config.alpha ** torch.arange(hops, dtype=dots.dtype, device=dots.device)
+            return powers[None, :, None].expand(rows, hops, heads)
+        scores = dots[..., 0] + self._focal(dots[..., 1])
+        if self.config.hop_norm == "softmax":
+            weights = torch.softmax(F.leaky_relu(scores, _NEGATIVE_SLOPE), 1)
+        else:
+            weights = scores.sigmoid() if self.config.hop_norm == "sigmoid" else scores.tanh()
+        return dropout(weights, self.config.attention_dropout, self.training)
+
+    def _focal(self, dots: Tensor) -> Tensor:
+        """What the focal hop's dot product is; of the average, it is the average's."""
+        if self.config.focal == "average":
+            return dots.mean(1, keepdim=True)
+        return dots[:, :1] if self.config.focal == "first" else dots[:, -1:]
+
+
+class _LabelHeads(nn.Module):
+    """SAGN's label model: a perceptron per head on the propagated labels, averaged."""
+
+    def __init__(self, config: SAGNConfig, shape: ProblemShape) -> None:
+        super().__init__()
+        self.mixture = LabelMixture(shape.classes, shape.label_hops, "leaky_relu")
+        self.perceptron = GroupedFeedForward(
+            1,
+            shape.classes,
+            config.hidden,
+            shape.classes,
+            layers=config.label_layers,
+            dropout=config.label_dropout,
+            norm=config.norm,
+            activation="relu",
+            heads=config.heads,
+        )
+
+    def forward(self, labels: Tensor) -> Tensor:
+        """From (rows, label_hops, classes) to logits (rows, classes)."""
+        logits: Tensor = self.perceptron(self.mixture(labels).unsqueeze(1)).mean(1)
+        return logits

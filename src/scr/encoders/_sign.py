@@ -1,0 +1,100 @@
+"""SIGN: a small perceptron per hop and one over their results, side by side.
+
+Paper: Frasca et al. 2020, "SIGN: Scalable Inception Graph Neural Networks", arXiv:2004.11198.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
+from scr.encoders._explanation import contribution_shares, evaluating
+from scr.encoders.fused._activation import activate
+from scr.encoders.fused._dropout import dropout
+from scr.encoders.layers._feed_forward import FeedForward, GroupedFeedForward
+from scr.encoders.layers._grouped_linear import GroupedLinear
+from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
+
+
+@dataclass(frozen=True, kw_only=True)
+class SIGNConfig(EncoderConfig):
+    """Settings of `SIGN`; defaults are those for ogbn-products."""
+
+    hidden: int = 512
+    """Width of hidden layers, and of each hop's result."""
+    layers: int = 2
+    """Linear layers of the perceptron over all hops."""
+    hop_layers: int = 2
+    """Linear layers of each hop's perceptron; 0 joins the hops as they are."""
+    dropout: float = 0.4
+    """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
+    input_dropout: float = 0.3
+    """Chance that an input feature is silenced."""
+    norm: Literal["batch", "layer", "none"] = "none"
+    """Normalization before every activation of a perceptron."""
+
+
+class SIGN(Encoder):
+    """One perceptron per hop, one over their concatenation."""
+
+    name = "sign"
+    config_class = SIGNConfig
+    attention_kind = "share"
+
+    def __init__(self, config: SIGNConfig, shape: ProblemShape) -> None:
+        super().__init__()
+        self.dropout, self.input_dropout = config.dropout, config.input_dropout
+        self.branches = None
+        width = shape.features
+        if config.hop_layers:
+            width = config.hidden
+            self.branches = GroupedFeedForward(
+                shape.hops,
+                shape.features,
+                config.hidden,
+                config.hidden,
+                layers=config.hop_layers,
+                dropout=config.dropout,
+                norm=config.norm,
+            )
+            self.slope = nn.Parameter(torch.tensor([0.25]))
+        self.classifier = FeedForward(
+            shape.hops * width,
+            config.hidden,
+            shape.classes,
+            layers=config.layers,
+            dropout=config.dropout,
+            norm=config.norm,
+        )
+        self.label_branch = LabelBranch(config, shape) if shape.label_hops else None
+
+    def forward(self, batch: HopBatch) -> Tensor:
+        """Logits of shape (rows, classes)."""
+        joined = self._joined(batch)
+        return add_label_logits(self.classifier(joined), self.label_branch, batch)
+
+    def hop_attention(self, batch: HopBatch) -> Tensor:
+        """Shares of the hops in the first layer over all of them; see `contribution_shares`."""
+        first = cast(GroupedLinear, self.classifier.layers[0])
+        with evaluating(self):
+            joined = self._joined(batch).unflatten(1, (batch.hops.shape[1], -1))
+            return contribution_shares(joined, first.weight[0])
+
+    def _joined(self, batch: HopBatch) -> Tensor:
+        """What each hop's perceptron says, side by side: (rows, hops * columns)."""
+        joined = dropout(batch.hops, self.input_dropout, self.training).flatten(1)
+        if self.branches is not None:
+            raw = self.branches(joined.view(batch.hops.shape)).flatten(1)
+            joined = activate(
+                raw,
+                nn.Identity(),
+                slope=self.slope.expand(raw.shape[1]),
+                chance=self.dropout,
+                training=self.training,
+                overwrite=True,
+            )
+        return joined

@@ -1,0 +1,236 @@
+"""Normalize, add a residual, activate and silence in one pass: what follows every linear layer.
+
+    y = dropout(prelu(norm(x) + residual))
+
+As four torch layers this reads and writes the widest tensors of the model four times each way, and
+torch's batch norm is slow on (rows, columns) in main memory. The fused form keeps only x and a
+seed for the backward pass. It is used for float32 in main memory; everything else takes the
+plain path below, which is also what the tests compare it with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from scr.compute import empty_like
+from scr.encoders.fused import _kernels as kernels
+from scr.encoders.fused._dropout import TINY, dropout, fits_kernels
+from scr.encoders.fused._noise import Keep, draw_keep
+from scr.encoders.fused._parallel import run_rows
+
+Norm = Literal["batch", "layer", "none"]
+
+
+def make_norm(kind: Norm, columns: int, groups: int = 1) -> nn.Module:
+    """A normalization of (rows, columns).
+
+    Args:
+        kind: ``batch``; ``layer``, over the numbers of a row and group; ``none``, no parameters.
+        columns: Numbers per row, those of all groups together.
+        groups: Into which the columns fall.
+    """
+    if kind == "batch":
+        return nn.BatchNorm1d(columns)
+    return nn.GroupNorm(groups, columns) if kind == "layer" else nn.Identity()
+
+
+def activate(
+    x: Tensor,
+    norm: nn.Module,
+    *,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    slope: Tensor | None = None,
+    chance: float = 0.0,
+    training: bool = False,
+    overwrite: bool = False,
+) -> Tensor:
+    """Dropout(prelu(norm(x + bias) + residual)).
+
+    Args:
+        x: Shape (rows, columns).
+        norm: From `make_norm`; its own mode decides between batch and running statistics.
+        bias: Of the linear layer before, per column.
+        residual: Shape of x.
+        slope: Of the activation below zero, per column; none is relu.
+        chance: Of dropout.
+        training: Draw noise.
+        overwrite: Nobody needs x afterwards: where no gradient is wanted, write over it.
+    """
+    if isinstance(norm, nn.GroupNorm):
+        x, bias, norm = norm(x if bias is None else x + bias), None, nn.Identity()
+    if not fits_kernels(x) or x.numel() < TINY or not x.is_contiguous():
+        x = normalize(x if bias is None else x + bias, norm)
+        x = x if residual is None else x + residual
+        x = F.relu(x) if slope is None else torch.where(x > 0, x, x * slope)
+        return dropout(x, chance, training)
+    slopes = x.new_zeros(x.shape[1]) if slope is None else slope
+    keep = draw_keep(chance, training)
+    overwrite = overwrite and not torch.is_grad_enabled()
+    if isinstance(norm, nn.BatchNorm1d) and norm.training:
+        mean, variance = column_moments(x)
+        if norm.track_running_stats:
+            _update(norm, mean if bias is None else mean + bias.detach(), variance, x.shape[0])
+        result = _Activation.apply(  # type: ignore[no-untyped-call]
+            x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite
+        )
+        # Batch norm takes the layer's bias away again: it gets a gradient, which is zero.
+        return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
+    scale, shift = _affine(x, norm, bias)
+    return cast(
+        Tensor,
+        _Activation.apply(x, scale, shift, slopes, residual, None, None, 0.0, keep, overwrite),  # type: ignore[no-untyped-call]
+    )
+
+
+def normalize(x: Tensor, norm: nn.Module) -> Tensor:
+    """A normalization alone, by batch statistics or running ones, as its mode says."""
+    if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) == 1:
+        # One row has no variance; torch refuses it, and an epoch's last batch may be one row.
+        return F.batch_norm(
+            x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+        )
+    return cast(Tensor, norm(x))
+
+
+def column_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and (biased) variance of every column, in double precision."""
+    rows, columns = x.shape
+    blocks = -(-rows // kernels.ROWS)
+    sums = x.new_zeros(2, blocks, columns)
+    x = x.detach()
+    run_rows(kernels.sum_moments, blocks, x.numel(), x.numpy(), sums.numpy())
+    first, second = sums.sum(1, dtype=torch.float64) / rows
+    return first + x[0], (second - first * first).clamp_(min=0)
+
+
+def _affine(x: Tensor, norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Scale and shift per column of a layer whose statistics do not depend on the batch."""
+    if isinstance(norm, nn.BatchNorm1d):
+        mean, variance = cast(Tensor, norm.running_mean), cast(Tensor, norm.running_var)
+        scale = norm.weight * torch.rsqrt(variance + norm.eps)
+        return scale, norm.bias + (-mean if bias is None else bias - mean) * scale
+    return x.new_ones(x.shape[1]), x.new_zeros(x.shape[1]) if bias is None else bias
+
+
+@torch.no_grad()
+def _update(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor, rows: int) -> None:
+    """Move the running statistics; like torch, with the unbiased variance."""
+    share = cast(float, norm.momentum)
+    cast(Tensor, norm.running_mean).lerp_(mean.float(), share)
+    cast(Tensor, norm.running_var).lerp_((variance * (rows / max(rows - 1, 1))).float(), share)
+    cast(Tensor, norm.num_batches_tracked).add_(1)
+
+
+class _Ignored(torch.autograd.Function):
+    """Pass a tensor on and give a zero gradient to a parameter that has no influence on it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, parameter: Tensor) -> Tensor:
+        ctx.like = parameter
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        return gradient, torch.zeros_like(ctx.like)
+
+
+class _Activation(torch.autograd.Function):
+    """The fused pass. With `mean` and `variance`, x is normalized by the batch it stands in."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        shift: Tensor,
+        slope: Tensor,
+        residual: Tensor | None,
+        mean: Tensor | None,
+        variance: Tensor | None,
+        epsilon: float,
+        keep: Keep,
+        overwrite: bool,
+    ) -> Tensor:
+        spread = None if variance is None else torch.rsqrt(variance + epsilon)
+        scale = weight if spread is None else (weight * spread).float()
+        if mean is not None:
+            shift = (shift - mean * scale).float()
+        ctx.save_for_backward(x, scale, shift, slope, residual, mean, spread)
+        ctx.keep = keep
+        activated = x.detach() if overwrite else empty_like(x)
+        run_rows(
+            kernels.activate_rows,
+            x.shape[0],
+            x.numel(),
+            x.detach().numpy(),
+            _rows(residual, x),
+            _column(scale),
+            _column(shift),
+            _column(slope),
+            activated.numpy(),
+            *keep,
+        )
+        return activated
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, scale, shift, slope, residual, mean, spread = ctx.saved_tensors
+        rows, columns = x.shape
+        blocks = -(-rows // kernels.ROWS)
+        sums = x.new_zeros(3, blocks, columns)
+        center = x.new_zeros(columns) if mean is None else mean.float()
+        inner = empty_like(x)
+        numbers = x.detach().numpy()
+        run_rows(
+            kernels.activation_gradient,
+            blocks,
+            x.numel(),
+            gradient.contiguous().numpy(),
+            numbers,
+            _rows(residual, x),
+            _column(scale),
+            _column(shift),
+            _column(slope),
+            center.numpy(),
+            inner.numpy(),
+            sums.numpy(),
+            *ctx.keep,
+        )
+        total, weighted, sloped = sums.sum(1, dtype=torch.float64)
+        by_x = constant = torch.zeros_like(total)
+        if spread is not None:
+            weighted = weighted * spread
+            by_x = -scale * spread * weighted / rows
+            constant = -scale * total / rows - by_x * center
+        result = inner if residual is None else empty_like(x)
+        if ctx.needs_input_grad[0]:
+            run_rows(
+                kernels.input_gradient,
+                rows,
+                x.numel(),
+                inner.numpy(),
+                numbers,
+                _column(scale),
+                _column(by_x),
+                _column(constant),
+                result.numpy(),
+            )
+        added = inner if residual is not None else None
+        columns_gradients = (weighted.float(), total.float(), sloped.float())
+        return (result, *columns_gradients, added, None, None, None, None, None)
+
+
+def _column(values: Tensor) -> Any:
+    return values.detach().float().contiguous().numpy()
+
+
+def _rows(residual: Tensor | None, x: Tensor) -> Any:
+    source = x.new_empty(0, x.shape[1]) if residual is None else residual.detach().contiguous()
+    return source.numpy()

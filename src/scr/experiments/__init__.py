@@ -1,0 +1,32 @@
+"""Many runs that answer one question: compare, sweep, efficiency, reproduce."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
+
+if TYPE_CHECKING:
+    from scr.experiments._compare import COMPARE_JSON as COMPARE_JSON
+    from scr.experiments._compare import Comparison as Comparison
+    from scr.experiments._compare import compare as compare
+    from scr.experiments._compare import plan as plan
+    from scr.experiments._efficiency import EFFICIENCY_JSON as EFFICIENCY_JSON
+    from scr.experiments._efficiency import EFFICIENCY_PICTURE as EFFICIENCY_PICTURE
+    from scr.experiments._efficiency import Method as Method
+    from scr.experiments._efficiency import efficiency as efficiency
+    from scr.experiments._efficiency import parse_epochs as parse_epochs
+    from scr.experiments._efficiency import plan_efficiency as plan_efficiency
+    from scr.experiments._reproduce import REPRODUCE_JSON as REPRODUCE_JSON
+    from scr.experiments._reproduce import check_runnable as check_runnable
+    from scr.experiments._reproduce import load_recipe_graph as load_recipe_graph
+    from scr.experiments._reproduce import reproduce as reproduce
+    from scr.experiments._reproduce import stand_in_for as stand_in_for
+    from scr.experiments._sweep import SWEEP_JSON as SWEEP_JSON
+    from scr.experiments._sweep import SWEEP_PAGE as SWEEP_PAGE
+    from scr.experiments._sweep import SWEEP_PICTURE as SWEEP_PICTURE
+    from scr.experiments._sweep import parse_settings as parse_settings
+    from scr.experiments._sweep import plan_sweep as plan_sweep
+    from scr.experiments._sweep import sweep as sweep
+
+__all__, __getattr__, __dir__ = front_door(__name__)

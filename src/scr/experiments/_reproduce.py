@@ -1,0 +1,244 @@
+"""Run a row of the paper's tables again and lay the result beside the published one.
+
+A published recipe stands alone: no preset is below it. Seeds 0, 1, 2... are run as in a comparison,
+so that every finished run is kept in `runs.jsonl` and a repeated command only runs what is missing.
+
+Reads a `PublishedRecipe` and its graph, writes `reproduce.json`. What keeps the two numbers from
+being compared (another graph, changed settings, fewer runs) is said in `notes`, in sentences.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scr.errors import ConfigError, RunError, SourceError
+from scr.experiments._compare import Comparison, Task, run_tasks
+from scr.experiments._stand_in import load_stand_in, stand_in_name, stand_in_of
+from scr.features import took_features
+from scr.graph import Graph
+from scr.recipes import PublishedRecipe
+from scr.report import number_or_none, plain
+from scr.runs import versions, write_json
+from scr.sources import OGB_DATASETS, IngestOptions, is_finished, load_graph
+from scr.training import Tables, merge
+
+REPRODUCE_JSON = "reproduce.json"
+MEASURES = ("valid", "test")
+
+
+def check_runnable(recipe: PublishedRecipe, settings: Tables | None = None) -> None:
+    """Raise unless there is an encoder for the recipe, and settings leave it the same recipe."""
+    if recipe.missing_encoder is not None:
+        raise RunError(
+            f"`{recipe.name}` needs the encoder `{recipe.missing_encoder}`, which is not there yet",
+            hint="`scr recipes` says which recipes can be run",
+        )
+    changed = merge(recipe.tables, settings or {})
+    for setting, own, now in (
+        ("encoder.name", recipe.encoder, changed["encoder"]["name"]),
+        ("regularizer", recipe.regularizer, changed["regularizer"]),
+    ):
+        if now != own:
+            raise ConfigError(
+                setting, now, f"`{own}`, of which the published number is",
+                hint=f"choose another recipe, or `scr train --recipe {recipe.name}`",
+            )  # fmt: skip
+
+
+def load_recipe_graph(
+    recipe: PublishedRecipe,
+    *,
+    graph: str | None = None,
+    features: Path | None = None,
+    settings: Tables | None = None,
+) -> Graph:
+    """The graph to run a recipe on.
+
+    Args:
+        recipe: Names its data set, and the file of features that it may need.
+        graph: A store, a source or a name to be used instead of the data set.
+        features: A `.npy` with one row per node, used instead of the graph's own features.
+        settings: Tables to be laid over the recipe.
+
+    Raises:
+        SourceError: The recipe needs features that its data set does not have.
+    """
+    both_ways = not _needs_directions(merge(recipe.tables, settings or {}))
+    if graph is not None:
+        # A finished graph has its edges already, with directions or without.
+        symmetrize = both_ways or is_finished(graph)
+        return load_graph(graph, options=IngestOptions(features=features, symmetrize=symmetrize))
+    if recipe.features is not None and features is None:
+        raise SourceError(
+            f"`{recipe.name}` was run on `{recipe.features}` instead of the features of "
+            f"{recipe.dataset}; expected the path of that file in `--features`",
+            hint=f"`scr recipes {recipe.name}` says where to get it",
+        )
+    options = IngestOptions(features=features, symmetrize=both_ways)
+    return load_graph(recipe.dataset, options=options)
+
+
+def stand_in_for(
+    recipe: PublishedRecipe, folder: Path, settings: Tables | None = None
+) -> tuple[Graph, dict[str, Any], list[str]]:
+    """The generated graph that stands in for a recipe's data set; see `scr.experiments._stand_in`.
+
+    Args:
+        recipe: What to run.
+        folder: Of the result; a graph that must be stored is stored there.
+        settings: Tables of the user's own; they win over those of the stand-in.
+
+    Returns:
+        The graph, the settings and the remarks to call `reproduce` with.
+    """
+    stand_in = stand_in_of(recipe)
+    changes = merge(stand_in.settings, settings or {})
+    return load_stand_in(stand_in, folder, settings), changes, stand_in.notes
+
+
+def reproduce(
+    recipe: PublishedRecipe,
+    graph: Graph,
+    *,
+    runs: int | None = None,
+    splits: str | None = None,
+    settings: Tables | None = None,
+    out: Path | None = None,
+    jobs: int = 1,
+    on_plan: Callable[[int], None] | None = None,
+    on_run: Callable[[Mapping[str, Any]], None] | None = None,
+    command: str | None = None,
+    remarks: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Run a published recipe over seeds and compare the mean with the published one.
+
+    Args:
+        recipe: What to run.
+        graph: What to run it on; see `load_recipe_graph`.
+        runs: Seeds 0 to runs - 1; none: as many as were published.
+        splits: A splits file or rule: seed i uses split i; none: the graph's own split.
+        settings: Tables to be laid over the recipe.
+        out: Folder for `runs.jsonl` and `reproduce.json`; none keeps nothing.
+        jobs: Processes.
+        on_plan: Called once, with the number of runs that are not done yet.
+        on_run: Called with every run that finishes.
+        command: Recorded in the result.
+        remarks: Notes of the caller's own, in front of the others.
+
+    Returns:
+        The content of `reproduce.json`. `published`, `measured` and `difference` are in percent;
+        `runs` are records as in `compare.json`, in 0..1.
+    """
+    check_runnable(recipe, settings)
+    count = recipe.published.runs if runs is None else runs
+    layers = (merge(recipe.tables, settings or {}),)
+    tasks = [
+        Task(recipe.encoder, recipe.regularizer, seed, layers, preset="none")
+        for seed in range(count)
+    ]
+    comparison = Comparison(graph, splits)
+    smoothed = _is_smoothed(tasks[0], comparison)
+    records = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
+    measured = measure(records, smoothed=smoothed)
+    published = dataclasses.asdict(recipe.published)
+    result = {
+        "recipe": recipe.name,
+        "graph": comparison.facts(),
+        "notes": [
+            *remarks,
+            *notes(recipe, graph, runs=count, splits=splits, settings=settings),
+        ],
+        "unit": "percent",
+        "published": published,
+        "measured": measured,
+        "difference": {
+            f"{split}_accuracy": _minus(
+                measured[f"{split}_accuracy"], published[f"{split}_accuracy"]
+            )
+            for split in MEASURES
+        },
+        "settings": layers[0],
+        "command": command,
+        "versions": versions(),
+        "runs": records,
+    }
+    if out is not None:
+        write_json(out / REPRODUCE_JSON, result)
+    return result
+
+
+def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str, float | None]:
+    """Mean and sample standard deviation in percent, after Correct and Smooth where it was done.
+
+    Args:
+        records: Of finished runs, accuracies in 0..1.
+        smoothed: Take the accuracies below `smooth`.
+    """
+    found: dict[str, float | None] = {}
+    for split in MEASURES:
+        scores = [(record["smooth"] if smoothed else record) for record in records]
+        known = [number_or_none(score[f"{split}_accuracy"]) for score in scores]
+        values = [100 * value for value in known if value is not None]
+        found[f"{split}_accuracy"] = statistics.fmean(values) if values else None
+        found[f"{split}_spread"] = statistics.stdev(values) if len(values) > 1 else None
+    return found
+
+
+def notes(
+    recipe: PublishedRecipe,
+    graph: Graph,
+    *,
+    runs: int,
+    splits: str | None = None,
+    settings: Tables | None = None,
+) -> list[str]:
+    """What to know before the measured number is held against the published one, in sentences."""
+    said = []
+    stands_in = graph.name == stand_in_name(recipe.dataset)  # then remarks say what it is
+    if graph.name != recipe.dataset and not stands_in:
+        said.append(
+            f"The published numbers are for {recipe.dataset}; this graph is `{graph.name}`, "
+            "so the difference says nothing about the recipe"
+        )
+    elif not stands_in and graph.num_targets != OGB_DATASETS[recipe.dataset].nodes:
+        said.append(
+            f"The published numbers are for {OGB_DATASETS[recipe.dataset].nodes:,} nodes; this "
+            f"`{graph.name}` has {graph.num_targets:,}, so the difference says nothing about the "
+            "recipe"
+        )
+    if recipe.features is not None and not (took_features(graph) or stands_in):
+        said.append(f"Published with `{recipe.features}`; run on the graph's own features")
+    if _needs_directions(merge(recipe.tables, settings or {})) and not graph.directed:
+        said.append("The recipe uses the direction of edges; edges have no direction here")
+    if splits is not None:
+        said.append(f"Seed i uses split i of `{Path(splits).name}`, not the published split")
+    changed = [
+        f"{section}.{key} = {plain(value)}"
+        for section, table in (settings or {}).items()
+        for key, value in table.items()
+    ]
+    if changed:
+        said.append(f"Changed from the recipe: {', '.join(changed)}")
+    if runs != recipe.published.runs:
+        said.append(f"Runs: {runs}; published: {recipe.published.runs}")
+    return said
+
+
+def _is_smoothed(task: Task, comparison: Comparison) -> bool:
+    """Whether records of a run have accuracies after Correct and Smooth, settings included."""
+    recipe = task.classifier().resolve(comparison.graph_of(task.seed))
+    return recipe.postprocess.method != "none"
+
+
+def _needs_directions(tables: Tables) -> bool:
+    """Whether edges may not be stored in both directions, because their direction is used."""
+    propagation = tables.get("propagation", {})
+    return any(propagation.get(key, "both") != "both" for key in ("direction", "label_direction"))
+
+
+def _minus(measured: float | None, published: float) -> float | None:
+    return None if measured is None else measured - published

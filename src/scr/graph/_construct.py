@@ -1,0 +1,270 @@
+"""Make a graph from what people already hold in Python: arrays, SciPy, NetworkX, PyG, or no graph.
+
+Each function turns its input into an edge list and hands over to `from_edges`, where everything is
+converted and checked once. They are reached as class methods of `Graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from scr.errors import GraphError
+from scr.graph._arrays import as_edge_index, as_features, as_ids, as_numpy, as_split
+from scr.graph._edges import compress_edges
+from scr.graph._graph import Graph
+from scr.graph._labels import as_labels
+from scr.graph._validation import check_features, check_splits, warn_missing_classes
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def from_edges(
+    edge_index: Any,
+    *,
+    features: Any = None,
+    labels: Any = None,
+    train: Any = None,
+    valid: Any = None,
+    test: Any = None,
+    undirected: bool = True,
+    weights: Any = None,
+    num_nodes: int | None = None,
+    ids: Any = None,
+    class_names: Iterable[str] | None = None,
+    name: str = "graph",
+    self_loops: Literal["drop", "keep"] = "drop",
+    duplicates: Literal["merge", "count"] = "merge",
+    steps: tuple[str, ...] = (),
+) -> Graph:
+    """Make a graph from a list of edges.
+
+    Args:
+        edge_index: Node numbers of shape (2, edges), or pairs; NumPy, torch, pandas or lists.
+        features: Numbers of shape (nodes, features), dense or SciPy sparse.
+        labels: Class numbers or names, one per node; -1, NaN, none or empty text where unknown.
+        train: Training nodes, as a mask or node numbers.
+        valid: Validation nodes.
+        test: Test nodes.
+        undirected: Store each edge in both directions.
+        weights: One positive number per edge; those of duplicates are summed.
+        num_nodes: How many nodes there are; otherwise the rows of features, labels or ids say it,
+            or the largest node number.
+        ids: The user's own names of the nodes, distinct.
+        class_names: The names of the classes 0, 1, 2...
+        name: What to call the graph in tables.
+        self_loops: What to do with edges from a node to itself.
+        duplicates: What to do with repeated unweighted edges: forget or count them.
+        steps: What was done to the data before, in words.
+
+    Raises:
+        GraphError: Something does not fit together.
+    """
+    sources, targets = as_edge_index(edge_index)
+    features = as_features(features)
+    if num_nodes is None:
+        num_nodes = _infer_num_nodes(sources, targets, features, labels, ids)
+    if weights is not None:
+        weights = as_weights(weights, len(sources))
+    edges = compress_edges(
+        sources, targets, num_nodes, weights=weights, undirected=undirected,
+        self_loops=self_loops, duplicates=duplicates,
+    )  # fmt: skip
+    check_features(features, num_nodes)
+    names = None if class_names is None else tuple(str(each) for each in class_names)
+    numbers, names = as_labels(labels, num_nodes, names)
+    splits = {"train": train, "valid": valid, "test": test}
+    splits = {split: as_split(nodes, num_nodes, split) for split, nodes in splits.items()}
+    graph = Graph(
+        indptr=edges.indptr, indices=edges.indices, weights=edges.weights,
+        features=features, labels=numbers, class_names=names, ids=as_ids(ids, num_nodes),
+        name=name, directed=not undirected, steps=(*steps, *edges.steps),
+        **check_splits(splits, numbers),  # type: ignore[arg-type]
+    )  # fmt: skip
+    warn_missing_classes(graph)
+    return graph
+
+
+def _infer_num_nodes(sources: Any, targets: Any, *per_node: Any) -> int:
+    for values in per_node:
+        if values is not None:
+            return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+    if len(sources) == 0:
+        raise GraphError("There are no edges and no features; expected a graph of some nodes")
+    return int(max(sources.max(), targets.max())) + 1
+
+
+def as_weights(weights: Any, num_edges: int) -> Any:
+    """Make weights float32, one per edge, finite and not negative."""
+    array = as_numpy(weights).astype(np.float32)
+    if array.shape != (num_edges,):
+        raise GraphError(
+            f"Weights have the shape {array.shape}; expected ({num_edges},), one per edge"
+        )
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        raise GraphError(
+            f"The weight of edge {bad[0]} is {array[bad[0]]}; expected a finite number, 0 or more"
+        )
+    return array
+
+
+def from_scipy(adjacency: Any, **settings: Any) -> Graph:
+    """Make a graph from a square SciPy sparse matrix; A[i, j] is the edge i -> j.
+
+    Args:
+        adjacency: Any SciPy sparse format. Values other than 1 become weights.
+        **settings: As in `from_edges`.
+    """
+    if not sp.issparse(adjacency):
+        raise GraphError(f"The adjacency is a {type(adjacency).__name__}; expected SciPy sparse")
+    listed: Any = sp.coo_array(cast("Any", adjacency))
+    if listed.ndim != 2 or listed.shape[0] != listed.shape[1]:
+        raise GraphError(f"The adjacency has the shape {listed.shape}; expected a square matrix")
+    if "weights" not in settings and np.any(listed.data != 1):
+        settings["weights"] = listed.data
+    settings.setdefault("num_nodes", listed.shape[0])
+    return from_edges(np.stack([listed.row, listed.col]), **settings)
+
+
+def from_networkx(
+    network: nx.Graph[Any],
+    *,
+    features: Any = None,
+    labels: Any = None,
+    split: str | None = None,
+    weight: str | None = None,
+    **settings: Any,
+) -> Graph:
+    """Make a graph from NetworkX; its node names become the ids.
+
+    Args:
+        network: A NetworkX graph; nodes are numbered in its own order.
+        features: A node attribute that holds a vector, or an array in the order of the nodes.
+        labels: A node attribute, or an array in the order of the nodes.
+        split: A node attribute that says ``train``, ``valid`` or ``test``.
+        weight: An edge attribute; edges without it weigh 1.
+        **settings: As in `from_edges`.
+    """
+    nodes = list(network.nodes)
+    number_of = {node: number for number, node in enumerate(nodes)}
+    pairs = [(number_of[i], number_of[j]) for i, j in network.edges()]
+    edge_index = np.array(pairs, np.int64).reshape(-1, 2).T
+
+    def attribute(key: str) -> list[Any]:
+        return [network.nodes[node].get(key) for node in nodes]
+
+    if isinstance(features, str):
+        rows = attribute(features)
+        lengths = {None if row is None else np.size(row) for row in rows}
+        if len(lengths) != 1 or None in lengths:
+            raise GraphError(
+                f"The node attribute {features!r} is missing or has different lengths; "
+                "expected a vector of one length for every node"
+            )
+        features = np.array([np.ravel(row) for row in rows])
+    if isinstance(labels, str):
+        labels = np.array(attribute(labels), object)
+    if split is not None:
+        said = np.array(attribute(split), object)
+        for name in ("train", "valid", "test"):
+            mask = said == name
+            settings.setdefault(name, mask if mask.any() else None)
+    if weight is not None:
+        settings["weights"] = [value for _, _, value in network.edges.data(weight, default=1.0)]
+    is_numbered = all(isinstance(node, (int, np.integer)) for node in nodes)
+    settings.setdefault("ids", nodes if is_numbered else [str(node) for node in nodes])
+    return from_edges(
+        edge_index, features=features, labels=labels, num_nodes=len(nodes), **settings
+    )
+
+
+def from_pyg(data: Any, *, split: int = 0, target: str | None = None, **settings: Any) -> Graph:
+    """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with the same attributes.
+
+    Args:
+        data: Has ``edge_index`` and perhaps ``x``, ``y``, ``edge_weight`` and masks; of several
+            types, see `scr.graph._hetero_data.from_hetero_data`.
+        split: Which column to take where the masks are two-dimensional.
+        target: The type whose nodes are classified, where there are several types.
+        **settings: As in `from_edges` or `from_relations`; they win over what ``data`` says.
+    """
+    if hasattr(data, "node_types") and hasattr(data, "edge_types"):
+        from scr.graph._hetero_data import from_hetero_data
+
+        return from_hetero_data(data, split=split, target=target, **settings)
+    if target is not None:
+        raise GraphError(
+            f"The target type `{target}` was named, but the {type(data).__name__} has one type of "
+            "nodes; expected a PyG HeteroData"
+        )
+    found: dict[str, Any] = {
+        "features": getattr(data, "x", None),
+        "labels": getattr(data, "y", None),
+        "weights": getattr(data, "edge_weight", None),
+        "num_nodes": getattr(data, "num_nodes", None),
+    }
+    found |= split_masks(data, split)
+    if getattr(data, "edge_index", None) is None:
+        raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
+    return from_edges(as_numpy(data.edge_index), **(found | settings))
+
+
+def split_masks(store: Any, split: int) -> dict[str, Any]:
+    """The masks of PyG's names as ``train``, ``valid`` and ``test``; none where there is none.
+
+    Args:
+        store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
+        split: Which column to take where the masks are two-dimensional.
+    """
+    found: dict[str, Any] = {}
+    for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():
+        mask = getattr(store, f"{attribute}_mask", None)
+        if mask is not None and mask.ndim == 2:
+            if not 0 <= split < mask.shape[1]:
+                raise GraphError(
+                    f"Split {split} was asked for; expected 0 to {mask.shape[1] - 1}, "
+                    "as the masks have it"
+                )
+            mask = mask[:, split]
+        found[name] = mask
+    return found
+
+
+def from_features(
+    features: Any,
+    k: int = 10,
+    *,
+    metric: Literal["cosine", "euclidean"] = "cosine",
+    **settings: Any,
+) -> Graph:
+    """Link each row to its k nearest rows, for people who have no graph.
+
+    The graph is undirected unless settings say otherwise: two rows are linked if one is among the
+    nearest of the other.
+
+    Args:
+        features: Numbers of shape (nodes, features), dense or SciPy sparse.
+        k: Neighbors of each row, itself not counted.
+        metric: What near means.
+        **settings: As in `from_edges`.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    matrix = as_features(features)
+    if matrix is None:
+        raise GraphError("There are no features; expected numbers of shape (nodes, features)")
+    num_nodes = matrix.shape[0]
+    check_features(matrix, num_nodes)
+    if not 1 <= k < num_nodes:
+        raise GraphError(f"k is {k}; expected 1 to {num_nodes - 1} neighbors among {num_nodes}")
+    nearest = NearestNeighbors(n_neighbors=k, metric=metric).fit(matrix)
+    targets = nearest.kneighbors(return_distance=False)
+    edge_index = np.stack([np.repeat(np.arange(num_nodes), k), targets.ravel()])
+    step = f"linked each node to its {k} nearest by {metric} distance"
+    settings["steps"] = (*settings.get("steps", ()), step)
+    return from_edges(edge_index, features=matrix, **settings)

@@ -1,0 +1,314 @@
+"""The graph that every later step reads: edges by row, features, labels, splits.
+
+Nodes may be of several types, and edges of several relations (`_relations.py`). One type is the
+target: labels, splits, ids and predictions are of its nodes, which are numbered first.
+
+All arrays may be memory maps of a store, so nothing here copies or scans a whole array unless it
+must. `Graph.from_edges` and its sisters convert and check what they are given; the constructor
+itself trusts its arguments except for their lengths.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.errors import ConfigError, GraphError
+from scr.graph._arrays import as_split
+from scr.graph._relations import ONE_RELATION, Relation, find_relation
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SPLITS = ("train", "valid", "test")
+
+
+def _no_nodes() -> NDArray[np.int64]:
+    return np.zeros(0, np.int64)
+
+
+def _refuse_directed(settings: Mapping[str, Any]) -> None:
+    """What makes a graph takes the opposite of what a graph then has."""
+    if "directed" in settings:
+        value = settings["directed"]
+        raise ConfigError(
+            "directed", value, "the setting `undirected`", hint=f"give `undirected={not value}`"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Graph:
+    """Nodes and edges of one or several types, with what is known of the nodes."""
+
+    indptr: NDArray[np.int64]
+    """Where each node's targets begin. Shape (nodes + 1,)."""
+    indices: NDArray[np.int32] | NDArray[np.int64]
+    """Row i lists the targets j of the edges i -> j, ascending. Shape (stored edges,)."""
+    weights: NDArray[np.float32] | None = None
+    """One weight per stored edge; none means that all are 1."""
+    features: NDArray[Any] | sp.csr_array | None = None
+    """Of the target nodes. Shape (targets, features), float32 or float16, dense or sparse."""
+    labels: NDArray[np.int64]
+    """Class of each target node, -1 where unknown. Shape (targets,)."""
+    train: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
+    """Numbers of the training nodes, ascending; empty where there is no split."""
+    valid: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
+    test: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
+    class_names: tuple[str, ...] = ()
+    ids: NDArray[Any] | None = None
+    """The user's own names of the target nodes, int64 or text; none means 0, 1, 2..."""
+    name: str = "graph"
+    directed: bool = False
+    """False where every edge is stored in both directions."""
+    steps: tuple[str, ...] = ()
+    """What was done to the source, in words."""
+    path: Path | None = None
+    """The store behind the arrays, if there is one."""
+    features_file: Path | None = None
+    """The file that was given instead of the source's own features, if there was one."""
+    source: str | None = None
+    """What `load_graph` read it from, a full path or a data set's name; none: made in memory, or
+    read with options that the source does not know."""
+    node_types: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Nodes of each type in the order of their numbers, the target type first."""
+    relations: tuple[Relation, ...] = ONE_RELATION
+    """Kinds of edges; each is stored along and against its direction."""
+    edge_types: NDArray[np.uint8] | NDArray[np.uint16] | None = None
+    """Code of each stored edge (`_relations.py`); none where there is a single relation."""
+    other_features: Mapping[str, NDArray[Any] | sp.csr_array] = dataclasses.field(
+        default_factory=dict
+    )
+    """Features of types other than the target, of those that have any."""
+
+    def __post_init__(self) -> None:
+        if not self.node_types:
+            object.__setattr__(self, "node_types", {"node": self.num_nodes})
+        if sum(self.node_types.values()) != self.num_nodes:
+            raise GraphError(
+                f"The types have {sum(self.node_types.values()):,} nodes together; "
+                f"expected {self.num_nodes:,}, as many as there are rows of edges"
+            )
+        if self.edge_types is None and len(self.relations) > 1:
+            raise GraphError(
+                f"There are {len(self.relations)} relations but no codes of edges; expected both"
+            )
+        nodes = self.num_targets
+        for what in ("labels", "features", "ids"):
+            array = getattr(self, what)
+            if array is not None and array.shape[0] != nodes:
+                raise GraphError(
+                    f"There are {array.shape[0]:,} rows of {what}; "
+                    f"expected {nodes:,}, one for each node"
+                )
+        for what in ("indices", "weights", "edge_types"):
+            array = getattr(self, what)
+            if array is not None and array.shape != (self.num_edges,):
+                raise GraphError(
+                    f"There are {array.shape[0]:,} {what} of edges; expected {self.num_edges:,}"
+                )
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}={len(getattr(self, name)):,}" for name in SPLITS)
+        types = ""
+        if self.is_typed:
+            types = f"types={dict(self.node_types)}, relations={len(self.relations)}, "
+        return (
+            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, {types}"
+            f"features={self.num_features:,}, classes={self.num_classes:,}, {splits})"
+        )
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether there are several types of nodes or several relations."""
+        return len(self.node_types) > 1 or len(self.relations) > 1
+
+    @property
+    def target(self) -> str:
+        """The type whose nodes are classified."""
+        return next(iter(self.node_types))
+
+    @property
+    def num_targets(self) -> int:
+        """Nodes of the target type, which have the first numbers; all, where there is one type."""
+        return next(iter(self.node_types.values()))
+
+    def nodes_of(self, kind: str) -> range:
+        """Numbers of the nodes of a type."""
+        start = 0
+        for name, count in self.node_types.items():
+            if name == kind:
+                return range(start, start + count)
+            start += count
+        known = ", ".join(self.node_types)
+        raise GraphError(f"There is no type of nodes `{kind}`; expected one of {known}")
+
+    def only(self, relations: Iterable[Any]) -> Graph:
+        """The same nodes with the edges of some relations, in both directions, all alike.
+
+        Args:
+            relations: Names, `SOURCE:NAME:TARGET`, or triples; one of them, or several.
+        """
+        from scr.graph._edge_selection import select_edges
+
+        listed = [relations] if isinstance(relations, str) else list(relations)
+        if tuple(listed) in self.relations:
+            listed = [tuple(listed)]  # a triple by itself
+        count = len(self.relations)
+        found = [find_relation(self.relations, each) for each in listed]
+        return select_edges(self, [*found, *(number + count for number in found)])
+
+    def renamed(self, relation: Relation) -> Graph:
+        """A graph of one relation with names of its own for its type and relation."""
+        return dataclasses.replace(
+            self, relations=(relation,), node_types={relation.source: self.num_nodes}
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.indptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Stored edges: an undirected edge counts twice, a self-loop once."""
+        return int(self.indptr[-1])
+
+    @property
+    def num_undirected_edges(self) -> int:
+        """Pairs of nodes with an edge, in an undirected graph; stored edges in a directed one."""
+        if self.directed:
+            return self.num_edges
+        sources = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
+        loops = int(np.count_nonzero(sources == self.indices))
+        return (self.num_edges + loops) // 2
+
+    @property
+    def num_features(self) -> int:
+        """Columns of the target nodes' features, 0 where there are none."""
+        return 0 if self.features is None else int(self.features.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes a node may have."""
+        return len(self.class_names)
+
+    def adjacency(self) -> sp.csr_array:
+        """The adjacency matrix A of SciPy, float32; A[i, j] is the weight of the edge i -> j."""
+        weights = self.weights
+        if weights is None:
+            weights = np.ones(self.num_edges, np.float32)
+        shape = (self.num_nodes, self.num_nodes)
+        return sp.csr_array((weights, self.indices, self.indptr), shape=shape)
+
+    def with_split(self, train: Any, valid: Any = None, test: Any = None) -> Graph:
+        """The same graph with other splits, each a mask, node numbers or none."""
+        from scr.graph._validation import check_splits, warn_missing_classes
+
+        given = {"train": train, "valid": valid, "test": test}
+        splits = {name: as_split(nodes, self.num_targets, name) for name, nodes in given.items()}
+        splits = check_splits(splits, self.labels)
+        graph = dataclasses.replace(self, **splits)  # type: ignore[arg-type]
+        warn_missing_classes(graph)
+        return graph
+
+    def fingerprint(self, *parts: Literal["edges", "features", "labels", "splits"]) -> str:
+        """Hash the content: equal for equal graphs, whether in memory or in a store.
+
+        Args:
+            parts: What to include; everything if nothing is named.
+        """
+        from scr.graph._store import fingerprint
+
+        return fingerprint(self, parts or ("edges", "features", "labels", "splits"))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a store that `open_store` and `load_graph` read back."""
+        from scr.graph._store import write_store
+
+        return write_store(self, path, overwrite=overwrite)
+
+    @classmethod
+    def from_edges(cls, edge_index: Any, **settings: Any) -> Graph:
+        """Make a graph from a list of edges; see `scr.graph._construct.from_edges`.
+
+        Args:
+            edge_index: Node numbers of shape (2, edges), or pairs; NumPy, torch, pandas, lists.
+            **settings: ``features``, ``labels``, ``train``, ``valid``, ``test``, ``undirected``,
+                ``weights``, ``num_nodes``, ``ids``, ``class_names``, ``name``, ``self_loops``,
+                ``duplicates``.
+        """
+        from scr.graph._construct import from_edges
+
+        _refuse_directed(settings)
+        return from_edges(edge_index, **settings)
+
+    @classmethod
+    def from_relations(
+        cls,
+        relations: Mapping[Any, Any],
+        features: Mapping[str, Any] | None = None,
+        labels: Any = None,
+        target: str | None = None,
+        **settings: Any,
+    ) -> Graph:
+        """Make a graph of several types; see `scr.graph._typed.from_relations`.
+
+        Args:
+            relations: Edges of each ``(source type, name, target type)``.
+            features: A matrix for each type that has features.
+            labels: Classes of the target nodes.
+            target: The type whose nodes are classified.
+            **settings: ``num_nodes``, ``weights``, ``train``, ``valid``, ``test``, ``ids``,
+                ``class_names``, ``name``, ``self_loops``, ``duplicates``.
+        """
+        from scr.graph._typed import from_relations
+
+        return from_relations(relations, features, labels, target, **settings)
+
+    @classmethod
+    def from_scipy(cls, adjacency: Any, **settings: Any) -> Graph:
+        """Make a graph from a square SciPy sparse matrix; settings as in `from_edges`."""
+        from scr.graph._construct import from_scipy
+
+        _refuse_directed(settings)
+        return from_scipy(adjacency, **settings)
+
+    @classmethod
+    def from_networkx(cls, network: nx.Graph[Any], **settings: Any) -> Graph:
+        """Make a graph from NetworkX; features, labels and splits may name node attributes."""
+        from scr.graph._construct import from_networkx
+
+        _refuse_directed(settings)
+        return from_networkx(network, **settings)
+
+    @classmethod
+    def from_pyg(
+        cls, data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+    ) -> Graph:
+        """Make a graph from a PyG ``Data`` or ``HeteroData``.
+
+        Args:
+            data: Or anything with the same attributes.
+            split: Which column to take where the masks are two-dimensional.
+            target: Of a ``HeteroData``: the type whose nodes are classified; none: the only one
+                with ``y``.
+            **settings: Win over what ``data`` says.
+        """
+        from scr.graph._construct import from_pyg
+
+        _refuse_directed(settings)
+        return from_pyg(data, split=split, target=target, **settings)
+
+    @classmethod
+    def from_features(cls, features: Any, k: int = 10, **settings: Any) -> Graph:
+        """Link each row to its k nearest rows, for people who have no graph."""
+        from scr.graph._construct import from_features
+
+        return from_features(features, k, **settings)

@@ -1,0 +1,145 @@
+"""Which nodes train, validate and test: drawn at random, drawn per class, or read from a file.
+
+Only nodes with a label take part. Everything that is drawn depends on a seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import GraphError, SourceError
+
+_SMALL_CLASS_SHARE = 3
+"""A small class gives at most one in so many nodes to training, and as many to validation."""
+
+
+class Split(NamedTuple):
+    """Sorted node numbers that do not overlap."""
+
+    train: NDArray[np.int64]
+    valid: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+def random_split(
+    labels: NDArray[np.int64], train: float = 0.1, valid: float = 0.1, seed: int = 0
+) -> Split:
+    """Draw fractions of the labeled nodes; the rest is for testing.
+
+    Args:
+        labels: Class of each node, -1 where unknown.
+        train: Fraction of the labeled nodes that train.
+        valid: Fraction that validates.
+        seed: Equal seeds draw equal splits.
+    """
+    if not (train > 0 and valid > 0 and train + valid < 1):
+        raise GraphError(
+            f"Splits of {train} for training and {valid} for validation were asked for; "
+            "expected two positive fractions with a sum below 1"
+        )
+    labeled = np.flatnonzero(np.asarray(labels) >= 0)
+    shuffled = np.random.default_rng(seed).permutation(labeled)
+    counts = round(train * len(labeled)), round(valid * len(labeled))
+    split = _cut(shuffled, max(1, counts[0]), max(1, counts[1]))
+    if len(split.test) == 0 or len(split.valid) == 0:
+        raise GraphError(f"There are {len(labeled)} labeled nodes, too few for three splits")
+    return split
+
+
+def per_class_split(
+    labels: NDArray[np.int64], train: int = 20, valid: int = 30, seed: int = 0
+) -> Split:
+    """Draw so many nodes of each class; the rest is for testing.
+
+    A small class gives at most a third of its nodes to training (but one at least) and a third to
+    validation.
+
+    Args:
+        labels: Class of each node, -1 where unknown.
+        train: Training nodes per class.
+        valid: Validation nodes per class.
+        seed: Equal seeds draw equal splits.
+    """
+    if train < 1 or valid < 0:
+        raise GraphError(
+            f"{train} training and {valid} validation nodes per class were asked for; "
+            "expected at least 1 and 0"
+        )
+    labels = np.asarray(labels)
+    generator = np.random.default_rng(seed)
+    parts = []
+    for label in np.unique(labels[labels >= 0]):
+        nodes = generator.permutation(np.flatnonzero(labels == label))
+        share = len(nodes) // _SMALL_CLASS_SHARE
+        parts.append(_cut(nodes, min(train, max(1, share)), min(valid, share)))
+    if not parts:
+        raise GraphError("No node has a label; expected labeled nodes to split")
+    return Split(*(np.sort(np.concatenate(pieces)) for pieces in zip(*parts, strict=True)))
+
+
+def _cut(nodes: NDArray[np.int64], train: int, valid: int) -> Split:
+    ends = [train, train + valid]
+    return Split(*(np.sort(part) for part in np.split(nodes, ends)))
+
+
+def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) -> Split:
+    """Read one of the splits of a file.
+
+    The `.npz` file holds ``train_0``, ``val_0``, perhaps ``test_0``, ``train_1``...: node numbers.
+    Without ``test_0``, every other labeled node tests. Bundles with all their public masks in
+    packed bits (``all_train_masks_packbits``, and ``val``, ``test`` likewise) are read as well.
+
+    Args:
+        path: The file.
+        index: Which of its splits.
+        labels: Class of each node of the graph, -1 where unknown.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            parts = {part: _read_part(file, part, index, len(labels)) for part in _PART_NAMES}
+            has = sorted(name for name in file.files if name.startswith("train_"))
+    except FileNotFoundError:
+        raise SourceError(f"There is no file of splits at `{path}`") from None
+    except (ValueError, TypeError, OSError, zipfile.BadZipFile, EOFError):
+        raise SourceError(f"`{path}` is not a file of splits; expected an `.npz` file") from None
+    train, valid, test = parts["train"], parts["valid"], parts["test"]
+    if train is None or valid is None:
+        found = f"those it has are {', '.join(has)}" if has else "it has none"
+        raise SourceError(
+            f"`{path}` has no split {index}: expected `train_{index}` and `val_{index}`; {found}"
+        )
+    if test is None:
+        is_free = np.asarray(labels) >= 0
+        is_free[train] = is_free[valid] = False
+        test = np.flatnonzero(is_free)
+    return Split(train, valid, test)
+
+
+_PART_NAMES = {"train": ("train",), "valid": ("val", "valid"), "test": ("test",)}
+
+
+def _read_part(file: Any, part: str, index: int, num_nodes: int) -> NDArray[np.int64] | None:
+    """One part of one split, or none if the file does not have it."""
+    nodes = None
+    for name in _PART_NAMES[part]:
+        packed = f"all_{name}_masks_packbits"
+        if f"{name}_{index}" in file.files:
+            nodes = file[f"{name}_{index}"]
+        elif packed in file.files and 0 <= index < len(file[packed]):
+            nodes = np.unpackbits(file[packed][index], count=num_nodes).astype(bool)
+    if nodes is None:
+        return None
+    nodes = np.flatnonzero(nodes) if nodes.dtype == bool else np.unique(nodes)
+    if nodes.dtype.kind not in "iu" or (len(nodes) and not 0 <= nodes[0] <= nodes[-1] < num_nodes):
+        raise SourceError(
+            f"Split {index} holds {part} nodes outside the graph; expected node numbers from 0 to "
+            f"{num_nodes - 1}",
+            hint="is the file of splits meant for this graph?",
+        )
+    return nodes.astype(np.int64)

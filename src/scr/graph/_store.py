@@ -1,0 +1,281 @@
+"""A graph on disk: written once, then memory-mapped by every step that needs it.
+
+The store is an artifact (`_artifact.py`) of the kind `graph` with the arrays
+
+    indptr  indices  [weights]  [edge_types]                      the edges, by row
+    features | features_data features_indices features_indptr     dense, or sparse by row
+    labels  train  valid  test  [ids]
+
+and metadata that lists node types, the target type first, and relations; by default there is one
+each, type `node` and relation `edge`. Features of the node type number i other than the target are
+arrays of the same names with `.i` appended. Anything that streams a graph to disk writes the same
+arrays through an `ArtifactWriter` and describes them by `store_metadata`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+from scr.graph._graph import Graph
+from scr.graph._relations import Relation
+from scr.graph._validation import warn_missing_classes
+from scr.storage import (
+    ArtifactWriter,
+    Manifest,
+    array_file,
+    checksums,
+    open_array,
+    read_manifest,
+    region_of,
+    verify,
+)
+
+KIND = "graph"
+SCHEMA = 1
+
+_ARRAYS = ("indptr", "indices", "weights", "edge_types", "labels", "train", "valid", "test", "ids")
+_OPTIONAL = ("weights", "edge_types", "ids")
+_FEATURES = ("features", "features_data")
+_PARTS = {
+    "edges": ("indptr", "indices", "weights", "edge_types"),
+    "features": ("features", "features_data", "features_indices", "features_indptr"),
+    "labels": ("labels",),
+    "splits": ("train", "valid", "test"),
+}
+
+
+def write_store(
+    graph: Graph, path: str | Path, *, overwrite: bool = False, link_features: bool = False
+) -> Path:
+    """Write a graph to a new folder, whole or not at all.
+
+    Args:
+        graph: Any graph; its ids, class names and steps are kept.
+        path: The folder to make.
+        overwrite: Replace a store that is there already.
+        link_features: Leave features, a memory map of a whole `.npy` file, where they are.
+    """
+    with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
+        for name, array in store_arrays(graph).items():
+            if name == "features" and link_features:
+                writer.link_array(name, array)
+                continue
+            writer.write_array(name, array, stored_type(name, array))
+        writer.metadata = store_metadata(
+            name=graph.name, nodes=graph.num_targets, edges=graph.num_edges,
+            features=graph.num_features, class_names=graph.class_names,
+            sparse_features=sp.issparse(graph.features), directed=graph.directed,
+            steps=(*graph.steps, *storing_steps(graph.features)),
+        )  # fmt: skip
+        writer.metadata |= _types_metadata(graph)
+    return Path(path)
+
+
+def stored_type(name: str, array: NDArray[Any]) -> np.dtype[Any]:
+    """The type in which a store holds an array: features are float16 or float32, never wider."""
+    is_narrow = array.dtype in (np.float16, np.float32)
+    is_feature = name.partition(".")[0] in _FEATURES
+    return array.dtype if is_narrow or not is_feature else np.dtype(np.float32)
+
+
+def storing_steps(features: NDArray[Any] | sp.csr_array | None) -> tuple[str, ...]:
+    """What writing a store does to features, in words."""
+    if features is None or features.dtype in (np.float16, np.float32):
+        return ()
+    return (f"stored features as float32 instead of {features.dtype}",)
+
+
+def store_metadata(
+    *,
+    name: str,
+    nodes: int,
+    edges: int,
+    features: int,
+    class_names: Iterable[str],
+    sparse_features: bool = False,
+    directed: bool = False,
+    steps: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Describe the arrays of a store, for its manifest.
+
+    Args:
+        name: What to call the graph.
+        nodes: How many nodes there are.
+        edges: How many edges are stored, both directions counted.
+        features: Columns of the features; 0 where there are none.
+        class_names: Names of the classes.
+        sparse_features: Whether features are in three arrays, by row.
+        directed: Whether an edge may be stored in one direction only.
+        steps: What was done to the source, in words.
+    """
+    node_type = {
+        "name": "node", "nodes": nodes, "features": features, "sparse_features": sparse_features
+    }  # fmt: skip
+    relation = {
+        "name": "edge", "source": "node", "target": "node", "edges": edges, "directed": directed
+    }  # fmt: skip
+    return {
+        "name": name, "node_types": [node_type], "relations": [relation], "target_type": "node",
+        "class_names": list(class_names), "steps": list(steps),
+    }  # fmt: skip
+
+
+def _types_metadata(graph: Graph) -> dict[str, Any]:
+    """Node types and relations as they are listed in the manifest."""
+    matrices: dict[str, Any] = {graph.target: graph.features, **graph.other_features}
+    types = [
+        {
+            "name": kind,
+            "nodes": count,
+            "features": 0 if matrices.get(kind) is None else int(matrices[kind].shape[1]),
+            "sparse_features": sp.issparse(matrices.get(kind)),
+        }
+        for kind, count in graph.node_types.items()
+    ]
+    counts = [graph.num_edges]
+    if graph.edge_types is not None:
+        found = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
+        counts = found.reshape(2, -1).sum(axis=0).tolist()
+    relations = [
+        {
+            "name": relation.name,
+            "source": relation.source,
+            "target": relation.target,
+            "edges": count,
+            "directed": graph.directed,
+        }
+        for relation, count in zip(graph.relations, counts, strict=True)
+    ]
+    return {"node_types": types, "relations": relations, "target_type": graph.target}
+
+
+def open_store(path: str | Path) -> Graph:
+    """Open a store; its arrays are memory maps and are read when they are used.
+
+    Raises:
+        StoreError: The store is missing, truncated or of another version.
+    """
+    manifest = read_manifest(path, KIND, schema=SCHEMA)
+    try:
+        types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]
+        widths = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
+        sparse = [bool(kind["sparse_features"]) for kind in types]
+        names = [str(kind["name"]) for kind in types]
+        if len(set(names)) != len(names) or names[0] != manifest.metadata["target_type"]:
+            raise ValueError("two types of one name, or another one than the target first")
+        if len({bool(each["directed"]) for each in listed}) != 1:
+            raise ValueError("relations with and without directions")
+        described: dict[str, Any] = {
+            "node_types": {str(kind["name"]): int(kind["nodes"]) for kind in types},
+            "relations": tuple(
+                Relation(str(each["source"]), str(each["name"]), str(each["target"]))
+                for each in listed
+            ),
+            "class_names": tuple(manifest.metadata["class_names"]),
+            "name": manifest.metadata["name"],
+            "directed": bool(listed[0]["directed"]),
+            "steps": tuple(manifest.metadata["steps"]),
+        }
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise StoreError(f"`{path}` does not describe its node types and relations") from None
+    present = [name for name in _ARRAYS if name in manifest.arrays or name not in _OPTIONAL]
+    arrays: dict[str, Any] = {name: open_array(manifest, name) for name in present}
+    arrays["features"] = _open_features(manifest, widths[0], sparse[0])
+    arrays["other_features"] = {
+        kind: _open_features(manifest, widths[number], sparse[number], f".{number}")
+        for number, kind in enumerate(described["node_types"])
+        if number and widths[number][1]
+    }
+    graph = Graph(**arrays, **described, path=Path(path))
+    warn_missing_classes(graph)
+    return graph
+
+
+def _open_features(
+    manifest: Manifest, shape: tuple[int, int], is_sparse: bool, suffix: str = ""
+) -> NDArray[Any] | sp.csr_array | None:
+    if is_sparse:
+        names = [f"features_{part}{suffix}" for part in ("data", "indices", "indptr")]
+        return sp.csr_array(tuple(open_array(manifest, name) for name in names), shape=shape)
+    return open_array(manifest, f"features{suffix}") if shape[1] else None
+
+
+def verify_store(path: str | Path) -> Manifest:
+    """Read every byte of a store and compare checksums; a `StoreError` names what differs."""
+    read_manifest(path, KIND, schema=SCHEMA)
+    return verify(path)
+
+
+def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
+    """Hash some parts of a graph: ``edges``, ``features``, ``labels``, ``splits``.
+
+    Arrays that are memory maps of the graph's own store are not read: the manifest knows their
+    checksums. So the fingerprint of a store of any size takes no time, and equals that of the same
+    graph in memory, of which every array is hashed in the type that a store holds it in.
+    """
+    stored = None if graph.path is None else read_manifest(graph.path, KIND, schema=SCHEMA)
+    arrays = store_arrays(graph)
+    described: list[Any] = []
+    chosen = set(parts)
+    names = [name for part in parts for name in _PARTS[part] if name in arrays]
+    if "features" in chosen:
+        names += sorted(name for name in arrays if name.startswith("features") and "." in name)
+    if graph.is_typed and "edges" in chosen:
+        described.append([dict(graph.node_types), [list(each) for each in graph.relations]])
+    for name in names:
+        array = arrays[name]
+        if stored is not None and _is_whole_file(array, array_file(stored, name)):
+            digests = list(stored.arrays[name].checksums)
+        else:
+            digests = checksums(array, stored_type(name, array))
+        described.append([name, stored_type(name, array).str, list(array.shape), digests])
+    return hashlib.blake2b(json.dumps(described).encode(), digest_size=16).hexdigest()
+
+
+def store_arrays(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The arrays of a graph by the names that a store gives them."""
+    arrays: Mapping[str, NDArray[Any] | None] = {
+        "indptr": graph.indptr, "indices": graph.indices, "weights": graph.weights,
+        "edge_types": graph.edge_types,
+        "labels": graph.labels, "train": graph.train, "valid": graph.valid, "test": graph.test,
+        "ids": graph.ids, **_feature_arrays(graph.features), **_other_arrays(graph),
+    }  # fmt: skip
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _feature_arrays(features: NDArray[Any] | sp.csr_array | None) -> dict[str, NDArray[Any] | None]:
+    if features is None or isinstance(features, np.ndarray):
+        return {"features": features}
+    # SciPy wants both index arrays of one type; it would copy them on opening otherwise.
+    index = np.int32 if features.nnz <= np.iinfo(np.int32).max else np.int64
+    return {
+        "features_data": features.data,
+        "features_indices": features.indices.astype(index, copy=False),
+        "features_indptr": features.indptr.astype(index, copy=False),
+    }
+
+
+def _other_arrays(graph: Graph) -> dict[str, NDArray[Any] | None]:
+    return {
+        f"{name}.{number}": array
+        for number, kind in enumerate(graph.node_types)
+        if kind in graph.other_features
+        for name, array in _feature_arrays(graph.other_features[kind]).items()
+    }
+
+
+def _is_whole_file(array: NDArray[Any], file: Path) -> bool:
+    """Whether an array is the data of this file, all of it and in its order."""
+    region = region_of(array)
+    if region is None or region.path != file.resolve():
+        return False
+    return region.offset + region.bytes == file.stat().st_size

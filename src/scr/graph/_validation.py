@@ -1,0 +1,162 @@
+"""Checks that a graph is consistent with itself, each with a sentence that says what to mend.
+
+The readers and constructors run them once, when a graph is made; a store was checked before it was
+written, and its checksums say that it has not changed since.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.errors import GraphError
+from scr.storage import stream_rows
+
+if TYPE_CHECKING:
+    from scr.graph._graph import Graph
+
+_BLOCK_VALUES = 1 << 21
+"""Values looked at in one go, so that checking a file stays within a few dozen megabytes."""
+_HALF_EXPONENT = np.uint16(0x7C00)
+
+
+def check_graph(graph: Any) -> Graph:
+    """The graph itself, if it is one; else its kind is named, with what makes a graph of it."""
+    from scr.graph._graph import Graph
+
+    if isinstance(graph, Graph):
+        return graph
+    hint = None
+    for is_kind, way in (
+        (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
+        (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
+        (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
+        (isinstance(graph, (str, Path)), "load_graph(source)"),
+    ):
+        if is_kind:
+            hint = f"make one with `scr.{way}`"
+            break
+    kind = type(graph)
+    raise GraphError(
+        f"The graph is a {kind.__module__.partition('.')[0]} `{kind.__name__}`; expected a "
+        "`scr.Graph`",
+        hint=hint,
+    )
+
+
+def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int) -> None:
+    """Raise a `GraphError` on features of the wrong length, or on values that are not finite."""
+    if features is None:
+        return
+    if features.shape[0] != num_nodes:
+        raise GraphError(
+            f"Features have {features.shape[0]:,} rows; expected {num_nodes:,}, one for each node"
+        )
+    if isinstance(features, np.ndarray):
+        rows_per_block = max(1, _BLOCK_VALUES // max(1, features.shape[1]))
+        starts = range(0, num_nodes, rows_per_block)
+        ranges = [(start, min(start + rows_per_block, num_nodes)) for start in starts]
+        for start, (rows,) in zip(starts, stream_rows([features], ranges), strict=True):
+            check_finite(rows, start)
+        return
+    bad = np.flatnonzero(~np.isfinite(features.data))
+    if len(bad):
+        row = int(np.searchsorted(features.indptr, bad[0], side="right")) - 1
+        _refuse(features.data[bad[0]], row, int(features.indices[bad[0]]))
+
+
+def check_finite(block: NDArray[Any], first_row: int) -> None:
+    """Raise a `GraphError` on a value of some rows that is not finite in float32.
+
+    Args:
+        block: Rows of dense features.
+        first_row: The node of the first of them.
+    """
+    if block.dtype == np.float16:
+        # NumPy widens each number to ask; a number is finite unless all bits of its exponent are 1.
+        finite = (block.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT
+    else:
+        with np.errstate(over="ignore"):  # too large for float32, in which all steps compute
+            finite = np.isfinite(block.astype(_narrow(block.dtype), copy=False))
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        _refuse(block[row, column], first_row + int(row), int(column))
+
+
+def _narrow(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize > 4 else dtype
+
+
+def _refuse(value: Any, node: int, column: int) -> None:
+    raise GraphError(
+        f"Feature {column} of node {node} is {float(value)}; expected a finite number"
+        f"{' that fits float32' if np.isfinite(value) else ''}",
+        hint="fill or drop such values before making the graph",
+    )
+
+
+def check_splits(
+    splits: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """Check that splits do not overlap and that their nodes have labels.
+
+    Validation and test nodes without a label cannot be scored: they leave the split, with a
+    warning. A training node without a label is an error.
+
+    Returns:
+        The splits that are left.
+    """
+    for (first, ours), (second, theirs) in itertools.combinations(splits.items(), 2):
+        is_ours = np.zeros(len(labels), bool)  # a byte per node, where sorting would take many
+        is_ours[ours] = True
+        shared = theirs[is_ours[theirs]]
+        if len(shared):
+            raise GraphError(
+                f"Node {shared[0]} is in both the {first} and the {second} split "
+                f"({len(shared):,} such nodes); expected splits that do not overlap"
+            )
+    kept = {}
+    for name, nodes in splits.items():
+        labeled = _is_known(labels, nodes)
+        missing = len(nodes) - int(np.count_nonzero(labeled))
+        if missing and (name == "train" or missing == len(nodes)):
+            raise GraphError(
+                f"{missing:,} of {len(nodes):,} nodes of the {name} split have no label, "
+                f"such as node {nodes[~labeled][0]}; expected a label for each"
+            )
+        if missing:
+            warnings.warn(
+                f"{missing:,} nodes of the {name} split have no label and were left out of it",
+                stacklevel=3,
+            )
+        kept[name] = nodes[labeled] if missing else nodes
+    return kept
+
+
+def _is_known(labels: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    known = np.empty(len(nodes), bool)
+    for start in range(0, len(nodes), _BLOCK_VALUES):
+        part = slice(start, start + _BLOCK_VALUES)
+        np.greater_equal(labels[nodes[part]], 0, out=known[part])
+    return known
+
+
+def warn_missing_classes(graph: Graph) -> None:
+    """Warn of classes that no training node has: a model can never learn to predict them."""
+    if len(graph.train) == 0:
+        return
+    counts = np.bincount(graph.labels[graph.train], minlength=graph.num_classes)
+    missing = [graph.class_names[number] for number in np.flatnonzero(counts == 0)]
+    if missing:
+        shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        warnings.warn(
+            f"{len(missing)} of {graph.num_classes} classes have no training label ({shown}); "
+            "they will not be predicted",
+            stacklevel=3,
+        )

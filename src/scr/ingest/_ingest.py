@@ -1,0 +1,169 @@
+"""From a source to a store, within a budget of memory and disk.
+
+`_plan.py` decides whether all goes through memory, which takes about 110 bytes for each edge
+(180 GB for ogbn-papers100M), or part by part (`_stream.py`). The store is the same, bit for
+bit. Graphs of several types always go through memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scr.compute import memory_budget, readable_bytes, resident_bytes
+from scr.errors import SourceError
+from scr.features import open_features
+from scr.graph import Graph, open_store, storing_steps, write_store
+from scr.ingest._features import linkable, stored_features_type
+from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
+from scr.ingest._sorted_rows import OnProgress
+from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
+from scr.ingest._work import remove_work, work_folder
+from scr.sources import IngestOptions, find_source, is_finished, make_graph, read_raw, read_source
+from scr.sources.readers import RawTypedGraph
+
+
+def ingest(
+    source: str | Path,
+    store: str | Path,
+    options: IngestOptions,
+    *,
+    overwrite: bool = False,
+    memory: str | int = "auto",
+    link: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Graph:
+    """Turn any supported source into a store, whole or not at all.
+
+    Work that was interrupted goes on where it was when the same source is ingested again.
+
+    Args:
+        source: A path or a name, as for `load_graph`.
+        store: The folder to make.
+        options: What to do with the source.
+        overwrite: Replace a store that is there already.
+        memory: Most memory that the process may use, such as ``4GiB``; ``auto``: 80 % of what is
+            available.
+        link: Leave the features in their `.npy` file, which the store then names.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+
+    Returns:
+        The graph, in memory or as memory maps of the store.
+
+    Raises:
+        MemoryBudgetError: The budget is too small; names the smallest that works.
+    """
+    store = Path(store)
+    if is_finished(source):
+        return _save(read_source(source, options), store, overwrite=overwrite, link=link)
+    raw = read_raw(source, options)
+    if isinstance(raw, RawTypedGraph):
+        _plan_typed(raw, options, source, store, memory, link=link)
+        return _save(make_graph(raw, options, source), store, overwrite=overwrite, link=link)
+    parts = take_apart(raw, options, source)
+    plan = _plan(parts, options, store, memory, link=link)
+    if plan.way == "memory":
+        graph = make_graph(raw, options, source)
+        graph = _save(graph, store, overwrite=overwrite, link=link)
+        remove_work(store)
+        return graph
+    del raw  # what is written is let go
+    return stream_ingest(
+        parts, options, find_source(source), store, plan,
+        overwrite=overwrite, link=link, on_progress=on_progress,
+    )  # fmt: skip
+
+
+def plan_of(
+    source: str | Path,
+    store: str | Path,
+    options: IngestOptions,
+    *,
+    memory: str | int = "auto",
+    link: bool = False,
+) -> IngestPlan:
+    """How `ingest` would go; nothing is written."""
+    if is_finished(source):
+        raise SourceError(f"`{source}` is a finished graph, for which there is nothing to plan")
+    raw = read_raw(source, options)
+    if isinstance(raw, RawTypedGraph):
+        return _plan_typed(raw, options, source, Path(store), memory, link=link)
+    return _plan(take_apart(raw, options, source), options, Path(store), memory, link=link)
+
+
+def _plan(
+    parts: Parts, options: IngestOptions, store: Path, memory: str | int, *, link: bool
+) -> IngestPlan:
+    if link:
+        linkable(parts.linked_features)
+    return plan_ingest(
+        size_of(parts, options, link=link),
+        budget=memory_budget(memory),
+        resident=resident_bytes(),
+        free_disk=_free_disk(store),
+    )
+
+
+def _plan_typed(
+    raw: RawTypedGraph,
+    options: IngestOptions,
+    source: str | Path,
+    store: Path,
+    memory: str | int,
+    *,
+    link: bool,
+) -> IngestPlan:
+    """How a graph of several types will go, which is through memory or not at all."""
+    given, nodes = options.features, raw.num_nodes[raw.target]
+    features: dict[str, Any] = dict(raw.features)
+    if given is not None:
+        features[raw.target] = open_features(Path(given), nodes, f"`{source}`")
+    if link:
+        linkable(features.get(raw.target))
+        del features[raw.target]
+    edges = sum(each.shape[1] for each in raw.relations.values())
+    splits = [raw.train, raw.valid, raw.test] if options.splits is None else [raw.labels]
+    per_node = [raw.labels, raw.ids, *splits]  # a drawn split has at most all nodes
+    size = IngestSize(
+        nodes=sum(raw.num_nodes.values()),
+        edges=edges,
+        # Beside the arrays of nodes: the code of each stored edge, and the weights if there are.
+        node_bytes=sum(each.nbytes for each in per_node if each is not None)
+        + edges * (10 if raw.weights or not options.drop_duplicates else 2),
+        feature_store_bytes=sum(_stored_bytes(matrix) for matrix in features.values()),
+        memory_only=f"{edges:,} edges of several relations, which works in memory only,",
+    )
+    plan = plan_ingest(
+        size, budget=memory_budget(memory), resident=resident_bytes(), free_disk=_free_disk(store)
+    )
+    note = (
+        "A graph of several types of nodes or edges is read in memory, for which "
+        f"{plan.memory_bytes:,} bytes ({readable_bytes(plan.memory_bytes)}) are needed."
+    )
+    return dataclasses.replace(plan, note=note)
+
+
+def _stored_bytes(matrix: Any) -> int:
+    if isinstance(matrix, np.ndarray):
+        return int(matrix.size) * stored_features_type(matrix).itemsize
+    return int(8 * matrix.nnz + 8 * matrix.shape[0])
+
+
+def _free_disk(store: Path) -> int:
+    """Disk that is free, or taken by what an interrupted ingest of the same store has finished."""
+    existing = next(folder for folder in store.absolute().parents if folder.exists())
+    finished = work_folder(store)
+    taken = sum(file.stat().st_blocks * 512 for file in finished.rglob("*") if file.is_file())
+    return shutil.disk_usage(existing).free + taken
+
+
+def _save(graph: Graph, store: Path, *, overwrite: bool, link: bool) -> Graph:
+    if link:
+        linkable(graph.features)
+    write_store(graph, store, overwrite=overwrite, link_features=link)
+    # What is handed back is what was stored.
+    return open_store(store) if link or storing_steps(graph.features) else graph

@@ -1,0 +1,165 @@
+"""What all encoders that read the graph share: layers that each sum over neighbors.
+
+These are the coupled encoders. A layer needs the activations of all neighbors, so a batch is either
+the whole graph or a sampled part of it, and what a batch costs grows with the layers. They predict
+layer by layer, for which `layer_output` is one layer alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from scr.config import check
+from scr.encoders import Encoder, EncoderConfig, ProblemShape
+from scr.encoders.fused import activate, dropout, make_norm
+from scr.encoders.layers import Adjacency, LabelBranch, Projected, SparseRows
+from scr.errors import ConfigError, GraphError
+from scr.networks._batch import GraphBatch
+
+Aggregation = Literal["mean", "sym", "relations", "none"]
+"""How edges are scaled: by 1/degree; by both ends' degrees, with self-loops; by 1/degree of each
+relation and direction; not at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphEncoderConfig(EncoderConfig):
+    """Settings that every encoder has that reads the graph."""
+
+    layers: int = 2
+    """Layers that sum over neighbors."""
+    neighbors: tuple[int, ...] | None = None
+    """Neighbors drawn for each node, layer by layer from the seeds outwards, -1 for all of them. An
+    empty list: the whole graph in every step. None: the whole graph if it is small, or 10 each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_neighbors(self.neighbors, self.layers)
+
+
+def check_neighbors(neighbors: tuple[int, ...] | None, layers: int) -> None:
+    """Refuse numbers of neighbors that do not fit the layers."""
+    fanouts = neighbors or ()
+    check(all(fanout == -1 or fanout >= 1 for fanout in fanouts), "encoder.neighbors",
+          list(fanouts), "whole numbers of at least 1, or -1")  # fmt: skip
+    if fanouts and len(fanouts) != layers:
+        raise ConfigError(
+            "encoder.neighbors",
+            list(fanouts),
+            f"as many numbers as layers, which are {layers}",
+            hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
+        )
+
+
+class GraphEncoder(Encoder):
+    """A batch of nodes and edges in, logits of its seeds out."""
+
+    batch_kind = GraphBatch
+    aggregation: ClassVar[Aggregation]
+    layerwise: ClassVar[bool] = True
+    """Whether it predicts layer by layer, in the memory of two; else all of it at once."""
+    has_loops: ClassVar[bool] = False
+    """Whether a node is its own neighbor in every layer, so that edges need not say so."""
+    reads_sparse: ClassVar[bool] = False
+    """Whether features may come as `SparseRows`, for which layers have `project`."""
+
+    def __init__(self, config: GraphEncoderConfig, shape: ProblemShape) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = None
+        if shape.embedded:
+            drawn = torch.empty(shape.embedded, shape.features)
+            self.embeddings = nn.Parameter(nn.init.xavier_uniform_(drawn))
+        widths = self.widths(config, shape)
+        self.layers = nn.ModuleList(
+            self.make_layer(config, shape, number) for number in range(config.layers)
+        )
+        self.norms = nn.ModuleList(make_norm(config.norm, width) for width in widths[1:-1])
+        self.label_branch = LabelBranch(config, shape) if shape.label_hops else None
+
+    @staticmethod
+    def widths(config: GraphEncoderConfig, shape: ProblemShape) -> list[int]:
+        """Columns before the first layer, between layers, and after the last."""
+        return [shape.features, *[config.hidden] * (config.layers - 1), shape.classes]
+
+    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
+        """The layer of a number: a module from (x, adjacency) to what the rows get."""
+        raise NotImplementedError
+
+    @classmethod
+    def default_neighbors(cls, layers: int) -> tuple[int, ...]:
+        """How many neighbors are drawn in a graph that is too large for one batch."""
+        return (10,) * layers
+
+    def inputs(self, batch: GraphBatch) -> Tensor | SparseRows:
+        """What the first layer reads: features, and learned vectors of nodes without any."""
+        x, embedded = batch.features, batch.embedded
+        if isinstance(x, SparseRows):
+            return x.dropout(self.config.input_dropout, self.training)
+        if self.embeddings is not None and embedded is not None:
+            if len(embedded.numbers) and int(embedded.numbers.max()) >= len(self.embeddings):
+                raise GraphError(
+                    f"The graph has more nodes without features than the {len(self.embeddings):,} "
+                    "that the encoder has learned vectors of; expected the graph of the training",
+                    hint="train with encoder.node_embeddings=false to predict other graphs",
+                )
+            x = x.index_copy(0, embedded.rows, self.embeddings[embedded.numbers])
+        return dropout(x, self.config.input_dropout, self.training)
+
+    def layer_input(self, number: int, x: Tensor | SparseRows) -> Tensor | Projected:
+        """What a layer does with each sending node for itself, before its edges are looked at.
+
+        Args:
+            number: From 0.
+            x: Activations of the nodes that send.
+        """
+        if isinstance(x, SparseRows):
+            return cast(Projected, cast(Any, self.layers[number]).project(x))
+        return x
+
+    def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
+        """One layer with all that follows it; nothing follows the last.
+
+        Args:
+            number: From 0.
+            x: From `layer_input`. Shape (columns of the adjacency, width).
+            adjacency: The edges to the nodes that receive.
+        """
+        made = cast(Tensor, self.layers[number](x, adjacency))
+        if number + 1 == len(self.layers):
+            return made
+        return activate(
+            made,
+            self.norms[number],
+            chance=self.config.dropout,
+            training=self.training,
+            overwrite=True,
+        )
+
+    def every_row(self, batch: GraphBatch) -> Tensor:
+        """Logits of all rows of the last layer, of an encoder that is not made of layers."""
+        raise NotImplementedError
+
+    def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
+        """Add what propagated labels say, where the encoder reads them."""
+        if self.label_branch is None:
+            return logits
+        if labels is None:
+            raise ValueError("The encoder has a label branch, but the batch has no labels")
+        return logits + cast(Tensor, self.label_branch(labels))
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Logits of shape (seeds, classes)."""
+        x = self.inputs(batch)
+        for number, adjacency in enumerate(batch.layers):
+            x = self.layer_output(number, self.layer_input(number, x), adjacency)
+        assert isinstance(x, Tensor)
+        return self.with_labels(x.index_select(0, batch.seeds), batch.labels)
+
+
+def glorot(*shape: int) -> nn.Parameter:
+    """A weight drawn as by Glorot and Bengio 2010, for products from the left."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(*shape)))

@@ -1,0 +1,81 @@
+"""R-GCN: every layer takes the mean over neighbors of each relation, with a weight for each.
+
+Paper: Schlichtkrull et al. 2018, "Modeling Relational Data with Graph Convolutional Networks",
+arXiv:1703.06103.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from scr.config import check
+from scr.encoders import ProblemShape
+from scr.encoders.fused import Norm
+from scr.encoders.layers import Adjacency
+from scr.networks._base import GraphEncoder, GraphEncoderConfig, glorot
+from scr.networks._relation_blocks import sum_over_relations
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGCNConfig(GraphEncoderConfig):
+    """Settings of `RGCN`; width, depth and dropout are OGB's for ogbn-mag."""
+
+    hidden: int = 64
+    """Width of hidden layers."""
+    norm: Norm = "none"
+    """Normalization before every activation."""
+    bases: int = 0
+    """Matrices that the weights of all relations are mixed from; 0: each has its own."""
+    node_embeddings: bool = False
+    """Learn a vector for each node of a type without features, instead of completing them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.bases >= 0, "encoder.bases", self.bases, "a whole number of at least 0")
+
+
+class RGCNLayer(nn.Module):
+    r"""One layer.
+
+    Equation: Schlichtkrull et al. 2018, eqs. 2 and 3
+        h'_i = W_0 h_i + b + sum_r sum_{j in N_r(i)} 1/c_ir W_r h_j,   c_ir = |N_r(i)|
+        with bases: W_r = sum_b a_rb V_b
+
+    A relation and its reverse count as two.
+    """
+
+    def __init__(self, inputs: int, outputs: int, relations: int, bases: int = 0) -> None:
+        super().__init__()
+        self.mixture = None
+        if bases:
+            self.mixture = glorot(relations, bases)
+        count = bases or relations
+        drawn = [nn.init.xavier_uniform_(torch.empty(inputs, outputs)) for _ in range(count)]
+        self.weights = nn.Parameter(torch.stack(drawn))
+        self.own_weight = glorot(inputs, outputs)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """From (columns, inputs) to (rows, outputs)."""
+        weights: Tensor = self.weights
+        if self.mixture is not None:
+            weights = torch.einsum("rb,bio->rio", self.mixture, weights)
+        own = torch.addmm(self.bias, adjacency.own_rows(x), self.own_weight)
+        return own + sum_over_relations(x, weights, adjacency)
+
+
+class RGCN(GraphEncoder):
+    """Layers of `RGCNLayer`, with relu and dropout between them."""
+
+    name = "rgcn"
+    config_class = RGCNConfig
+    aggregation = "relations"
+
+    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
+        """The layer of a number."""
+        widths = self.widths(config, shape)
+        bases = config.bases if isinstance(config, RGCNConfig) else 0
+        return RGCNLayer(widths[number], widths[number + 1], shape.relations, bases)

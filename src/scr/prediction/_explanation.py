@@ -1,0 +1,245 @@
+"""Which hops and relations carry the predictions of an encoder.
+
+Three views of the same nodes: how much each hop counts (`Attention`), what a mixture of relation
+subsets takes from which subset (`Mixing`), and, without looking at any weight, what accuracy is
+lost when a part of the input is shuffled among nodes (`Drop`). All from the rows of at most
+`MOST_NODES` nodes, so that it takes seconds on any graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from scr.encoders import AttentionKind, Encoder, HopBatch, evaluating
+from scr.errors import GraphError
+from scr.prediction._mixing import Mixing, Table, mixing_of, table
+from scr.prediction._permutation import Drop, Part, permutation_drops
+from scr.training import Rows, RowSource
+
+MOST_NODES = 5_000
+"""Nodes looked at; an accuracy over them is known to about half a point."""
+MOST_BYTES = 1 << 28
+"""Memory for their rows; fewer nodes are taken where hops are many or wide."""
+
+
+@runtime_checkable
+class SubsetEncoder(Protocol):
+    """An encoder that first mixes the hops of relation subsets, such as NARS.
+
+    `mixture` has the weights `weight` (hops, subsets, features) of hops 1 and up.
+    """
+
+    mixture: torch.nn.Module
+    inner: Encoder
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How much each hop counts, over some nodes."""
+
+    kind: AttentionKind
+    mean: tuple[float, ...]
+    spread: tuple[float, ...]
+    """Standard deviation over the nodes."""
+    classes: tuple[str, ...] = ()
+    """Classes that are predicted for at least one of the nodes."""
+    class_nodes: tuple[int, ...] = ()
+    by_class: Table = ()
+    """Mean over the nodes of each predicted class, (classes, hops)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """What carries the predictions of an encoder."""
+
+    encoder: str
+    nodes: int
+    """Nodes looked at."""
+    split: str | None
+    """The split that they are of."""
+    hops: tuple[str, ...]
+    """Names of the hops."""
+    attention: Attention | None = None
+    mixing: Mixing | None = None
+    accuracy: float | None = None
+    """Of the labeled ones among the nodes; none without any."""
+    drops: tuple[Drop, ...] = ()
+
+    def tables(self) -> dict[str, Any]:
+        """The content of `explanation.json`."""
+        return asdict(self)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Explanation:
+        """Back from `tables`, or from JSON of them."""
+        known = {name: tables[name] for name in cls.__dataclass_fields__ if name in tables}
+        made = {name: _tuples(value) for name, value in known.items()}
+        for name, part in (("attention", Attention), ("mixing", Mixing)):
+            if made.get(name) is not None:
+                content = {key: _tuples(value) for key, value in known[name].items()}
+                made[name] = part(**content)
+        made["drops"] = tuple(Drop(**drop) for drop in known.get("drops", ()))
+        return cls(**made)
+
+
+def explain(
+    encoder: Encoder,
+    rows: RowSource,
+    nodes: ArrayLike,
+    *,
+    labels: NDArray[np.integer[Any]] | None = None,
+    class_names: Sequence[str] = (),
+    subsets: Sequence[Sequence[str]] | None = None,
+    fixed: ArrayLike | None = None,
+    split: str | None = None,
+    at_most: int = MOST_NODES,
+    seed: int = 0,
+    target: str | None = None,
+) -> Explanation:
+    """Look at an encoder's hops, subsets and predictions on some nodes.
+
+    Args:
+        encoder: Trained.
+        rows: What it reads.
+        nodes: Numbers of the nodes to look at; of many, some are drawn.
+        labels: The class of every node of the graph, below 0 where unknown; none: nothing is
+            measured by shuffling.
+        class_names: By number.
+        subsets: Names of the relations of each subset.
+        fixed: Weights of the hops that the rows hold as a mixture; none: hops are apart.
+        split: What to call the nodes.
+        at_most: Nodes to draw.
+        seed: Decides which nodes are drawn and how parts are shuffled.
+        target: The type of the nodes, from which relations are walked along.
+    """
+    if np.size(nodes) == 0:
+        raise GraphError("There are no nodes to look at; expected at least one")
+    if not isinstance(rows, Rows):
+        # A coupled encoder has no hops apart from each other that could be weighed or shuffled.
+        return Explanation(encoder=encoder.name, nodes=np.size(nodes), split=split, hops=())
+    index = _drawn(np.asarray(nodes, dtype=np.int64), rows, at_most, seed)
+    batch = rows.batch(torch.from_numpy(index))
+    with evaluating(encoder):
+        predicted = encoder(batch).argmax(1).cpu().numpy()
+    names = [*class_names] or [str(number) for number in range(rows.classes)]
+    mixture = encoder.mixture if isinstance(encoder, SubsetEncoder) else None
+    if fixed is not None:
+        weights = np.asarray(fixed, dtype=np.float64)
+        attention: Attention | None = Attention(
+            "fixed", tuple(weights.tolist()), (0.0,) * len(weights)
+        )
+        hops = len(weights)
+    else:
+        attention = _attention(encoder, batch, predicted, names)
+        hops = batch.hops.shape[1] if mixture is None else len(_weight(mixture)) + 1
+    mixing = None
+    if mixture is not None and _weight(mixture).shape[1] > 1:  # one subset has all shares
+        counts = None if attention is None else attention.mean
+        mixing = mixing_of(_weight(mixture), batch.hops, subsets, counts, target)
+    named = [] if mixing is None else [" + ".join(names) for names in mixing.subsets]
+    parts = _parts(batch, hops, named, mixed=fixed is not None)
+    accuracy, drops = _measured(encoder, batch, index, labels, parts, seed)
+    return Explanation(
+        encoder=encoder.name,
+        nodes=len(index),
+        split=split,
+        hops=tuple(f"hop {hop}" for hop in range(hops)),
+        attention=attention,
+        mixing=mixing,
+        accuracy=accuracy,
+        drops=drops,
+    )
+
+
+def _attention(
+    encoder: Encoder, batch: HopBatch, predicted: NDArray[np.int64], names: Sequence[str]
+) -> Attention | None:
+    inner = encoder
+    if isinstance(encoder, SubsetEncoder):
+        inner = encoder.inner
+        with evaluating(encoder):
+            batch = HopBatch(encoder.mixture(batch.hops), batch.labels)
+    found = inner.hop_attention(batch)
+    if found is None:
+        return None
+    weights = found.double().cpu().numpy()
+    classes, nodes = np.unique(predicted, return_counts=True)
+    return Attention(
+        inner.attention_kind,
+        tuple(weights.mean(0).tolist()),
+        tuple(weights.std(0).tolist()),
+        tuple(names[number] for number in classes),
+        tuple(nodes.tolist()),
+        table([weights[predicted == number].mean(0) for number in classes]),
+    )
+
+
+def _parts(batch: HopBatch, hops: int, subsets: Sequence[str], *, mixed: bool) -> list[Part]:
+    """What can be shuffled: hops, subsets, propagated labels; a mixture only as a whole."""
+    if mixed:
+        parts = [Part("mixture", "all hops", (0,))]
+    elif subsets:
+        each = hops - 1
+        parts = [Part("hop", "hop 0", (0,))]
+        for hop in range(1, hops):
+            places = tuple(subset * each + hop for subset in range(len(subsets)))
+            parts.append(Part("hop", f"hop {hop}", places))
+        for subset, name in enumerate(subsets):
+            places = tuple(range(1 + subset * each, 1 + (subset + 1) * each))
+            parts.append(Part("subset", name, places))
+    else:
+        parts = [Part("hop", f"hop {hop}", (hop,)) for hop in range(hops)]
+    if batch.labels is not None:
+        parts.append(Part("labels", "propagated labels"))
+    return parts
+
+
+def _measured(
+    encoder: Encoder,
+    batch: HopBatch,
+    index: NDArray[np.int64],
+    labels: NDArray[np.integer[Any]] | None,
+    parts: Sequence[Part],
+    seed: int,
+) -> tuple[float | None, tuple[Drop, ...]]:
+    """Accuracy and drops on the nodes whose label is known."""
+    if labels is None:
+        return None, ()
+    known = np.array(labels[index], dtype=np.int64)
+    chosen = torch.from_numpy(np.flatnonzero(known >= 0)).to(batch.hops.device)
+    if len(chosen) == 0:
+        return None, ()
+    if len(chosen) < len(index):
+        kept = None if batch.labels is None else batch.labels[chosen]
+        batch = HopBatch(batch.hops[chosen], kept)
+    classes = torch.from_numpy(known[known >= 0]).to(batch.hops.device)
+    with evaluating(encoder):
+        accuracy, drops = permutation_drops(encoder, batch, classes, parts, seed=seed)
+    return accuracy, tuple(drops)
+
+
+def _drawn(nodes: NDArray[np.int64], rows: Rows, at_most: int, seed: int) -> NDArray[np.int64]:
+    """All of the nodes, or as many as are affordable, ascending."""
+    row_bytes = 4 * int(np.prod(rows.hops.shape[1:]))
+    fitting = max(min(at_most, MOST_BYTES // max(row_bytes, 1)), 1)
+    if len(nodes) <= fitting:
+        return nodes
+    drawn = np.random.default_rng(seed).choice(len(nodes), fitting, replace=False)
+    return nodes[np.sort(drawn)]
+
+
+def _weight(mixture: torch.nn.Module) -> Tensor:
+    weight = mixture.weight
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,131 @@
+"""Rows of a graph that a model was not trained on: its own features, the model's classes.
+
+The other graph may number its classes differently, have classes that the model does not know, or
+no labels at all. Label hops have one column per class of the model, so labels are translated by
+the names of classes before anything is propagated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from scr.encoders import Encoder
+from scr.errors import GraphError
+from scr.graph import Graph
+from scr.networks import GraphEncoder
+from scr.training import (
+    Handover,
+    Preparation,
+    Recipe,
+    RowSource,
+    SubsetNames,
+    handed_over,
+    label_rows,
+    prepare_hops,
+    rebuilds_label_hops,
+    stage_count,
+)
+
+
+def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
+    """The graph under the class names of a model.
+
+    Labels are translated by name. Those of classes that the model does not know are dropped, and
+    nodes with such labels leave the training nodes.
+    """
+    if graph.class_names == class_names:
+        return graph
+    place = {name: number for number, name in enumerate(class_names)}
+    # The last entry is for the label -1.
+    translation = np.array([place.get(name, -1) for name in graph.class_names] + [-1], np.int64)
+    labels = translation[np.asarray(graph.labels)]
+    train = np.asarray(graph.train)
+    return dataclasses.replace(
+        graph, class_names=class_names, labels=labels, train=train[labels[train] >= 0]
+    )
+
+
+def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
+    """The graph with its relations in the order of a model, whose weights go by their numbers.
+
+    Args:
+        graph: Any graph.
+        relations: Full names of those that the model was trained on; none: it knows a single one.
+
+    Raises:
+        GraphError: The graph has other relations.
+    """
+    found = tuple(str(relation) for relation in graph.relations)
+    if found == relations or (not relations and not graph.is_typed):
+        return graph
+    if graph.edge_types is None or sorted(found) != sorted(relations):
+        expected = ", ".join(relations) or "a single one"
+        raise GraphError(
+            f"The graph `{graph.name}` has the relations {', '.join(found)}; expected {expected}, "
+            "as in training",
+            hint="a relation may be without edges",
+        )
+    place = np.array([relations.index(name) for name in found])
+    codes = np.concatenate([place, place + len(place)]).astype(graph.edge_types.dtype)
+    ordered = tuple(graph.relations[found.index(name)] for name in relations)
+    return dataclasses.replace(
+        graph,
+        relations=ordered,
+        edge_types=codes[np.asarray(graph.edge_types)],
+        path=None,
+        source=None,
+    )
+
+
+def rows_of_other_graph(
+    graph: Graph,
+    encoder: Encoder,
+    recipe: Recipe,
+    features: Preparation,
+    *,
+    class_names: tuple[str, ...],
+    seed: int,
+    device: str = "cpu",
+    nodes: NDArray[np.int64] | None = None,
+    subsets: SubsetNames | None = None,
+    relations: tuple[str, ...] = (),
+) -> RowSource:
+    """What an encoder reads of a graph that it was not trained on.
+
+    After training in stages, label hops hold predictions of the stage before, whose encoder is not
+    kept. Here the encoder takes its place once: it predicts with hops of the known labels, hands
+    its predictions over to itself, and the hops are built again.
+
+    Args:
+        graph: With the kind of features that the run had; labels of its training nodes are read if
+            the encoder reads label hops.
+        encoder: Of the run's last stage.
+        recipe: The run's.
+        features: The run's preparation of features.
+        class_names: Of the run.
+        seed: Of the run; decides the folds of the label guard.
+        device: Where torch computes.
+        nodes: The nodes that rows are needed of; none: those of the graph's splits.
+        subsets: Subsets of relations of the run, if it has any.
+        relations: Full names of all relations of the run's graph, if it was one of several types.
+    """
+    graph = with_classes(graph, class_names)
+    if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
+        graph = with_relations(graph, relations)
+    prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
+    kept = prepared.kept
+
+    def rows_with(handover: Handover | None) -> RowSource:
+        labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
+        return prepared.rows(len(class_names), labels, torch.device(device), seed=seed)
+
+    rows = rows_with(None)
+    if rebuilds_label_hops(recipe):
+        others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
+        count = stage_count(recipe)
+        rows = rows_with(handed_over(encoder, rows, others, recipe.stages, count, None))
+    return rows

@@ -1,0 +1,136 @@
+"""Predictions as a table that anybody can open: one Parquet row per node, with the user's own ids.
+
+Written in parts, so that a graph of any size passes through bounded memory, and renamed into place
+only when it is whole and on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import ConfigError, StoreError
+from scr.graph import Graph
+from scr.training import whole_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_PER_PART = 65_536
+SPLIT_NAMES = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class ProbabilityColumns:
+    """Which class probabilities go into the table: none, the K likeliest, or all."""
+
+    kind: str = "none"
+    count: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> ProbabilityColumns:
+        """Read `none`, `all` or `top-K`.
+
+        >>> ProbabilityColumns.parse("top-3")
+        ProbabilityColumns(kind='top', count=3)
+        """
+        if text in ("none", "all"):
+            return cls(text)
+        kind, _, count = text.partition("-")
+        if kind == "top" and count.isdecimal() and int(count) > 0:
+            return cls("top", int(count))
+        raise ConfigError("--probabilities", text, "`none`, `all` or `top-K`, such as `top-3`")
+
+
+def write_predictions(
+    path: Path,
+    graph: Graph,
+    predict: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+    *,
+    nodes: NDArray[np.int64] | None = None,
+    columns: ProbabilityColumns | None = None,
+    on_rows: Callable[[int], None] | None = None,
+) -> None:
+    """Write one row per node: id, prediction, confidence, split, label, probabilities.
+
+    Args:
+        path: The Parquet file; replaced if it exists.
+        graph: Gives ids, class names, splits and known labels.
+        predict: Class probabilities of some nodes, shape (nodes, classes).
+        nodes: Which nodes; none: all.
+        columns: Which probabilities to add.
+        on_rows: Told how many rows were just written.
+    """
+    import pyarrow.parquet as pq
+
+    columns = columns or ProbabilityColumns()
+    splits = split_codes(graph)
+    writer: pq.ParquetWriter | None = None
+    with whole_file(path) as temporary:
+        try:
+            for part in _parts(graph.num_targets, nodes):
+                batch = _part_table(graph, part, predict(part), splits[part], columns)
+                writer = writer or pq.ParquetWriter(temporary, batch.schema)
+                writer.write_table(batch)
+                if on_rows is not None:
+                    on_rows(len(part))
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise StoreError("There are no nodes to predict; expected at least one")
+
+
+def split_codes(graph: Graph) -> NDArray[np.int8]:
+    """0, 1, 2 for training, validation and test nodes, 3 for the rest."""
+    codes = np.full(graph.num_targets, len(SPLIT_NAMES), dtype=np.int8)
+    for code, name in enumerate(SPLIT_NAMES):
+        codes[getattr(graph, name)] = code
+    return codes
+
+
+def _parts(count: int, nodes: NDArray[np.int64] | None) -> Iterator[NDArray[np.int64]]:
+    """The nodes asked for, or all `count` of them, a few at a time."""
+    total = count if nodes is None else len(nodes)
+    for start in range(0, total, ROWS_PER_PART):
+        stop = min(start + ROWS_PER_PART, total)
+        yield np.arange(start, stop) if nodes is None else nodes[start:stop]
+
+
+def _part_table(
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    probabilities: NDArray[np.float32],
+    splits: NDArray[np.int8],
+    columns: ProbabilityColumns,
+) -> pa.Table:
+    import pyarrow as pa
+
+    names = pa.array(graph.class_names, pa.string())
+    predicted = probabilities.argmax(axis=1)
+    labels = np.asarray(graph.labels[nodes])
+    data: dict[str, Any] = {
+        "id": pa.array(nodes if graph.ids is None else np.asarray(graph.ids[nodes])),
+        "prediction": names.take(pa.array(predicted)),
+        "confidence": pa.array(probabilities.max(axis=1)),
+        "split": pa.array([*SPLIT_NAMES, ""], pa.string()).take(pa.array(splits)),
+        "label": names.take(pa.array(np.maximum(labels, 0), mask=labels < 0)),
+    }
+    if columns.kind == "all":
+        for position, name in enumerate(graph.class_names):
+            data[f"probability_{name}"] = pa.array(probabilities[:, position])
+    if columns.kind == "top":
+        count = min(columns.count, probabilities.shape[1])
+        order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+        for rank in range(count):
+            chosen = order[:, rank]
+            data[f"class_{rank + 1}"] = names.take(pa.array(chosen))
+            data[f"probability_{rank + 1}"] = pa.array(
+                np.take_along_axis(probabilities, chosen[:, None], axis=1)[:, 0]
+            )
+    return pa.table(data)

@@ -1,0 +1,14 @@
+"""Correct and Smooth: equations, the search for settings, and its steps on a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
+
+if TYPE_CHECKING:
+    from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
+    from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
+    from scr.prediction.smoothing._smoothing_steps import steps_taken as steps_taken
+
+__all__, __getattr__, __dir__ = front_door(__name__)

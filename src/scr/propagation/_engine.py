@@ -1,0 +1,268 @@
+"""Compute X, A X, A^2 X, ... once, before training: the step that makes encoders decoupled.
+
+`propagate` keeps every hop, in memory or in an artifact on disk, a block of columns at a time if
+memory is short. `propagate_mixture` keeps only a running sum, for encoders that read nothing but
+a fixed weighted sum of the hops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.compute import aligned_empty, memory_budget, readable_bytes
+from scr.errors import ConfigError, GraphError, MemoryBudgetError
+from scr.features import LazyFeatures
+from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig, StorageType
+from scr.propagation._feature_rows import fill_block
+from scr.propagation._hops import Hops
+from scr.propagation._kept_rows import kept_rows
+from scr.propagation._plan import PropagationPlan, keeps_targets_only, plan_propagation
+from scr.propagation._steps import add_scaled, advance, fill, unit_rows, walk
+from scr.propagation._subsets import as_subsets
+from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
+from scr.propagation.disk._run import DiskRequest, propagate_to_disk
+
+if TYPE_CHECKING:
+    from scr.graph import Graph
+
+__all__ = ["propagate", "propagate_mixture", "unit_rows"]
+
+
+def propagate(
+    graph: Graph,
+    hops: int = 5,
+    norm: Norm | None = None,
+    self_loops: bool = False,
+    direction: Direction = "both",
+    dtype: StorageType = "float32",
+    memory: str | int = "auto",
+    features: Any = None,
+    *,
+    hop_scale: HopScale = "none",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    rows: Any = "all",
+    disk: str | int = "auto",
+    on_progress: Callable[[str, int, int], None] | None = None,
+    subsets: Iterable[Any] | None = None,
+) -> Hops:
+    """Multiply the features by the first powers of the normalized adjacency.
+
+    Args:
+        graph: The graph; its arrays may be memory maps.
+        hops: K, the largest power.
+        norm: `row`, `sym` or `col`; see `normalization`. By default `sym`, with subsets `row`: a
+            hop is then the mean over all edges of the subset that enter a node.
+        self_loops: Add the identity to the adjacency first.
+        direction: `both`, `out`, `in`, or `separate`: X, then K hops along the edges, then K hops
+            against them.
+        dtype: Storage of the hops; sums are taken in float32.
+        memory: Most memory to use, such as `4GiB`; `auto` is 80% of what is available. With `out`
+            it is that of the whole process.
+        features: X, dense or sparse; by default the graph's own. Of a graph of several types, it
+            has a row for each node of each type.
+        hop_scale: `unit` gives every row of every hop length 1 at the end.
+        out: Folder to write the hops to, instead of keeping them in memory. A call that was killed
+            goes on where it was when the same is asked for again.
+        overwrite: Replace hops that are there already.
+        threads: Cores to use; all by default. The result does not depend on it.
+        rows: Nodes whose hops are kept: `all`, `labeled` (those of the splits; where there are
+            none, with a known label), node numbers or a mask.
+        disk: Most disk for the work and the hops, with `out`; `auto` is all that is free.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+        subsets: Subsets of relations (`_subsets.py`) that features are propagated over, each apart
+            from the others; none: over all edges alike.
+
+    Returns:
+        Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`; with
+        fewer rows where not all are kept. Rows are nodes of the target type. With S subsets the
+        shape is (nodes, 1 + S K, columns): X, then K hops over the first subset, and so on.
+    """
+    chosen = None if subsets is None else as_subsets(graph, subsets)
+    if norm is None:
+        norm = "sym" if chosen is None else "row"
+    config = PropagationConfig(
+        hops=hops, norm=norm, self_loops=self_loops, direction=direction, dtype=dtype,
+        hop_scale=hop_scale,
+    )  # fmt: skip
+    source = check_features(graph, features)
+    kept = kept_rows(graph, rows)
+    if out is not None:
+        request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
+        return propagate_to_disk(
+            request, Path(out), settings=hop_settings(config, chosen), overwrite=overwrite,
+            on_progress=on_progress,
+        )  # fmt: skip
+    columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
+    plan = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
+    if keeps_targets_only(graph, chosen):
+        array = aligned_empty((rows, matrices_of(config, chosen), columns), config.dtype)
+        _propagate_to_rows(graph, config, plan, source, array, kept, chosen, threads)
+    else:
+        array = aligned_empty((graph.num_nodes, config.matrices, columns), config.dtype)
+        _propagate_in_memory(graph, config, plan, source, array, threads)
+        array = array if kept is None else array[kept]
+    return Hops(array, settings=hop_settings(config, chosen), nodes_kept=kept)
+
+
+def propagate_mixture(
+    graph: Graph,
+    weights: Sequence[float] | NDArray[Any],
+    norm: Norm = "sym",
+    self_loops: bool = False,
+    direction: Direction = "both",
+    dtype: StorageType = "float32",
+    memory: str | int = "auto",
+    features: Any = None,
+    *,
+    hop_scale: HopScale = "none",
+    threads: int | None = None,
+) -> NDArray[np.float32]:
+    r"""Weighted sum of the hops, with two matrices in memory beside the sum.
+
+    Equation: sum_k weights_k * scale(A^k X), where `scale` is the identity or, for
+        `hop_scale="unit"`, divides every row by its length.
+
+    Args:
+        graph: As for `propagate`, like all that is not named here.
+        weights: One per matrix that `propagate` would return, hop 0 first.
+
+    Returns:
+        Shape (nodes, columns), of the nodes of the target type.
+    """
+    factors = [float(weight) for weight in weights]
+    ways = 2 if direction == "separate" else 1
+    if not factors or (len(factors) - 1) % ways:
+        expected = f"{'2 K' if ways == 2 else 'K'} + 1 numbers, one per hop"
+        raise ConfigError("weights", factors, expected)
+    config = PropagationConfig(
+        hops=(len(factors) - 1) // ways, norm=norm, self_loops=self_loops, direction=direction,
+        dtype=dtype, hop_scale=hop_scale,
+    )  # fmt: skip
+    source = check_features(graph, features)
+    shape, targets = (graph.num_nodes, int(source.shape[1])), graph.num_targets
+    needed = shape[1] * (4 * targets + 2 * shape[0] * np.dtype(dtype).itemsize)
+    if needed > memory_budget(memory):
+        raise MemoryBudgetError(
+            f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs "
+            f"{readable_bytes(needed)}; the budget is {readable_bytes(memory_budget(memory))}",
+            hint="reduce the columns (`data.reduce`), or use float16",
+        )
+    unit = config.hop_scale == "unit"
+    current, spare = aligned_empty(shape, dtype), aligned_empty(shape, dtype)
+    total = np.zeros((targets, shape[1]), dtype=np.float32)
+    fill(current, source, threads=threads)
+    add_scaled(total, current[:targets], factors[0], unit=unit, threads=threads)
+    for way in ways_of(config):
+        fill(current, source, threads=threads)
+        adjacency = adjacency_of(graph, config, way)
+        hops = walk(
+            adjacency, current, spare, config.hops, threads=threads,
+            last_rows=None if targets == shape[0] else targets,
+        )  # fmt: skip
+        for place, hop in zip(way.places, hops, strict=True):
+            add_scaled(total, hop[:targets], factors[place], unit=unit, threads=threads)
+    return total
+
+
+def check_features(graph: Graph, features: Any = None) -> Any:
+    """The matrix X, as an array or in CSR form, checked against the graph."""
+    source: Any = graph.features if features is None else features
+    if source is None:
+        raise GraphError(
+            "The graph has no features; expected a matrix with one row per node",
+            hint="pass `features=`, or ingest the graph with a features file",
+        )
+    sparse = sp.issparse(source)
+    if not isinstance(source, LazyFeatures):
+        source = sp.csr_array(source) if sparse else np.asarray(source)
+    if source.ndim == 2 and features is None and source.shape[0] < graph.num_nodes:
+        raise GraphError(
+            f"There are features of {source.shape[0]:,} nodes of the type `{graph.target}`; "
+            f"expected {graph.num_nodes:,} rows, for the nodes of all types",
+            hint="pass `features=scr.typed_features.complete_features(graph).matrix`",
+        )
+    if source.ndim != 2 or source.shape[0] != graph.num_nodes:
+        raise GraphError(
+            f"The features have shape {tuple(source.shape)}; "
+            f"expected ({graph.num_nodes}, columns), one row per node"
+        )
+    return source
+
+
+def _propagate_in_memory(
+    graph: Graph,
+    config: PropagationConfig,
+    plan: PropagationPlan,
+    source: Any,
+    array: NDArray[Any],
+    threads: int | None,
+) -> None:
+    """Every hop straight into its place; one block of columns serves as spare."""
+    fill(array[:, 0], source, threads=threads)
+    for way in ways_of(config):
+        adjacency = adjacency_of(graph, config, way)
+        spare = None
+        if adjacency.column_scale is not None:
+            spare = aligned_empty((graph.num_nodes, plan.block_columns), config.dtype)
+        for block in _blocks(plan, array.shape[2]):
+            current = array[:, 0, block]
+            for place in way.places:
+                target = array[:, place, block]
+                room = None if spare is None else spare[:, : target.shape[1]]
+                advance(adjacency, current, target, room, threads=threads)
+                current = target
+    if config.hop_scale == "unit":
+        for hop in range(config.matrices):
+            unit_rows(array[:, hop], threads=threads)
+
+
+def _propagate_to_rows(
+    graph: Graph,
+    config: PropagationConfig,
+    plan: PropagationPlan,
+    source: Any,
+    array: NDArray[Any],
+    kept: NDArray[np.int64] | None,
+    subsets: Subsets,
+    threads: int | None,
+) -> None:
+    """Hops of all nodes in two blocks that take turns; the rows of the result are copied out."""
+    targets = graph.num_targets
+    size = graph.num_nodes * plan.block_columns
+    buffers = [aligned_empty((size,), config.dtype) for _ in range(2)]
+
+    def copy(place: int, block: slice, hop: NDArray[Any]) -> None:
+        rows = hop[:targets] if kept is None else hop[kept]
+        fill(array[:, place, block], rows, threads=threads)
+
+    blocks = _blocks(plan, array.shape[2])
+    shapes = [(graph.num_nodes, block.stop - block.start) for block in blocks]
+    for block, shape in zip(blocks, shapes, strict=True):
+        hop = buffers[0][: math.prod(shape)].reshape(shape)
+        fill_block(hop, source, block, threads=threads)
+        copy(0, block, hop)
+    for way in ways_of(config, subsets):
+        adjacency = adjacency_of(graph, config, way)
+        for block, shape in zip(blocks, shapes, strict=True):
+            current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
+            fill_block(current, source, block, threads=threads)
+            hops = walk(adjacency, current, spare, config.hops, threads=threads, last_rows=targets)
+            for place, hop in zip(way.places, hops, strict=True):
+                copy(place, block, hop)
+    if config.hop_scale == "unit":
+        for place in range(array.shape[1]):
+            unit_rows(array[:, place], threads=threads)
+
+
+def _blocks(plan: PropagationPlan, columns: int) -> list[slice]:
+    width = max(plan.block_columns, 1)
+    return [slice(at, min(at + width, columns)) for at in range(0, columns, width)]

@@ -1,0 +1,172 @@
+"""All hops of all nodes, or of those that are kept: one array of shape (rows, hops + 1, features).
+
+The hops of a node lie together, so a training batch gathers each of its rows in one read, whether
+the array is in memory or a memory map of an artifact on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from scr.errors import GraphError
+from scr.storage import ArtifactWriter, open_array, read_manifest
+
+KIND = "hops"
+SCHEMA = 1
+ARRAY = "hops"
+ROWS = "rows"
+"""Numbers of the nodes that are kept, where not all are."""
+
+
+class Hops:
+    """The features of every node, and their weighted averages over growing neighborhoods."""
+
+    def __init__(
+        self,
+        array: NDArray[Any],
+        *,
+        path: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+        nodes_kept: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.array = array
+        self.nodes_kept = nodes_kept
+        """Sorted numbers of the nodes that the rows belong to; none: row i is node i."""
+        self.path = path
+        """The artifact on disk, if there is one."""
+        self.settings: dict[str, Any] = dict(settings or {})
+        """How the hops were made."""
+
+    @property
+    def nodes(self) -> int:
+        """Rows: all nodes, or those that are kept."""
+        return int(self.array.shape[0])
+
+    @property
+    def count(self) -> int:
+        """Matrices per row, hop 0 included."""
+        return int(self.array.shape[1])
+
+    @property
+    def features(self) -> int:
+        """Columns of each hop."""
+        return int(self.array.shape[2])
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(nodes, count, features)."""
+        return self.nodes, self.count, self.features
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float16."""
+        return self.array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the array, wherever it is."""
+        return int(self.array.nbytes)
+
+    def rows(self, index: NDArray[Any] | slice) -> NDArray[Any]:
+        """All hops of some nodes, by their numbers. Shape (len(index), hops + 1, features).
+
+        Raises:
+            GraphError: The hops of a node were not kept.
+        """
+        return np.asarray(self.array[self.positions(index)])
+
+    def positions(self, index: NDArray[Any] | slice) -> NDArray[Any] | slice:
+        """Rows of some nodes."""
+        kept = self.nodes_kept
+        if kept is None:
+            return index
+        if isinstance(index, slice):
+            index = np.arange(int(kept[-1]) + 1 if len(kept) else 0)[index]
+        nodes = np.asarray(index)
+        if nodes.dtype == bool:
+            nodes = np.flatnonzero(nodes)
+        places = np.searchsorted(kept, nodes)
+        found = np.append(kept, -1)[places] == nodes
+        if not found.all():
+            raise GraphError(
+                f"Node {nodes[~found][0]} is not among the {len(kept):,} nodes with kept hops",
+                hint="propagate again with `--rows all`, or with rows that hold this node",
+            )
+        return places
+
+    def hop(self, k: int) -> NDArray[Any]:
+        """One hop of all rows, as a view. Shape (nodes, features)."""
+        return np.asarray(self.array[:, k])
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the hops as an artifact that `Hops.open` reads back."""
+        with HopsWriter(path, self.shape, self.dtype, overwrite=overwrite) as writer:
+            writer.settings.update(self.settings)
+            writer.array[...] = self.array
+            if self.nodes_kept is not None:
+                writer.write_rows(self.nodes_kept)
+        return Path(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Hops:
+        """Map hops on disk into memory, read-only.
+
+        Raises:
+            StoreError: There are no hops at `path`, or they are damaged.
+        """
+        manifest = read_manifest(path, KIND, schema=SCHEMA)
+        array = open_array(manifest, ARRAY)
+        kept = np.array(open_array(manifest, ROWS)) if ROWS in manifest.arrays else None
+        return cls(array, path=Path(path), settings=manifest.metadata, nodes_kept=kept)
+
+    def __len__(self) -> int:
+        return self.nodes
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        # `asarray` of a memory map is the same memory as a plain array.
+        return np.array(np.asarray(self.array), dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f", path={str(self.path)!r}"
+        sizes = f"nodes={self.nodes}, count={self.count}, features={self.features}"
+        return f"Hops({sizes}, dtype={self.dtype}{where})"
+
+
+class HopsWriter:
+    """Hops in the making: `array` is a memory map on disk that becomes an artifact on leaving."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        shape: tuple[int, int, int],
+        dtype: DTypeLike,
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        self._writer = ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite)
+        self._shape, self._dtype = shape, dtype
+        self.array: NDArray[Any]
+        self.settings = self._writer.metadata
+
+    def __enter__(self) -> HopsWriter:
+        self._writer.__enter__()
+        self.array = self._writer.create_array(ARRAY, self._shape, self._dtype)
+        return self
+
+    def write_rows(self, nodes: NDArray[np.int64]) -> None:
+        """Say which nodes the rows belong to."""
+        self._writer.write_array(ROWS, nodes)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._writer.__exit__(kind, error, traceback)

@@ -1,0 +1,123 @@
+"""Put the parts of all blocks and hops together, so that all hops of a row lie side by side.
+
+The result is written from its end, a slab of rows at a time, and the parts are cut shorter behind
+it: the disk never holds more than one copy and a slab. After each slab the journal says how far it
+went, so a killed assembly goes on. A part whose checksum is wrong is found here at the latest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scr.compute import aligned_empty
+from scr.propagation._steps import unit_rows
+from scr.propagation.disk._work_folder import WorkFolder
+from scr.storage import as_bytes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a result is cut into parts."""
+
+    shape: tuple[int, int, int]
+    """(rows, matrices, columns) of the result."""
+    dtype: np.dtype[Any]
+    blocks: list[slice]
+
+    def part(self, block: int, place: int) -> str:
+        """Name of the part of one block of columns and one hop."""
+        return f"part-{block}-{place}"
+
+    def row_bytes(self, block: int) -> int:
+        """Bytes of one row of a part."""
+        columns = self.blocks[block]
+        return int((columns.stop - columns.start) * self.dtype.itemsize)
+
+
+def assemble(
+    work: WorkFolder,
+    layout: Layout,
+    file: Path,
+    *,
+    unit: bool,
+    threads: int | None = None,
+    on_rows: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write a `.npy` from finished parts, or go on with it.
+
+    Args:
+        work: The parts.
+        layout: How they belong together.
+        file: Where the result goes.
+        unit: Give every row of every hop length 1.
+        threads: Cores for that.
+        on_rows: Told how many rows of how many are done.
+
+    Raises:
+        DamagedPieceError: A part is not what was written; what was assembled stays.
+    """
+    rows, matrices, columns = layout.shape
+    descriptor, begin = _open(file, layout)
+    try:
+        if work.assembled is None:
+            work.record_assembled(rows)
+        slab_rows = work.slab_rows
+        buffer = aligned_empty((min(slab_rows, rows), matrices, columns), layout.dtype)
+        for slab in reversed(range(-(-(work.assembled or 0) // slab_rows))):
+            start, stop = slab * slab_rows, min((slab + 1) * slab_rows, rows)
+            chunk = buffer[: stop - start]
+            for block, part in enumerate(layout.blocks):
+                piece = np.empty((stop - start, part.stop - part.start), layout.dtype)
+                for place in range(matrices):
+                    work.read_slab(layout.part(block, place), slab, piece)
+                    chunk[:, place, part] = piece
+            if unit:
+                for place in range(matrices):
+                    unit_rows(chunk[:, place], threads=threads)
+            row_bytes = matrices * columns * layout.dtype.itemsize
+            _write(descriptor, as_bytes(chunk), begin + start * row_bytes)
+            os.fsync(descriptor)
+            work.record_assembled(start)
+            for block in range(len(layout.blocks)):
+                for place in range(matrices):
+                    os.truncate(
+                        work.file(layout.part(block, place)), start * layout.row_bytes(block)
+                    )
+            if on_rows is not None:
+                on_rows(rows - start, rows)
+    finally:
+        os.close(descriptor)
+
+
+def _open(file: Path, layout: Layout) -> tuple[int, int]:
+    """The result's file, of its full size but without data yet, and where its data begins."""
+    file.parent.mkdir(exist_ok=True)
+    header = {
+        "descr": np.lib.format.dtype_to_descr(layout.dtype), "fortran_order": False,
+        "shape": layout.shape,
+    }  # fmt: skip
+    with file.open("r+b" if file.exists() else "w+b") as stream:
+        np.lib.format.write_array_header_2_0(stream, header)
+        begin = stream.tell()
+    size = int(np.prod(layout.shape, dtype=np.int64)) * layout.dtype.itemsize
+    descriptor = os.open(file, os.O_RDWR)
+    os.truncate(descriptor, begin + size)
+    return descriptor, begin
+
+
+def result_is_there(file: Path, layout: Layout) -> bool:
+    """Whether an assembly that had begun left its file."""
+    size = int(np.prod(layout.shape, dtype=np.int64)) * layout.dtype.itemsize
+    return file.exists() and file.stat().st_size > size
+
+
+def _write(descriptor: int, data: memoryview, offset: int) -> None:
+    while len(data):
+        count = os.pwrite(descriptor, data[: 2**26], offset)
+        data, offset = data[count:], offset + count

@@ -1,0 +1,98 @@
+"""Multiply by an adjacency that stays on disk: its edges come by, chunk after chunk, once per hop.
+
+A chunk holds whole rows, or whole pieces of a hub's row that alone is longer than a chunk. The
+next one is read by a thread while the cores work on this one. Edges that are in memory already
+are not copied.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.propagation._normalization import NormalizedAdjacency
+from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel._chosen_rows import product_of_chosen_rows
+from scr.propagation.kernel._nonzero_rows import product_rows_of_nonzero
+from scr.propagation.kernel._product import EdgeChunk, product_rows
+from scr.storage import stream_rows
+
+CHUNK_EDGES = 1 << 24
+"""Edges per chunk: 64 MiB of indices, read in the time that a core takes to use them up."""
+CHUNK_ROWS = 1 << 22
+"""Most rows per chunk: rows without edges cost memory too."""
+
+
+def edge_chunks(indptr: NDArray[np.int64], chunk_edges: int | None = None) -> list[EdgeChunk]:
+    """Cut the rows of an adjacency so that no chunk holds more edges than given.
+
+    Args:
+        indptr: Bounds of the rows.
+        chunk_edges: Most edges of a chunk; at least a piece of a hub.
+    """
+    most = max(CHUNK_EDGES if chunk_edges is None else chunk_edges, kernel.HUB_EDGES)
+    count, first = len(indptr) - 1, 0
+    chunks = []
+    while first < count:
+        start = int(indptr[first])
+        within = indptr[first : first + CHUNK_ROWS + 1]
+        last = first + int(np.searchsorted(within, start + most, side="right")) - 1
+        if last > first:
+            chunks.append(EdgeChunk(first, last, start, int(indptr[last])))
+            first = last
+            continue
+        end, step = int(indptr[first + 1]), most // kernel.HUB_EDGES * kernel.HUB_EDGES
+        chunks += [
+            EdgeChunk(first, first + 1, at, min(at + step, end)) for at in range(start, end, step)
+        ]
+        first += 1
+    return chunks
+
+
+def product_by_chunks(
+    adjacency: NormalizedAdjacency,
+    scaled: NDArray[Any],
+    out: NDArray[Any],
+    *,
+    chunks: list[EdgeChunk],
+    threads: int | None = None,
+    on_rows: Callable[[int, int], None] | None = None,
+    on_edges: Callable[[int], None] | None = None,
+    nonzero: NDArray[np.uint8] | None = None,
+    rows: NDArray[np.int64] | None = None,
+) -> bool:
+    """As `kernel.product`, to the last bit, with only a chunk of the edges in memory.
+
+    Args:
+        adjacency: Its edges may be memory maps, which stay untouched.
+        scaled: As for `product`.
+        out: As for `product`.
+        chunks: What `edge_chunks` made of the adjacency.
+        threads: As for `product`.
+        on_rows: Told of each range of rows as soon as it is finished, from the first row on.
+        on_edges: Told how many edges were gone through.
+        nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
+            rows are left out.
+        rows: Sorted numbers of the only rows of `out` that are needed; not with `nonzero`.
+    """
+    multiply: Callable[..., bool] = product_rows
+    if nonzero is not None:
+        multiply = functools.partial(product_rows_of_nonzero, nonzero=nonzero)
+    elif rows is not None:
+        multiply = functools.partial(product_of_chosen_rows, rows=rows)
+    arrays = [adjacency.indices] + ([] if adjacency.weights is None else [adjacency.weights])
+    pieces: list[NDArray[np.float32]] = []
+    fits = True
+    ranges = [(chunk.start, chunk.stop) for chunk in chunks]
+    for chunk, (indices, *rest) in zip(chunks, stream_rows(arrays, ranges), strict=True):
+        weights = rest[0] if rest else None
+        fits &= multiply(adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads)
+        if on_rows is not None and not pieces:
+            on_rows(chunk.first, chunk.last)
+        if on_edges is not None:
+            on_edges(chunk.stop - chunk.start)
+    return fits

@@ -1,0 +1,167 @@
+"""Products with a matrix most of whose rows are zero: edges to zero rows are left out beforehand.
+
+Labels of one node in a hundred make a matrix of which the first hop gathers a hundred rows for one
+that is not zero. One bit per row, for all rows together small enough for a cache, tells which edges
+can be left out. Adding zero changes no sum, so the result is the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.propagation._normalization import NormalizedAdjacency
+from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel._product import EdgeChunk
+from scr.propagation.kernel._vector import compiled_loop
+
+ROWS_PER_STEP = 1 << 16
+"""Rows looked at together; a multiple of 8, since their bits become whole bytes."""
+ROWS_PER_TASK = 1 << 12
+"""Rows whose edges one thread looks at, at a time."""
+MOST_FILLED = 1 / 4
+"""Share of rows beyond which leaving edges out costs more than it saves."""
+
+
+def nonzero_bits(matrix: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """One bit per row, set where the row is not zero; none if too many rows are not."""
+    bits = np.zeros(-(-len(matrix) // 8), dtype=np.uint8)
+    most, found = MOST_FILLED * len(matrix), 0
+    for start in range(0, len(matrix), ROWS_PER_STEP):
+        filled = matrix[start : start + ROWS_PER_STEP].any(axis=1)
+        found += int(np.count_nonzero(filled))
+        if found > most:
+            return None
+        packed = np.packbits(filled, bitorder="little")
+        bits[start // 8 : start // 8 + len(packed)] = packed
+    return bits
+
+
+def product_rows_of_nonzero(
+    adjacency: NormalizedAdjacency,
+    chunk: EdgeChunk,
+    indices: NDArray[Any],
+    weights: NDArray[np.float32] | None,
+    scaled: NDArray[Any],
+    out: NDArray[Any],
+    pieces: list[NDArray[np.float32]],
+    *,
+    nonzero: NDArray[np.uint8],
+    threads: int | None = None,
+) -> bool:
+    """As `kernel.product_rows`, where `nonzero` are the bits of the rows of `scaled`."""
+    if out.size == 0:
+        return True
+    threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
+    scale, own = adjacency.row_scale, adjacency.self_loops
+    bounds = adjacency.indptr[chunk.first : chunk.last + 1] - chunk.start
+    hubs = np.flatnonzero(np.diff(bounds) > kernel.HUB_EDGES)
+
+    def finish(hub: int, sums: list[NDArray[np.float32]]) -> bool:
+        return kernel._Arrays(indices, weights, scaled, out).finish(hub, sums, scale, own)
+
+    def hub_pieces(start: int, stop: int) -> list[NDArray[np.float32]]:
+        """Sums of a hub's edges, cut as if none of them were left out."""
+        made: list[NDArray[np.float32]] = []
+        for at in range(start, stop, kernel.HUB_EDGES):
+            part = slice(at, min(at + kernel.HUB_EDGES, stop))
+            kept = _are_set(nonzero, indices[part])
+            neighbors = indices[part][kept]
+            values = None if weights is None else weights[part][kept]
+            arrays = kernel._Arrays(neighbors, values, scaled, out)
+            zero = [np.zeros(scaled.shape[1], dtype=np.float32)]
+            made += kernel._hub_pieces(arrays, 0, len(neighbors), 1) if len(neighbors) else zero
+        return made
+
+    if chunk.stop - chunk.start != bounds[-1] or bounds[0] != 0:  # a part of one hub's row
+        pieces += hub_pieces(0, len(indices))
+        if chunk.stop < adjacency.indptr[chunk.last]:
+            return True
+        fits = finish(chunk.first, pieces)
+        pieces.clear()
+        return fits
+    kept_bounds, neighbors, values = _kept_edges(
+        bounds, hubs, indices, weights, nonzero, chunk.first if own else -1, threads
+    )
+    arrays = kernel._Arrays(neighbors, values, scaled, out[chunk.first : chunk.last])
+    factors = None if scale is None else scale[chunk.first : chunk.last]
+    fits = kernel._run(kept_bounds, arrays, factors, False, threads)
+    for hub in hubs:
+        sums = hub_pieces(int(bounds[hub]), int(bounds[hub + 1]))
+        fits &= finish(chunk.first + int(hub), sums)
+    return fits
+
+
+def _are_set(bits: NDArray[np.uint8], places: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray((bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1, dtype=np.bool_)
+
+
+def _kept_edges(
+    bounds: NDArray[np.int64],
+    hubs: NDArray[np.int64],
+    indices: NDArray[Any],
+    weights: NDArray[np.float32] | None,
+    bits: NDArray[np.uint8],
+    own: int,
+    threads: int,
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None]:
+    """Bounds, neighbors and weights of the edges that lead to rows that are not zero.
+
+    Args:
+        own: Number of the first row, if each row gets an edge to itself at its end; else -1.
+    """
+    count = len(bounds) - 1
+    is_hub = np.zeros(count, dtype=np.bool_)
+    is_hub[hubs] = True
+    found = np.zeros(count + 1, dtype=np.int64)
+    tasks = [(at, min(at + ROWS_PER_TASK, count)) for at in range(0, count, ROWS_PER_TASK)]
+    read = (bounds, is_hub, indices, bits, own)
+    kernel.run_on_threads(lambda task: _count_kept(*task, *read, found), tasks, threads)
+    kept_bounds = np.cumsum(found)
+    neighbors = np.empty(int(kept_bounds[-1]), dtype=indices.dtype)
+    kernel.run_on_threads(
+        lambda task: _copy_kept(*task, *read, indices, kept_bounds, neighbors, True), tasks, threads
+    )
+    if weights is None:
+        return kept_bounds, neighbors, None
+    values = np.ones(len(neighbors), dtype=np.float32)  # an edge to itself weighs 1
+    kernel.run_on_threads(
+        lambda task: _copy_kept(*task, *read, weights, kept_bounds, values, False), tasks, threads
+    )
+    return kept_bounds, neighbors, values
+
+
+@compiled_loop
+def _count_kept(first, last, bounds, is_hub, indices, bits, own, found):  # type: ignore[no-untyped-def]
+    """Count the kept edges of rows, each in the place after the row's own."""
+    for row in range(first, last):
+        if is_hub[row]:
+            continue
+        total = 0
+        for edge in range(bounds[row], bounds[row + 1]):
+            place = indices[edge]
+            total += (bits[place >> 3] >> (place & 7)) & 1
+        found[row + 1] = total + (1 if own >= 0 else 0)
+    return 0
+
+
+@compiled_loop
+def _copy_kept(  # type: ignore[no-untyped-def]
+    first, last, bounds, is_hub, indices, bits, own, values, kept_bounds, out, with_own
+):
+    """Copy what belongs to the kept edges: their neighbors, or their weights."""
+    for row in range(first, last):
+        if is_hub[row]:
+            continue
+        at = kept_bounds[row]
+        for edge in range(bounds[row], bounds[row + 1]):
+            place = indices[edge]
+            if (bits[place >> 3] >> (place & 7)) & 1:
+                out[at] = values[edge]
+                at += 1
+        if own >= 0 and with_own:
+            out[at] = own + row
+    return 0

@@ -1,0 +1,125 @@
+"""What a comparison allows one to say, in sentences: what helped, what did not, and what to doubt.
+
+The sentences follow from the intervals alone, so that a report cannot flatter a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scr.report._comparison import BASE, ComparisonRow
+from scr.report._formatting import interval, mean_and_spread, points
+from scr.report._intervals import BETTER, UNCLEAR, WORSE
+
+# From here on, one clear difference by chance alone is no longer unlikely (1 - 0.95^5 = 23%).
+_MANY_COMPARISONS = 5
+
+
+def conclusions(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Sentences about a comparison: every difference, then what to choose and to doubt."""
+    return [*differences(rows), *cautions(rows)]
+
+
+def differences(rows: Sequence[ComparisonRow]) -> list[str]:
+    """One sentence per encoder and regularizer."""
+    return [_about(row) for row in rows if row["difference"] is not None]
+
+
+def cautions(rows: Sequence[ComparisonRow]) -> list[str]:
+    """Which model to choose, gains that may be the class prior, and the luck of many tries."""
+    compared = [row for row in rows if row["difference"] is not None]
+    choice = _choice(rows)
+    sentences = [choice] if choice else []
+    sentences += [text for row in compared if (text := _prior_warning(row))]
+    if len(compared) >= _MANY_COMPARISONS and any(
+        row["verdict"] in (BETTER, WORSE) for row in compared
+    ):
+        sentences.append(
+            f"These are {len(compared)} comparisons at 95% each: about one in twenty would look "
+            "clear by chance alone."
+        )
+    return sentences
+
+
+def headline(rows: Sequence[ComparisonRow]) -> str:
+    """The whole comparison in one sentence."""
+    compared = [row for row in rows if row["difference"] is not None]
+    if not compared:
+        return "There is nothing to compare: no runs share a seed with the base."
+    counts = {verdict: sum(row["verdict"] == verdict for row in compared)
+              for verdict in (BETTER, UNCLEAR, WORSE)}  # fmt: skip
+    if not sum(counts.values()):
+        return "One seed shows a difference, but not whether it would come back: use more seeds."
+    if len(compared) == 1:
+        row = compared[0]
+        verb = {BETTER: "helped", WORSE: "did harm", UNCLEAR: "made no clear difference"}
+        return f"{row['regularizer']} {verb[row['verdict']]} with {row['encoder']}."
+    if counts[BETTER] == len(compared):
+        return f"All {len(compared)} regularized models are better than their base."
+    parts = [f"{count} {_phrase(verdict, count)}" for verdict, count in counts.items() if count]
+    return f"Of {len(compared)} comparisons with the base, {', '.join(parts)}."
+
+
+def _phrase(verdict: str, count: int) -> str:
+    be, show = ("is", "shows") if count == 1 else ("are", "show")
+    return f"{show} {verdict}" if verdict == UNCLEAR else f"{be} {verdict}"
+
+
+def _name(row: ComparisonRow) -> str:
+    place = f" on {row['graph']}" if row["graph"] is not None else ""
+    return f"{row['encoder']} with {row['regularizer']}{place}"
+
+
+def _about(row: ComparisonRow) -> str:
+    kind = "validation" if row["measure"] == "valid_accuracy" else "test"
+    change = f"{points(row['difference'])} points of {kind} accuracy against its base"
+    between = interval(row["difference_low"], row["difference_high"])
+    if not between:
+        return f"{_name(row)}: {change}, on a single seed, so no interval can be given."
+    change += f" (95% interval {between}, {row['pairs']} seeds){_balanced(row)}"
+    if row["verdict"] == UNCLEAR:
+        return f"{_name(row)}: {change}; {_doubt(row)}, so {UNCLEAR}."
+    return f"{_name(row)}: {change}; {row['verdict']}."
+
+
+def _balanced(row: ComparisonRow) -> str:
+    """The difference in balanced accuracy, where it was measured."""
+    if row["balanced_difference"] is None:
+        return ""
+    between = interval(row["balanced_difference_low"], row["balanced_difference_high"])
+    change = f" and {points(row['balanced_difference'])} of balanced accuracy"
+    return f"{change} ({between})" if between else change
+
+
+def _doubt(row: ComparisonRow) -> str:
+    """Why an interval shows no clear difference."""
+    low, high = row["difference_low"] or 0.0, row["difference_high"] or 0.0
+    if low > 0 or high < 0:
+        return "two equal differences do not tell how much seeds vary"
+    return "the interval includes zero"
+
+
+def _prior_warning(row: ComparisonRow) -> str | None:
+    """Point out a gain that balanced accuracy does not confirm."""
+    balanced_low = row["balanced_difference_low"]
+    if row["verdict"] != BETTER or balanced_low is None or balanced_low > 0:
+        return None
+    return (
+        f"{_name(row)}: balanced accuracy changes by {points(row['balanced_difference'])} points "
+        f"({interval(balanced_low, row['balanced_difference_high'])}), which includes zero or "
+        "less: part of the gain may be the class prior."
+    )
+
+
+def _choice(rows: Sequence[ComparisonRow]) -> str | None:
+    """Name the row that validation accuracy would pick, the only fair way to pick one."""
+    measured = [row for row in rows if row["valid_mean"] is not None and row["graph"] is None]
+    if len(measured) < 2:
+        return None
+    best = max(measured, key=lambda row: row["valid_mean"] or 0.0)
+    regularizer = best["regularizer"]
+    name = _name(best) if regularizer != BASE else f"{best['encoder']} without a regularizer"
+    sentence = f"Validation accuracy picks {name}"
+    if best["test_mean"] is None:
+        return f"{sentence}."
+    return f"{sentence}: test accuracy {mean_and_spread(best['test_mean'], best['test_std'])}%."

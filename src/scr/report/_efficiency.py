@@ -1,0 +1,221 @@
+"""Accuracy over training time: how soon a method is as good as multi-stage training in the end.
+
+The curve of a run is what stopping would have given: at each epoch, the accuracy of the weights
+that would be kept if training ended there. Those are the ones with the best validation accuracy so
+far within the run or, with several stages, within the current stage, since each stage begins anew
+(equal accuracies are decided by the lower validation loss, as in training). Epochs and seconds are
+counted through all stages; seconds are those of training and validation, without the looks at test
+nodes that only the curve needs, and without the work between two stages: predicting all unlabeled
+nodes and building label hops again. So seconds of RLU and SLE are rather too low than too high.
+
+The final accuracy of the reference (RLU) is that of what it hands over at the end: the weights of
+the best validation accuracy of its last stage, averaged over seeds. Another method reaches it at
+the first epoch at which its curve, averaged over seeds, is at least as high.
+
+Reads the epochs that `compare` keeps of watched tasks; all functions are pure.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.report._formatting import number_or_none
+from scr.selection import KeptWeights, Score, Selection
+
+Floats = NDArray[np.float64]
+
+# Means of equal accuracies may differ in their last digit.
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class KeptCurve:
+    """One run: at each evaluated epoch, the accuracy of the weights that would be kept."""
+
+    epochs: Floats
+    seconds: Floats
+    valid: Floats
+    test: Floats
+    stage_starts: tuple[tuple[float, float], ...] = ()
+    """Epochs and seconds that were over when each later stage began."""
+
+
+class MethodCurve(TypedDict):
+    """The mean curve of a method over its seeds; accuracies in 0..1."""
+
+    method: str
+    seeds: list[int]
+    epochs: list[float]
+    seconds: list[float]
+    valid_mean: list[float]
+    valid_std: list[float]
+    test_mean: list[float]
+    test_std: list[float]
+    stage_starts: list[tuple[float, float]]
+    total_epochs: float
+    total_seconds: float
+    final_valid: float
+    final_test: float
+    final_test_std: float | None
+
+
+class Reach(TypedDict):
+    """When a method is as good as the reference in the end."""
+
+    method: str
+    final_test: float
+    total_epochs: float
+    total_seconds: float
+    epoch: float | None
+    """First epoch at which the mean curve is as high; None: never."""
+    seconds: float | None
+    stays_from: float | None
+    """First epoch from which it stays that high to the end."""
+    share_of_reach: float | None
+    """Epochs to get there over those that the reference itself took to get there first."""
+    share_of_total: float | None
+    """Epochs to get there over all epochs of the reference."""
+
+
+def kept_curve(epochs: Sequence[Mapping[str, Any]], stages: Sequence[Selection]) -> KeptCurve:
+    """The curve of one run.
+
+    Until weights may be kept, those of each epoch count; after the last epoch of a stage whose
+    accuracy collapsed, those from before.
+
+    Args:
+        epochs: One record per epoch with `epoch`, `stage`, `seconds`; evaluated ones also have
+            `valid_accuracy`, `valid_loss` and `test_accuracy`.
+        stages: How each stage chooses its weights.
+    """
+    points: list[list[float]] = []
+    starts: list[tuple[float, float]] = []
+    passed, seconds = 0, 0.0
+    for stage, records in groupby(epochs, key=lambda record: int(record["stage"])):
+        rule, weights, began = stages[stage - 1], KeptWeights(), passed
+        scores = early = (0.0, 0.0)
+        if stage > 1:
+            starts.append((float(passed), seconds))
+        for record in records:
+            passed = int(record["epoch"])
+            seconds += float(record["seconds"])
+            valid, test = (
+                number_or_none(record.get(f"{kind}_accuracy")) for kind in ("valid", "test")
+            )
+            if valid is None or test is None:
+                continue
+            loss = number_or_none(record.get("valid_loss")) or 0.0
+            remembered = weights.offer(passed - began, Score(valid, loss), rule)
+            if remembered == "best" or weights.best is None or rule.select == "last":
+                scores = (valid, test)
+            early = (valid, test) if remembered == "early" else early
+            points.append([float(passed), seconds, *scores])
+        if points and weights.collapsed(rule):
+            points[-1][2:] = early
+    passed_epochs, passed_seconds, kept_valid, kept_test = np.array(points).reshape(-1, 4).T
+    return KeptCurve(passed_epochs, passed_seconds, kept_valid, kept_test, tuple(starts))
+
+
+def mean_curve(method: str, curves: Mapping[int, KeptCurve]) -> MethodCurve:
+    """Average runs of one method over seeds, at every epoch at which some seed was evaluated.
+
+    A run that stopped early keeps what it has: its accuracy and its seconds stay.
+    """
+    runs = list(curves.values())
+    begin = max(run.epochs[0] for run in runs)
+    grid = np.unique(np.concatenate([run.epochs for run in runs]))
+    grid = grid[grid >= begin]
+    values = {
+        name: np.stack([_held(run.epochs, getattr(run, name), grid) for run in runs])
+        for name in ("seconds", "valid", "test")
+    }
+    several = len(runs) > 1
+    spread = {
+        name: values[name].std(axis=0, ddof=1) if several else np.zeros(len(grid))
+        for name in ("valid", "test")
+    }
+    means = {name: value.mean(axis=0) for name, value in values.items()}
+    starts = [run.stage_starts for run in runs]
+    return MethodCurve(
+        method=method,
+        seeds=list(curves),
+        epochs=grid.tolist(),
+        seconds=means["seconds"].tolist(),
+        valid_mean=means["valid"].tolist(),
+        valid_std=spread["valid"].tolist(),
+        test_mean=means["test"].tolist(),
+        test_std=spread["test"].tolist(),
+        stage_starts=[
+            (float(np.mean([at[0] for at in same])), float(np.mean([at[1] for at in same])))
+            for same in zip(*starts, strict=True)
+        ],
+        total_epochs=float(np.mean([run.epochs[-1] for run in runs])),
+        total_seconds=float(np.mean([run.seconds[-1] for run in runs])),
+        final_valid=float(means["valid"][-1]),
+        final_test=float(means["test"][-1]),
+        final_test_std=float(spread["test"][-1]) if several else None,
+    )
+
+
+def reaches(curves: Sequence[MethodCurve], reference: str) -> list[Reach]:
+    """When each method's mean curve first is as high as the reference's final accuracy."""
+    by_name = {curve["method"]: curve for curve in curves}
+    target = by_name[reference]["final_test"]
+    whole = by_name[reference]["total_epochs"]
+    first = _first(by_name[reference], target)
+    needed = by_name[reference]["epochs"][first] if first is not None else whole
+    found = []
+    for curve in curves:
+        place = _first(curve, target)
+        epoch = None if place is None else curve["epochs"][place]
+        found.append(
+            Reach(
+                method=curve["method"],
+                final_test=curve["final_test"],
+                total_epochs=curve["total_epochs"],
+                total_seconds=curve["total_seconds"],
+                epoch=epoch,
+                seconds=None if place is None else curve["seconds"][place],
+                stays_from=_stays_from(curve, target),
+                share_of_reach=None if epoch is None else epoch / needed,
+                share_of_total=None if epoch is None else epoch / whole,
+            )
+        )
+    return found
+
+
+def efficiency_csv(curves: Sequence[MethodCurve]) -> str:
+    """All mean curves as a table."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = ("epochs", "seconds", "valid_mean", "valid_std", "test_mean", "test_std")
+    writer.writerow(["method", "epoch", *names[1:]])
+    for curve in curves:
+        for row in zip(*(curve[name] for name in names), strict=True):  # type: ignore[literal-required]
+            writer.writerow([curve["method"], *(f"{value:.6g}" for value in row)])
+    return text.getvalue()
+
+
+def _held(epochs: Floats, values: Floats, grid: Floats) -> Floats:
+    """Values at the last evaluated epoch that is not after each epoch of the grid."""
+    held: Floats = values[np.searchsorted(epochs, grid, side="right") - 1]
+    return held
+
+
+def _first(curve: MethodCurve, target: float) -> int | None:
+    high_enough = np.flatnonzero(np.array(curve["test_mean"]) >= target - _TOLERANCE)
+    return int(high_enough[0]) if len(high_enough) else None
+
+
+def _stays_from(curve: MethodCurve, target: float) -> float | None:
+    too_low = np.flatnonzero(np.array(curve["test_mean"]) < target - _TOLERANCE)
+    place = int(too_low[-1]) + 1 if len(too_low) else 0
+    return curve["epochs"][place] if place < len(curve["epochs"]) else None

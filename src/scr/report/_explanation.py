@@ -1,0 +1,98 @@
+"""What carries a prediction, in sentences: from the tables of an explanation, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scr.report._comparison import BASE
+from scr.report._formatting import number_or_none
+
+SPLITS = {"valid": "validation nodes", "train": "training nodes"}
+_COUNTS = {
+    "attention": "of the attention",
+    "share": "of what the first layer over all hops reads",
+    "fixed": "of a mixture that is fixed, not learned",
+}
+_LITTLE = 0.005
+"""Accuracy below which a loss is not worth a word: half a point."""
+
+
+def explanation_sentences(explanation: Mapping[str, Any]) -> list[str]:
+    """Which hop counts most, which relation, and whose loss costs most; none without numbers."""
+    return [
+        sentence
+        for sentence in (
+            _hop_sentence(explanation),
+            _relation_sentence(mapping(explanation.get("mixing"))),
+            *(_drop_sentence(explanation, what) for what in ("hop", "subset", "labels")),
+        )
+        if sentence
+    ]
+
+
+def explained_model(explanation: Mapping[str, Any]) -> str:
+    """Whose predictions were explained: encoder and regularizer."""
+    regularizer = explanation.get("regularizer")
+    trained = "without a regularizer" if regularizer in (None, BASE) else f"with {regularizer}"
+    return f"{explanation.get('encoder')} {trained}"
+
+
+def drops_of(explanation: Mapping[str, Any], *kinds: str) -> list[Mapping[str, Any]]:
+    """What was lost by shuffling parts of some kinds, as far as it is numbers."""
+    found = explanation.get("drops")
+    return [
+        drop
+        for drop in (found if isinstance(found, Sequence) else ())
+        if isinstance(drop, Mapping)
+        and drop.get("what") in kinds
+        and number_or_none(drop.get("mean")) is not None
+        and number_or_none(drop.get("spread")) is not None
+    ]
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A JSON object, or an empty one for everything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _hop_sentence(explanation: Mapping[str, Any]) -> str:
+    attention, hops = mapping(explanation.get("attention")), explanation.get("hops") or []
+    mean = attention.get("mean") or []
+    if len(mean) < 2 or len(mean) != len(hops):
+        return ""
+    most = max(range(len(mean)), key=lambda hop: mean[hop])
+    if max(mean) - min(mean) < _LITTLE:
+        return f"All {len(hops)} hops count the same."
+    share = _COUNTS.get(str(attention.get("kind")), "")
+    return f"{str(hops[most]).capitalize()} counts most: {100 * mean[most]:.0f}% {share}."
+
+
+def _relation_sentence(mixing: Mapping[str, Any]) -> str:
+    names, shares = mixing.get("relations") or [], mixing.get("relation") or []
+    if len(names) < 2 or len(names) != len(shares):
+        return ""
+    order = sorted(range(len(names)), key=lambda place: -shares[place])
+    first, last = order[0], order[-1]
+    return (
+        f"Of the relations, {names[first]} has the largest share ({100 * shares[first]:.0f}%) "
+        f"and {names[last]} the smallest ({100 * shares[last]:.0f}%)."
+    )
+
+
+def _drop_sentence(explanation: Mapping[str, Any], what: str) -> str:
+    drops = drops_of(explanation, what)
+    if not drops:
+        return ""
+    worst = max(drops, key=lambda drop: drop["mean"])
+    lost = 100 * worst["mean"]
+    where = SPLITS.get(str(explanation.get("split")), "the nodes")
+    if what == "labels" and worst["mean"] < _LITTLE:
+        return "The propagated labels add less than half a point."
+    if what == "labels":
+        return f"Shuffling the propagated labels costs {lost:.1f} points of accuracy on {where}."
+    kind = "hop" if what == "hop" else "subset of relations"
+    if worst["mean"] < _LITTLE:
+        return f"No {kind} is needed alone: shuffling any one of them costs less than half a point."
+    name = worst["name"] if what == "hop" else f"the subset {worst['name']}"
+    return f"Shuffling {name} costs most: {lost:.1f} points of accuracy on {where}."

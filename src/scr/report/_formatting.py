@@ -1,0 +1,98 @@
+"""Numbers as people read them, the same in the terminal, in markdown and on the page."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scr.report._comparison import ComparisonRow
+
+
+MISSING = "–"
+
+
+def number_or_none(value: object) -> float | None:
+    """A finite number, or None for everything else that a JSON field may hold."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def percent(share: Any, decimals: int = 1) -> str:
+    """0.8537 -> 85.4."""
+    value = number_or_none(share)
+    return MISSING if value is None else f"{100 * value:.{decimals}f}"
+
+
+def mean_and_spread(mean: Any, std: Any) -> str:
+    """0.8537, 0.0051 -> 85.4 ± 0.5, or the mean alone where there is no spread."""
+    return percent(mean) if number_or_none(std) is None else f"{percent(mean)} ± {percent(std)}"
+
+
+def points(difference: Any) -> str:
+    """0.0123 -> +1.23, with a true minus sign."""
+    value = number_or_none(difference)
+    if value is None:
+        return MISSING
+    # Adding 0.0 turns a negative zero into a positive one, so that it does not print as -0.00.
+    text = f"{round(100 * value, 2) + 0.0:+.2f}"
+    return text.replace("-", "−")
+
+
+def interval(low: Any, high: Any) -> str:
+    """0.005, 0.02 -> +0.50 to +2.00, empty where there is no interval."""
+    if number_or_none(low) is None or number_or_none(high) is None:
+        return ""
+    return f"{points(low)} to {points(high)}"
+
+
+def seconds(value: Any) -> str:
+    """Durations from milliseconds to hours."""
+    time = number_or_none(value)
+    if time is None:
+        return MISSING
+    if time < 1:
+        return f"{1000 * time:.0f} ms"
+    if time < 100:
+        return f"{time:.1f} s"
+    if time < 2 * 3600:
+        return f"{time / 60:.0f} min"
+    return f"{time / 3600:.1f} h"
+
+
+def memory(value: Any) -> str:
+    """Bytes in binary units."""
+    size = number_or_none(value)
+    if size is None:
+        return MISSING
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit in ("B", "KiB", "MiB") else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def plain(value: Any) -> str:
+    """Any setting or fact: thousands separated, no quotes, lists with commas."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1000 else f"{value:g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(plain(item) for item in value) or MISSING
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {plain(item)}" for key, item in value.items()) or MISSING
+    return str(value)
+
+
+def seed_counts(rows: list[ComparisonRow]) -> str:
+    """How many seeds stand behind a table: 5 seeds, or 3 to 5 seeds."""
+    counts = sorted({row["n"] for row in rows}) or [0]
+    if len(counts) == 1:
+        return f"{counts[0]} seed" + "s" * (counts[0] != 1)
+    return f"{counts[0]} to {counts[-1]} seeds"

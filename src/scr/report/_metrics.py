@@ -1,0 +1,206 @@
+"""How good predictions are: right or wrong, per class, and whether confidence can be believed.
+
+All measures come from two small summaries, the confusion matrix and the reliability curve, which
+can also be added up over parts of a graph that does not fit in memory.
+
+Reads labels (-1 where unknown) and class probabilities, returns plain numbers ready for JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scr.errors import GraphError
+
+BINS = 15
+"""Confidence bins of the calibration error, as in Guo et al. 2017, arXiv:1706.04599."""
+MEASURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
+
+# Predictions are made in float32: a zero there means "below its resolution", not "impossible".
+_SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Accuracy against confidence, in bins of equal width.
+
+    Attributes:
+        edges: Bounds of the bins, (bins + 1,). A bin holds its upper bound, not its lower one.
+        nodes: Nodes per bin, (bins,).
+        confidence: Mean confidence per bin, nan where the bin is empty.
+        accuracy: Share of right predictions per bin, nan where the bin is empty.
+    """
+
+    edges: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    @property
+    def calibration_error(self) -> float | None:
+        """Mean of |accuracy - confidence| over the bins, weighted by their nodes (ECE)."""
+        filled = self.nodes > 0
+        if not filled.any():
+            return None
+        gaps = np.abs(self.accuracy[filled] - self.confidence[filled])
+        return float(np.average(gaps, weights=self.nodes[filled]))
+
+
+def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> dict[str, float | None]:
+    """Measure predicted class probabilities against known labels.
+
+    Balanced accuracy (the mean of the recalls of the classes) stands beside accuracy because
+    training sets are often class-balanced where the rest of the graph is not. A method that
+    drifts towards the common classes then gains accuracy by learning the class prior alone; its
+    balanced accuracy does not rise. A gain that shows in both is more than the prior.
+
+    Classes absent from the labels have no recall and stay out of balanced accuracy. Macro F1 is
+    over the classes that are labeled or predicted, so predicting an absent class costs.
+
+    Args:
+        labels: Class per node, -1 where unknown; those rows are left out. Shape (nodes,).
+        probabilities: One distribution per row. Shape (nodes, classes).
+
+    Returns:
+        `accuracy`, `balanced_accuracy`, `macro_f1`, `log_loss` (nats) and `calibration_error`;
+        each is None when no row has a label.
+    """
+    measured = MetricsInParts()
+    measured.add(labels, probabilities)
+    return measured.measures()
+
+
+class MetricsInParts:
+    """`classification_metrics` of rows that come part by part.
+
+    Of each row with a label it holds four numbers, however many classes there are.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+        self._classes = 0
+
+    def add(self, labels: ArrayLike, probabilities: ArrayLike) -> None:
+        """Add some rows; the arguments of `classification_metrics`."""
+        known, predicted = _labeled_rows(np.asarray(labels), np.asarray(probabilities))
+        of_label = predicted[np.arange(len(known)), known]
+        self._classes = predicted.shape[1]
+        self._parts.append((known, predicted.argmax(axis=1), predicted.max(axis=1), of_label))
+
+    def measures(self) -> dict[str, float | None]:
+        """The measures of all rows so far."""
+        if not any(len(part[0]) for part in self._parts):
+            return dict.fromkeys(MEASURES)
+        columns = zip(*self._parts, strict=True)
+        known, predictions, confidence, of_label = (np.concatenate(column) for column in columns)
+        confusion = confusion_matrix(known, predictions, classes=self._classes)
+        curve = reliability_curve(confidence, predictions == known)
+        likelihood = np.clip(of_label.astype(np.float64), _SMALLEST_PROBABILITY, 1.0)
+        return {
+            **confusion_metrics(confusion),
+            "log_loss": float(-np.log(likelihood).mean()),
+            "calibration_error": curve.calibration_error,
+        }
+
+
+def confusion_metrics(confusion: NDArray[np.int64]) -> dict[str, float | None]:
+    """Accuracy, balanced accuracy and macro F1 from counts of (label, prediction) pairs."""
+    right, labeled, predicted = _margins(confusion)
+    if not labeled.sum():
+        return dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1"))
+    present, seen = labeled > 0, labeled + predicted > 0
+    return {
+        "accuracy": float(right.sum() / labeled.sum()),
+        "balanced_accuracy": float((right[present] / labeled[present]).mean()),
+        "macro_f1": float((2 * right[seen] / (labeled + predicted)[seen]).mean()),
+    }
+
+
+def confusion_matrix(
+    labels: ArrayLike, predictions: ArrayLike, *, classes: int
+) -> NDArray[np.int64]:
+    """Count nodes by label (rows) and prediction (columns); unknown labels (-1) are left out."""
+    truth, guess = np.asarray(labels), np.asarray(predictions)
+    kept = truth >= 0
+    pairs = truth[kept].astype(np.int64) * classes + guess[kept]
+    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes).astype(np.int64)
+
+
+def per_class_table(
+    confusion: NDArray[np.int64], class_names: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """One row per class: nodes, how often it was predicted, recall, precision, F1.
+
+    A measure is None where it has no meaning: the recall of a class without labels, the
+    precision of a class that was never predicted.
+    """
+    names = class_names or [str(index) for index in range(len(confusion))]
+    right, labeled, predicted = _margins(confusion)
+    return [
+        {
+            "class": name,
+            "nodes": int(nodes),
+            "predicted": int(guesses),
+            "recall": _ratio(hits, nodes),
+            "precision": _ratio(hits, guesses),
+            "f1": _ratio(2 * hits, nodes + guesses),
+        }
+        for name, hits, nodes, guesses in zip(names, right, labeled, predicted, strict=True)
+    ]
+
+
+def reliability_curve(
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS
+) -> ReliabilityCurve:
+    """Group predictions by confidence and compare each group's confidence with its accuracy.
+
+    Args:
+        confidence: Largest class probability per node. Shape (nodes,).
+        correct: Whether the prediction was right. Shape (nodes,).
+        bins: Number of bins of equal width over [0, 1].
+    """
+    sure, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
+    # A bin is (low, high], so that a confidence of exactly 1 belongs to the last one.
+    place = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
+    nodes = np.bincount(place, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return ReliabilityCurve(
+            edges=np.linspace(0.0, 1.0, bins + 1),
+            nodes=nodes.astype(np.int64),
+            confidence=np.bincount(place, weights=sure, minlength=bins) / nodes,
+            accuracy=np.bincount(place, weights=right, minlength=bins) / nodes,
+        )
+
+
+def _labeled_rows(
+    labels: NDArray[Any], probabilities: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Check the two arrays against each other and keep the rows with a label."""
+    if probabilities.ndim != 2 or labels.shape != probabilities.shape[:1]:
+        raise GraphError(
+            f"Labels have shape {labels.shape} and probabilities {probabilities.shape}; "
+            "expected (nodes,) and (nodes, classes)"
+        )
+    kept = labels >= 0
+    labels, probabilities = labels[kept].astype(np.int64), probabilities[kept]
+    if len(labels) and labels.max() >= probabilities.shape[1]:
+        raise GraphError(
+            f"A label is {labels.max()}, but the probabilities have {probabilities.shape[1]} "
+            "classes; labels must be below the number of classes"
+        )
+    if not np.isfinite(probabilities).all():
+        raise GraphError("Some predicted probabilities are not finite; expected numbers in [0, 1]")
+    return labels, probabilities
+
+
+def _margins(confusion: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    return np.diagonal(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return float(part / whole) if whole else None

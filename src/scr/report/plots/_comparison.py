@@ -1,0 +1,116 @@
+"""A comparison at a glance: every run as a dot, and the paired differences with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from scr.report._comparison import ComparisonRow
+from scr.report._formatting import interval, number_or_none, points
+from scr.report.plots._style import INK, MUTED, Format, panel, series_colors, themed, to_bytes
+
+_ROW_HEIGHT = 0.3
+
+
+@themed
+def accuracy_dots(
+    runs: Sequence[Mapping[str, Any]],
+    *,
+    measure: str = "test_accuracy",
+    file_format: Format = "svg",
+) -> bytes:
+    """Each run as a dot and each mean as a line, grouped by encoder, colored by regularizer."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        value = number_or_none(run.get(measure))
+        if value is not None:
+            groups.setdefault((run["encoder"], run["regularizer"]), []).append(100 * value)
+    encoders = list(dict.fromkeys(encoder for encoder, _ in groups))
+    names = list(dict.fromkeys(regularizer for _, regularizer in groups))
+    colors = series_colors(names)
+    figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(groups) + len(encoders) / 2))
+    places, centers = _places(list(groups), encoders)
+    for key, values in groups.items():
+        place, color = places[key], colors[key[1]]
+        axes.plot(
+            values, np.full(len(values), place), "o",
+            color=color, alpha=0.5, markersize=5.5, markeredgewidth=0,
+        )  # fmt: skip
+        axes.plot([np.mean(values)] * 2, [place - 0.38, place + 0.38], color=color, linewidth=2.6)
+    axes.set_yticks([centers[encoder] for encoder in encoders], encoders, color=INK)
+    kind = "Validation" if measure == "valid_accuracy" else "Test"
+    _finish(axes, f"{kind} accuracy of every run", "percent; line: mean over the seeds")
+    handles = [
+        Line2D([], [], color=colors[name], marker="o", linestyle="", label=name) for name in names
+    ]
+    axes.legend(
+        handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4,
+        handletextpad=0.1, columnspacing=1.0,
+    )  # fmt: skip
+    axes.set_title(axes.get_title(loc="left"), pad=24)
+    return to_bytes(figure, file_format)
+
+
+@themed
+def difference_dots(rows: Sequence[ComparisonRow], *, file_format: Format = "svg") -> bytes:
+    """Paired difference to the base per encoder and regularizer, with its 95% interval."""
+    shown = [row for row in rows if row["difference"] is not None]
+    encoders = list(dict.fromkeys(row["encoder"] for row in shown))
+    keys = [(row["encoder"], row["regularizer"]) for row in shown]
+    colors = series_colors([regularizer for _, regularizer in keys])
+    figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(shown) + len(encoders) / 2))
+    places, _ = _places(keys, encoders)
+    for key, row in zip(keys, shown, strict=True):
+        color, place = colors[key[1]], places[key]
+        mean = 100 * (row["difference"] or 0.0)
+        low, high = row["difference_low"], row["difference_high"]
+        if low is not None and high is not None:
+            axes.plot([100 * low, 100 * high], [place, place], color=color, linewidth=2.4)
+        axes.plot(mean, place, "o", color=color, markersize=7)
+        text = (
+            f"{points(row['difference'])} ({interval(low, high)})"
+            if low is not None
+            else (f"{points(row['difference'])} (one seed)")
+        )
+        axes.annotate(
+            text, (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
+        )  # fmt: skip
+    axes.axvline(0, color=INK, linewidth=0.9)
+    axes.set_yticks([places[key] for key in keys], [f"{a} {b}" for a, b in keys], color=INK)
+    _finish(axes, "Difference to the base", "points of accuracy, paired by seed, 95% interval")
+    low_limit, high_limit = axes.get_xlim()
+    axes.set_xlim(min(low_limit, -0.1), max(high_limit, 0.1))
+    return to_bytes(figure, file_format)
+
+
+def _places(
+    keys: Sequence[tuple[str, str]], encoders: Sequence[str]
+) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
+    """Heights of the rows from the top down, with room between encoders, and their centers."""
+    places: dict[tuple[str, str], float] = {}
+    centers: dict[str, float] = {}
+    height = 0.0
+    for encoder in encoders:
+        own = [key for key in keys if key[0] == encoder]
+        for key in own:
+            places[key] = -height
+            height += 1
+        centers[encoder] = float(np.mean([places[key] for key in own]))
+        height += 0.5
+    return places, centers
+
+
+def _finish(axes: Axes, title: str, label: str) -> None:
+    axes.set_title(title)
+    axes.set_xlabel(label)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(length=0)
+    axes.spines["left"].set_visible(False)
+    axes.margins(y=0.0)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - 0.6 if low > high - 1 else low - 0.3, high + 0.3)

@@ -1,0 +1,176 @@
+"""Accuracy of what stopping would give, over epochs and over seconds, for several methods.
+
+Test nodes above, validation nodes below: the two are often so far apart that one axis would flatten
+both. A dashed line is where the reference ends, a dot where a method's mean curve first is as high.
+Thin vertical lines are where multi-stage training starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from scr.report._efficiency import MethodCurve, Reach
+from scr.report._formatting import percent
+from scr.report.plots._style import INK, MUTED, PAPER, Format, series_colors, themed, to_bytes
+
+Axis = Literal["epochs", "seconds"]
+_LABELS: dict[Axis, str] = {
+    "epochs": "epochs, through all stages",
+    "seconds": "seconds of training, through all stages",
+}
+_DASHES = (0, (4, 2))
+# The first epochs are far below all that matters: this many times the range of the methods' final
+# accuracies stays in view, and at least so many points.
+_RANGES_IN_VIEW, _LEAST_IN_VIEW = 5.0, 0.06
+# Numbers closer than this share of the axis would overlap; they are put above each other.
+_LABEL_SHARE = 0.08
+
+
+@themed
+def efficiency_curves(
+    curves: Sequence[MethodCurve],
+    found: Sequence[Reach],
+    reference: str,
+    *,
+    file_format: Format = "svg",
+) -> bytes:
+    """One picture: accuracy over epochs at the left, over seconds at the right.
+
+    Args:
+        curves: Mean curves of the methods.
+        found: When each method reaches the reference's final accuracy.
+        reference: The method that the others are measured by.
+        file_format: Of the picture.
+    """
+    figure = Figure(figsize=(9.6, 5.4), layout="constrained")
+    grid = figure.subplots(2, 2, sharex="col", sharey="row", height_ratios=(3, 2), squeeze=False)
+    colors = series_colors([curve["method"] for curve in curves])
+    target = next(curve["final_test"] for curve in curves if curve["method"] == reference)
+    columns: tuple[Axis, Axis] = ("epochs", "seconds")
+    for column, axis in enumerate(columns):
+        for line, kind in enumerate(("test", "valid")):
+            _draw(grid[line][column], curves, axis, kind, colors)
+        upper: Axes = grid[0][column]
+        upper.axhline(target, color=INK, linewidth=1.0, linestyle=_DASHES, zorder=1)
+        _mark_reaches(upper, found, axis, target, colors)
+        _name_stages(upper, curves, axis)
+        grid[1][column].set_xlabel(_LABELS[axis])
+        grid[1][column].xaxis.set_major_locator(MaxNLocator(7))
+        grid[1][column].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    grid[0][0].set_title("Test nodes", pad=18)
+    grid[1][0].set_title("Validation nodes")
+    for line, kind in enumerate(("test", "valid")):
+        grid[line][0].set_ylim(*_limits(curves, kind))
+        grid[line][0].yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        grid[line][0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    _legend(figure, colors, reference, target)
+    return to_bytes(figure, file_format)
+
+
+def _draw(
+    axes: Axes, curves: Sequence[MethodCurve], axis: Axis, kind: str, colors: dict[str, str]
+) -> None:
+    for curve in curves:
+        color = colors[curve["method"]]
+        places, means, spread = np.array(curve[axis]), *_values(curve, kind)
+        axes.fill_between(
+            places,
+            means - spread,
+            means + spread,
+            color=color,
+            alpha=0.13,
+            linewidth=0,
+            step="post",
+        )
+        # What is kept only changes at evaluated epochs, so the curve is made of steps.
+        axes.step(places, means, where="post", color=color)
+        for start in curve["stage_starts"]:
+            axes.axvline(start[_place(axis)], color=color, linewidth=0.9, linestyle=(0, (1, 1.5)))
+    axes.set_xlim(left=0)
+    axes.margins(x=0.03)
+    axes.grid(axis="x", visible=False)
+    axes.tick_params(length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _mark_reaches(
+    axes: Axes, found: Sequence[Reach], axis: Axis, target: float, colors: dict[str, str]
+) -> None:
+    """A dot where each method gets there, with its epoch or seconds at the foot."""
+    width = axes.get_xlim()[1]
+    places = [
+        (float(place), reach["method"])
+        for reach in found
+        if (place := reach["epoch"] if axis == "epochs" else reach["seconds"]) is not None
+    ]
+    before, height = -width, 0
+    for place, method in sorted(places):
+        height = height + 1 if place - before < _LABEL_SHARE * width else 0
+        before = place
+        color = colors[method]
+        axes.plot(place, target, "o", color=PAPER, markeredgecolor=color, markeredgewidth=2,
+                  markersize=7, zorder=4)  # fmt: skip
+        axes.plot([place, place], [0, target], color=color, linewidth=0.9, zorder=1)
+        axes.annotate(
+            f"{place:,.0f}" if place >= 10 else f"{place:.1f}".removesuffix(".0"),
+            (place, 0.0), xycoords=("data", "axes fraction"), xytext=(4, 4 + 13 * height),
+            textcoords="offset points", fontsize=8.5, color=color, fontweight="bold",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}, zorder=5,
+        )  # fmt: skip
+
+
+def _name_stages(axes: Axes, curves: Sequence[MethodCurve], axis: Axis) -> None:
+    for curve in curves:
+        for number, start in enumerate(curve["stage_starts"], start=2):
+            axes.annotate(
+                f"stage {number}", (start[_place(axis)], 1.0), xycoords=("data", "axes fraction"),
+                xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5, color=MUTED,
+            )  # fmt: skip
+
+
+def _limits(curves: Sequence[MethodCurve], kind: str) -> tuple[float, float]:
+    """From what matters at the bottom to the highest band."""
+    means = [_values(curve, kind) for curve in curves]
+    top = max(float((mean + spread).max()) for mean, spread in means)
+    ends = [float(mean[-1]) for mean, _ in means]
+    shown = max(_RANGES_IN_VIEW * (top - min(ends)), _LEAST_IN_VIEW)
+    lowest = min(float((mean - spread).min()) for mean, spread in means)
+    bottom = max(lowest, top - shown)
+    margin = 0.05 * (top - bottom)
+    return bottom - margin, top + margin
+
+
+def _values(curve: MethodCurve, kind: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    if kind == "test":
+        return np.array(curve["test_mean"]), np.array(curve["test_std"])
+    return np.array(curve["valid_mean"]), np.array(curve["valid_std"])
+
+
+def _place(axis: Axis) -> int:
+    """Where an axis is in the pairs of `stage_starts`."""
+    return 0 if axis == "epochs" else 1
+
+
+def _legend(figure: Figure, colors: dict[str, str], reference: str, target: float) -> None:
+    handles: list[Any] = [Line2D([], [], color=color, label=name) for name, color in colors.items()]
+    handles.append(
+        Line2D([], [], color=INK, linewidth=1.0, linestyle=_DASHES,
+               label=f"where {reference} ends: {percent(target)}%")
+    )  # fmt: skip
+    handles.append(
+        Line2D([], [], linestyle="", marker="o", markersize=7, color=PAPER, markeredgecolor=MUTED,
+               markeredgewidth=1.8, label="gets there first")
+    )  # fmt: skip
+    handles.append(Patch(color=MUTED, alpha=0.25, linewidth=0, label="± standard deviation"))
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.8,
+        columnspacing=1.4,
+    )  # fmt: skip

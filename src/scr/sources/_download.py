@@ -1,0 +1,157 @@
+"""Get a data set of OGB's: fetch its archive, check it, unpack it into the data folder.
+
+    ogbn-products.zip.part           what has arrived, and beside it `.part.json`: whose bytes
+    ogbn-products.download.json      address, size and SHA-256 of what was unpacked
+    ogbn_products/                   appears when everything is in it
+
+OGB publishes no checksums. So the size must be the one that the server announced, every file must
+fit the CRC in the archive, and the SHA-256 of the first download is recorded, so that a later one
+can be compared with it; a checksum from elsewhere can be given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scr.errors import SourceError, StoreError
+from scr.sources._fetch import Progress, fetch
+from scr.sources._ogb_datasets import OGB_DATASETS, OgbDataset, data_folder
+from scr.sources._unpack import unpack
+from scr.sources.readers._ogb import is_ogb
+
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """What `download` made."""
+
+    folder: Path
+    sha256: str | None
+    """Of the archive; none where the data set was there already."""
+    archive: Path | None = None
+    """The archive, where it was kept."""
+
+
+def dataset_of(name: str) -> OgbDataset:
+    """The entry of a data set in the table.
+
+    Raises:
+        SourceError: There is no data set of this name.
+    """
+    if name not in OGB_DATASETS:
+        raise SourceError(
+            f"`{name}` cannot be downloaded; expected one of {', '.join(OGB_DATASETS)}"
+        )
+    return OGB_DATASETS[name]
+
+
+def download(
+    name: str,
+    to: str | Path | None = None,
+    *,
+    url: str | None = None,
+    sha256: str | None = None,
+    keep_archive: bool = False,
+    progress: Callable[[str], Progress] | None = None,
+) -> Downloaded:
+    """Download and unpack a data set; what is there already is left alone.
+
+    A download that was cut goes on where it stopped, and nothing appears under the final name
+    before it is whole. Whoever calls this has accepted the license of the data.
+
+    Args:
+        name: Such as `ogbn-products`.
+        to: The data folder; none: `$SCR_DATA`, else `~/.cache/scr/data`.
+        url: Another address of the same archive, http or https.
+        sha256: What the archive's SHA-256 must be.
+        keep_archive: Keep the archive as `NAME.zip`.
+        progress: Called with ``fetch``, ``check`` or ``unpack`` when that step begins; what it
+            returns is called with the bytes done and the bytes in all, as far as they are known.
+    """
+    dataset = dataset_of(name)
+    data = data_folder() if to is None else Path(to).expanduser()
+    folder = data / dataset.folder
+    if folder.exists():
+        if not is_ogb(folder):
+            raise StoreError(
+                f"`{folder}` exists already, but is not a data set of OGB's",
+                hint="move it away, or choose another folder with `--to`",
+            )
+        return Downloaded(folder, None)
+    begin = progress or (lambda _: lambda _done, _total: None)
+    part, record = data / f"{name}.zip.part", data / f"{name}.download.json"
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        size = fetch(url or dataset.url, part, begin("fetch"))
+        digest = _sha256(part, begin("check"))
+        _check(digest, sha256, record, part, url or dataset.url)
+        try:
+            unpack(part, folder, dataset.archive, begin("unpack"))
+        except SourceError:
+            _forget(part)
+            raise
+        _write_record(record, {"url": url or dataset.url, "bytes": size, "sha256": digest})
+        archive = data / f"{name}.zip" if keep_archive else None
+        if archive is not None:
+            part.rename(archive)
+        _forget(part)
+    except OSError as error:
+        raise StoreError(f"`{data}` cannot be written: {error.strerror or error}") from error
+    return Downloaded(folder, digest, archive)
+
+
+def _sha256(file: Path, progress: Progress) -> str:
+    digest, done, size = hashlib.sha256(), 0, file.stat().st_size
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+            done += len(chunk)
+            progress(done, size)
+    return digest.hexdigest()
+
+
+def _check(found: str, given: str | None, record: Path, part: Path, url: str) -> None:
+    """Compare the checksum with the one given, else with that of an earlier download."""
+    known = _read_record(record)
+    if given is not None:
+        expected, whose = given.strip().lower(), "was given"
+    elif known.get("url") == url and "sha256" in known:
+        expected, whose = str(known["sha256"]), f"`{record.name}` has from an earlier download"
+    else:
+        return
+    if found == expected:
+        return
+    _forget(part)
+    hint = "download it again, or check the number"
+    if given is None:
+        hint = f"if OGB has changed its archive, remove `{record}` and download it again"
+    raise SourceError(
+        f"The archive from {url} has the SHA-256 {found}; expected {expected}, which {whose}",
+        hint=hint,
+    )
+
+
+def _forget(part: Path) -> None:
+    """Remove what was fetched: it would be taken for the beginning of the right archive."""
+    part.unlink(missing_ok=True)
+    part.with_name(f"{part.name}.json").unlink(missing_ok=True)
+
+
+def _read_record(record: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write_record(record: Path, content: dict[str, Any]) -> None:
+    temporary = record.with_name(f".{record.name}.partial")
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(record)

@@ -1,0 +1,336 @@
+"""One door for every source of graphs: recognize the format, read it, clean it, split it.
+
+    load_graph("cora.npz")                                   a bundle, with its public split
+    load_graph("tables/", splits="per-class:20,30")          tables, with a drawn split
+    load_graph("actor.npz", split=3)                         the fourth of its public splits
+    load_graph("ogbn-arxiv", features="X.all.xrt-emb.npy")   a data set, with other features
+
+Formats are told apart by what is in the folder or file, never by running it. Every format gets the
+same options (`IngestOptions`), and what was done is recorded in `Graph.steps`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scr.errors import SourceError
+from scr.features import replace_features
+from scr.graph import Graph, apply_split
+from scr.sources._ogb_datasets import OGB_DATASETS, find_dataset
+from scr.sources.readers._bundle import is_bundle, read_bundle
+from scr.sources.readers._gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
+from scr.sources.readers._graph_toml import is_typed_tables
+from scr.sources.readers._npz import NpzFile
+from scr.sources.readers._ogb import is_ogb, read_ogb
+from scr.sources.readers._planetoid import planetoid_prefix, read_planetoid
+from scr.sources.readers._raw import RawGraph, RawTypedGraph
+from scr.sources.readers._shards import is_shards, read_shards
+from scr.sources.readers._tables import TableColumns, is_tables, read_tables
+from scr.sources.readers._typed_bundle import is_typed_bundle, read_typed_bundle
+from scr.sources.readers._typed_tables import read_typed_tables
+
+DATASETS = ("digits",)
+"""Names of the embedded data; `_ogb_datasets.py` has those that are downloaded."""
+
+RECOGNIZED = """\
+a store (folder with manifest.json)
+a bundle (.npz with edge_index, or with node_types and rel:SOURCE:NAME:TARGET)
+a gnn-benchmark file (.npz with adj_data or adj_matrix)
+Planetoid files (a folder with ind.NAME.*, or the prefix ind.NAME)
+tables (a folder with edges.csv and nodes.csv, or .parquet)
+tables of several types (a folder with graph.toml)
+shards (a folder with edges-*.npy or edges-*.parquet)
+an OGB node-property data set (a folder with raw/ and split/)
+a data set by name (digits, ogbn-products, ogbn-arxiv, ogbn-mag, ogbn-papers100M)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """What to do with a source on its way to a graph."""
+
+    symmetrize: bool = True
+    """Store each edge in both directions."""
+    drop_duplicates: bool = True
+    """Merge repeated edges; otherwise how often an edge is listed becomes its weight."""
+    drop_self_loops: bool = True
+    """Drop edges from a node to itself."""
+    id_column: str | None = None
+    """Tables: the column of node ids, of the target type; none: `id`, else the first."""
+    label_column: str | None = None
+    """Tables: the column of classes; none: `label`; the word `none`: there are no labels."""
+    split_column: str | None = None
+    """Tables: the column that says train, valid or test; none: `split`, if there is one."""
+    features: str | Path | None = None
+    """A `.npy` with one row of features per target node, instead of the source's own features."""
+    splits: str | Path | None = None
+    """`per-class:TRAIN,VALID`, `random:TRAIN,VALID` or a file of splits; none: the source's own."""
+    split: int | None = None
+    """Which split, where there are several."""
+    seed: int = 0
+    """Of drawn splits."""
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether anything here only makes sense for tables."""
+        return any((self.id_column, self.label_column, self.split_column))
+
+
+def load_graph(
+    source: str | Path,
+    *,
+    split: int | None = None,
+    splits: str | Path | None = None,
+    features: str | Path | None = None,
+    options: IngestOptions | None = None,
+) -> Graph:
+    """Open a store, read any supported source, or take a data set by its name.
+
+    Args:
+        source: A path or a name.
+        split: Which split, where the source or the file of splits has several.
+        splits: `per-class:TRAIN,VALID`, `random:TRAIN,VALID`, or a file of splits; wins over the
+            source's own.
+        features: A `.npy` with one row of features per node, instead of the source's own; it stays
+            on disk.
+        options: Everything else about reading a source.
+
+    Raises:
+        SourceError: Nothing at the path is recognized; the message lists what would be.
+    """
+    options = options or IngestOptions()
+    if split is not None:
+        options = dataclasses.replace(options, split=split)
+    if splits is not None:
+        options = dataclasses.replace(options, splits=splits)
+    if features is not None:
+        options = dataclasses.replace(options, features=features)
+    graph = read_source(source, options)
+    # Later, the source is read without options: with others than these it would be another graph.
+    is_found_again = options == _changeable(options)
+    return dataclasses.replace(graph, source=lasting_source(source) if is_found_again else None)
+
+
+def lasting_source(source: str | Path) -> str:
+    """How to find a source again from another folder: a full path, or a data set's name."""
+    path = Path(source).expanduser()
+    is_name = str(source) in (*DATASETS, *OGB_DATASETS) and not path.exists()
+    return str(source) if is_name else str(path.resolve())
+
+
+def read_source(source: str | Path, options: IngestOptions | None = None) -> Graph:
+    """Read a source with all its options; see `load_graph`."""
+    options = options or IngestOptions()
+    path = find_source(source)
+    is_embedded = str(source) in DATASETS and not path.exists()
+    if is_finished(source) and options != _changeable(options):
+        raise SourceError(
+            f"`{source}` is a finished graph, of which only the splits and the features can be "
+            "changed",
+            hint="leave out the other options, or read the source that it was made from",
+        )
+    if is_embedded:
+        return _finish(_embedded(str(source), options), options, source)
+    if is_finished(source):
+        return _finish(_open(path, options), options, source)
+    return make_graph(read_raw(source, options), options, source)
+
+
+def is_finished(source: str | Path) -> bool:
+    """Whether a source is a graph already: embedded data or a store."""
+    path = find_source(source)
+    is_embedded = str(source) in DATASETS and not path.exists()
+    return is_embedded or (path / "manifest.json").is_file()
+
+
+def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedGraph:
+    """Read the files of a source that is not a finished graph."""
+    path = find_source(source)
+    has_tables = path.is_dir() and (is_tables(path) or is_typed_tables(path))
+    if options.names_columns and not has_tables:
+        raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
+    return _reader(path)(path, options)
+
+
+def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path) -> Graph:
+    """Clean, check and split what was read.
+
+    Args:
+        raw: From `read_raw`.
+        options: What to do with it.
+        source: What the user calls it, for messages.
+    """
+    drawn, given = options.splits is not None, options.features is not None
+    common: dict[str, Any] = {
+        "labels": raw.labels,
+        "train": None if drawn else raw.train,
+        "valid": None if drawn else raw.valid,
+        "test": None if drawn else raw.test,
+        "undirected": options.symmetrize,
+        "weights": raw.weights,
+        "num_nodes": raw.num_nodes,
+        "ids": raw.ids,
+        "class_names": raw.class_names,
+        "name": raw.name,
+        "self_loops": "drop" if options.drop_self_loops else "keep",
+        "duplicates": "merge" if options.drop_duplicates else "count",
+        "steps": (reading_step(raw), *raw.notes),
+    }
+    if isinstance(raw, RawTypedGraph):
+        kept = {k: matrix for k, matrix in raw.features.items() if not given or k != raw.target}
+        graph = Graph.from_relations(raw.relations, kept, target=raw.target, **common)
+    else:
+        graph = Graph.from_edges(raw.edges, features=None if given else raw.features, **common)
+    return _finish(graph, options, source)
+
+
+def reading_step(raw: RawGraph | RawTypedGraph, edges: int | None = None) -> str:
+    """How much was read, in words: the first step of a graph.
+
+    Args:
+        raw: What a reader gave.
+        edges: How many edges there are, if they are not with it.
+    """
+    if isinstance(raw, RawTypedGraph):
+        count = sum(each.shape[1] for each in raw.relations.values())
+        types = ", ".join(f"{nodes:,} {kind}" for kind, nodes in raw.num_nodes.items())
+        return f"read {count:,} edges of {len(raw.relations)} relations between {types}"
+    count = raw.edges.shape[1] if edges is None else edges
+    return f"read {count:,} edges of {raw.num_nodes:,} nodes"
+
+
+def find_source(source: str | Path) -> Path:
+    """Where a source lies; a name that is no data set to be downloaded stays a path."""
+    path = Path(source).expanduser()
+    if str(source) in OGB_DATASETS and not path.exists():
+        return find_dataset(str(source))
+    return path
+
+
+Reader = Callable[[Path, IngestOptions], RawGraph | RawTypedGraph]
+
+
+def _reader(path: Path) -> Reader:
+    """The reader for what is at a path."""
+    if path.is_dir():
+        # First: its edges-NAME.parquet would pass for shards.
+        if is_typed_tables(path):
+            return _without_numbered_splits(_read_typed_tables)
+        if is_shards(path):
+            return _without_numbered_splits(lambda folder, _: read_shards(folder))
+        if is_tables(path):
+            return _without_numbered_splits(_read_tables)
+        if is_ogb(path):
+            return _without_numbered_splits(
+                lambda folder, options: read_ogb(folder, with_features=options.features is None)
+            )
+    if path.is_file() and path.suffix == ".npz":
+        keys = set(NpzFile(path))
+        if is_typed_bundle(keys):
+            return lambda file, options: read_typed_bundle(
+                file, split=_own_split(options), with_features=options.features is None
+            )
+        if is_bundle(keys):
+            return lambda file, options: read_bundle(file, split=_own_split(options))
+        if is_gnn_benchmark(keys):
+            return _without_numbered_splits(lambda file, _: read_gnn_benchmark(file))
+    if planetoid_prefix(path) is not None:
+        return _without_numbered_splits(
+            lambda where, _: read_planetoid(planetoid_prefix(where) or where)
+        )
+    raise _unrecognized(path)
+
+
+def _without_numbered_splits(reader: Reader) -> Reader:
+    """A reader of a format that cannot hold several splits, so that none can be asked for."""
+
+    def read(path: Path, options: IngestOptions) -> RawGraph | RawTypedGraph:
+        if _own_split(options) is not None:
+            raise SourceError(
+                f"`{path}` has no numbered splits, so there is no split {options.split} in it",
+                hint="give a file of splits with `--splits FILE`",
+            )
+        return reader(path, options)
+
+    return read
+
+
+def _unrecognized(path: Path) -> SourceError:
+    if not path.exists():
+        found = f"There is nothing at `{path}`, and it is not a data set's name"
+    elif path.is_dir():
+        names = sorted(entry.name for entry in path.iterdir())
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        found = (
+            f"The folder `{path}` holds no graph that is recognized (it has: {shown or 'nothing'})"
+        )
+    elif path.suffix == ".npz":
+        shown = ", ".join(sorted(NpzFile(path))[:8])
+        found = f"`{path}` holds no graph that is recognized (its arrays: {shown})"
+    else:
+        found = f"`{path}` is not a graph that is recognized"
+    return SourceError(f"{found}; expected one of:\n- " + RECOGNIZED.replace("\n", "\n- "))
+
+
+def _read_tables(folder: Path, options: IngestOptions) -> RawGraph:
+    features = None if options.features is None else Path(options.features)
+    return read_tables(folder, columns=_columns(options), features=features)
+
+
+def _read_typed_tables(folder: Path, options: IngestOptions) -> RawTypedGraph:
+    return read_typed_tables(
+        folder, columns=_columns(options), with_features=options.features is None
+    )
+
+
+def _columns(options: IngestOptions) -> TableColumns:
+    return TableColumns(
+        ids=options.id_column, label=options.label_column, split=options.split_column
+    )
+
+
+def _changeable(options: IngestOptions) -> IngestOptions:
+    """What can be changed of a finished graph."""
+    return IngestOptions(
+        splits=options.splits, split=options.split, seed=options.seed, features=options.features
+    )
+
+
+def _finish(graph: Graph, options: IngestOptions, source: str | Path) -> Graph:
+    """Give a graph the features and the split that were asked for."""
+    if options.features is not None:
+        graph = replace_features(graph, options.features, f"`{source}`")
+    return draw_split(graph, options)
+
+
+def _own_split(options: IngestOptions) -> int | None:
+    return options.split if options.splits is None else None
+
+
+def _embedded(name: str, options: IngestOptions) -> Graph:
+    from scr.sources._digits import digits
+
+    makers = {"digits": digits}
+    # Split i of an embedded data set is the one drawn with seed i.
+    return makers[name](seed=_own_split(options) or 0)
+
+
+def _open(path: Path, options: IngestOptions) -> Graph:
+    from scr.graph import open_store
+
+    if _own_split(options) is not None:
+        raise SourceError(
+            f"`{path}` is a store, which has one split; split {options.split} was asked for",
+            hint="give a file of splits with `--splits FILE`",
+        )
+    return open_store(path)
+
+
+def draw_split(graph: Graph, options: IngestOptions) -> Graph:
+    """Split a graph as `IngestOptions.splits` says; without it, the graph stays as it is."""
+    if options.splits is None:
+        return graph
+    return apply_split(graph, options.splits, number=options.split or 0, seed=options.seed)

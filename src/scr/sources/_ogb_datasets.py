@@ -1,0 +1,93 @@
+"""OGB's node-property data sets by name: where they come from, under which license, where they lie.
+
+A data set `ogbn-products` is the folder `ogbn_products` of the data folder, which is `$SCR_DATA` or
+`~/.cache/scr/data`. The package `ogb` names folders in the same way, so `$SCR_DATA` may also be
+the `root` that was given to it. `scr download` fills the data folder.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from scr.errors import SourceError
+
+DATA_VARIABLE = "SCR_DATA"
+"""The environment variable that names the data folder."""
+
+_ARCHIVES = "https://snap.stanford.edu/ogb/data/nodeproppred/"
+_ODC_BY = ("ODC-BY 1.0", "https://opendatacommons.org/licenses/by/1-0/")
+_AMAZON = ("Amazon license", "https://s3.amazonaws.com/amazon-reviews-pds/license.txt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OgbDataset:
+    """What is known of a data set before it is here."""
+
+    name: str
+    archive: str
+    """The folder in the archive, and the archive's name without `.zip`."""
+    size: str
+    """Of the archive, about; the server says it exactly. OGB publishes no checksums."""
+    nodes: int
+    """How many nodes it has, of the type with labels."""
+    license: tuple[str, str]
+    """Name and address, as https://ogb.stanford.edu/docs/nodeprop/ has them."""
+
+    @property
+    def url(self) -> str:
+        """Where OGB offers the archive."""
+        return f"{_ARCHIVES}{self.archive}.zip"
+
+    @property
+    def folder(self) -> str:
+        """What its folder is called."""
+        return self.name.replace("-", "_")
+
+
+OGB_DATASETS = {
+    each.name: each
+    for each in (
+        OgbDataset(
+            name="ogbn-products",
+            archive="products",
+            size="1.4 GB",
+            nodes=2_449_029,
+            license=_AMAZON,
+        ),
+        OgbDataset(
+            name="ogbn-arxiv", archive="arxiv", size="0.1 GB", nodes=169_343, license=_ODC_BY
+        ),
+        OgbDataset(name="ogbn-mag", archive="mag", size="0.4 GB", nodes=736_389, license=_ODC_BY),
+        OgbDataset(
+            name="ogbn-papers100M",
+            archive="papers100M-bin",
+            size="57 GB",
+            nodes=111_059_956,
+            license=_ODC_BY,
+        ),
+    )
+}
+
+
+def data_folder() -> Path:
+    """Where data sets lie: `$SCR_DATA`, else `~/.cache/scr/data`."""
+    given = os.environ.get(DATA_VARIABLE)
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "scr" / "data"
+
+
+def find_dataset(name: str) -> Path:
+    """The folder of a data set.
+
+    Raises:
+        SourceError: It is not in the data folder.
+    """
+    folder = data_folder() / OGB_DATASETS[name].folder
+    if not folder.is_dir():
+        raise SourceError(
+            f"`{name}` is not in the data folder: there is no `{folder}`",
+            hint=f"get it with `scr download {name}`, or set ${DATA_VARIABLE} to the folder that "
+            f"has `{folder.name}`",
+        )
+    return folder

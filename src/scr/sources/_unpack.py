@@ -1,0 +1,110 @@
+"""Unpack a zip archive that somebody else made: inside one folder, whole or not at all.
+
+Names that leave the folder, links and more bytes than there is room for are refused before a file
+is written. Everything goes into a hidden folder first, with the archive's checksums compared, and
+only the finished data set gets its name.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from scr.errors import SourceError, StoreError
+from scr.sources.readers._ogb import is_ogb
+
+_CHUNK = 1 << 22
+
+
+def unpack(
+    archive: Path, folder: Path, inside: str, progress: Callable[[int, int | None], None]
+) -> None:
+    """Unpack a data set.
+
+    Args:
+        archive: A zip file.
+        folder: What the data set will be called; must not exist.
+        inside: The folder in the archive that holds the data set; any other with its layout will
+            do if there is none of this name.
+        progress: Told of the bytes done and the bytes in all.
+
+    Raises:
+        SourceError: The archive is damaged, unsafe or holds something else.
+        StoreError: There is not enough room.
+    """
+    # One name, so that what a killed process has left goes away.
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            members = [member for member in packed.infolist() if not member.is_dir()]
+            for member in members:
+                _refuse_unsafe(member, archive)
+            _check_room(members, folder.parent, archive)
+            _extract(packed, members, partial, progress)
+        _data_set_in(partial, inside, archive).rename(folder)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        # zipfile says by a RuntimeError that an archive is encrypted or compressed in a new way.
+        raise SourceError(
+            f"`{archive}` is damaged or not a zip archive: {error}", hint="download it again"
+        ) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _refuse_unsafe(member: zipfile.ZipInfo, archive: Path) -> None:
+    name = PurePosixPath(member.filename)
+    leaves = name.is_absolute() or ".." in name.parts or "\\" in member.filename
+    has_drive = ":" in (name.parts[0] if name.parts else "")
+    is_link = stat.S_ISLNK(member.external_attr >> 16)
+    if leaves or has_drive or is_link or not name.parts:
+        raise SourceError(
+            f"`{archive}` holds {member.filename!r}, which would be written outside its folder; "
+            "expected plain names",
+            hint="do not use this archive",
+        )
+
+
+def _check_room(members: list[zipfile.ZipInfo], folder: Path, archive: Path) -> None:
+    needed = sum(member.file_size for member in members)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreError(
+            f"`{archive}` takes {needed:,} bytes unpacked; {free:,} are free in `{folder}`",
+            hint="free some space and run the same command again",
+        )
+
+
+def _extract(
+    packed: zipfile.ZipFile,
+    members: list[zipfile.ZipInfo],
+    folder: Path,
+    progress: Callable[[int, int | None], None],
+) -> None:
+    total, done = sum(member.file_size for member in members), 0
+    folder.mkdir()
+    for member in members:
+        target = folder.joinpath(*PurePosixPath(member.filename).parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Reading to the end compares the CRC; "x" refuses two members of one name.
+        with packed.open(member) as source, target.open("xb") as file:
+            while chunk := source.read(_CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                progress(done, total)
+
+
+def _data_set_in(folder: Path, inside: str, archive: Path) -> Path:
+    found = [folder / inside, folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+    for candidate in found:
+        if is_ogb(candidate):
+            return candidate
+    names = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
+    raise SourceError(
+        f"`{archive}` holds no folder with `raw` and `split` in it; it has: {names}",
+        hint="is it the archive of another data set?",
+    )

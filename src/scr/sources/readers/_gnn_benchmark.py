@@ -1,0 +1,102 @@
+"""Read the `.npz` files of gnn-benchmark (Shchur et al. 2018): Amazon, Coauthor, citations.
+
+The files went through three hands: matrices in CSR parts (``adj_data``, ``attr_data`` ...), the
+same with dots (``adj_matrix.data`` ...), or pickled SciPy matrices (``adj_matrix``,
+``node_attr``); names as text arrays or pickled dictionaries (``idx_to_class``). All are read,
+pickles by the restricted unpickler.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from scr.errors import SourceError
+from scr.sources.readers._npz import NpzFile
+from scr.sources.readers._raw import Features, RawGraph, edges_of
+
+_ADJACENCY = ("adj", "adj_matrix")
+_FEATURES = ("attr", "attr_matrix", "node_attr")
+_LABELS = ("labels", "node_label")
+
+
+def is_gnn_benchmark(keys: set[str]) -> bool:
+    """Whether an .npz with these arrays is of gnn-benchmark."""
+    return any(key in keys for name in _ADJACENCY for key in _spellings(name))
+
+
+def read_gnn_benchmark(path: Path) -> RawGraph:
+    """Read one `.npz` file; it has no split."""
+    arrays = NpzFile(path)
+    adjacency = _matrix(arrays, _ADJACENCY)
+    if not isinstance(adjacency, scipy.sparse.csr_array):
+        raise SourceError(f"`{path}` has no sparse adjacency under {' or '.join(_ADJACENCY)}")
+    if adjacency.shape[0] != adjacency.shape[1]:
+        raise SourceError(f"The adjacency in `{path}` has shape {adjacency.shape}, not a square")
+    weighted = bool((adjacency.data != 1).any())
+    return RawGraph(
+        name=path.stem,
+        edges=edges_of(adjacency),
+        num_nodes=int(adjacency.shape[0]),
+        features=_matrix(arrays, _FEATURES),
+        labels=_labels(arrays),
+        class_names=_class_names(arrays),
+        ids=_ids(arrays, int(adjacency.shape[0])),
+        notes=("edge weights were left out: they count as 1",) if weighted else (),
+    )
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    return (name, f"{name}_data", f"{name}.data")
+
+
+def _matrix(arrays: NpzFile, names: tuple[str, ...]) -> Features | None:
+    for name in names:
+        for separator in ("_", "."):
+            matrix = arrays.matrix(name, separator)
+            if matrix is not None:
+                return matrix
+        if name in arrays:
+            value = arrays[name]
+            if isinstance(value, (np.ndarray, scipy.sparse.csr_array)):
+                return value
+            raise SourceError(f"`{name}` in `{arrays.path}` is not a matrix")
+    return None
+
+
+def _labels(arrays: NpzFile) -> NDArray[np.int64] | None:
+    name = next((name for name in _LABELS if name in arrays), None)
+    if name is None:
+        return None
+    labels = np.asarray(arrays[name])
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise SourceError(
+            f"`{name}` in `{arrays.path}` is {labels.dtype} of shape {labels.shape}; "
+            "expected one class number per node"
+        )
+    return labels.astype(np.int64)
+
+
+def _class_names(arrays: NpzFile) -> tuple[str, ...] | None:
+    return _texts(arrays, "class_names", "idx_to_class")
+
+
+def _ids(arrays: NpzFile, num_nodes: int) -> NDArray[Any] | None:
+    names = _texts(arrays, "node_names", "idx_to_node")
+    # Names are ids only if they tell nodes apart; some files hold titles that repeat.
+    if names is None or len(names) != num_nodes or len(set(names)) != num_nodes:
+        return None
+    return np.array(names)
+
+
+def _texts(arrays: NpzFile, plain: str, pickled: str) -> tuple[str, ...] | None:
+    value = arrays[plain] if plain in arrays else arrays.get(pickled)
+    if isinstance(value, dict):
+        if set(value) != set(range(len(value))):
+            return None
+        value = [value[index] for index in range(len(value))]
+    return None if value is None else tuple(str(text) for text in value)

@@ -1,0 +1,101 @@
+"""What a reader hands over: the arrays of a source as they were found, before any cleaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from scr.errors import SourceError
+from scr.sources._edge_source import EdgeSource
+
+Features = NDArray[Any] | scipy.sparse.csr_array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawGraph:
+    """A graph as its files have it."""
+
+    name: str
+    edges: NDArray[np.integer[Any]] | EdgeSource
+    """Shape (2, edges): sources above targets, in the file's order, by row number of the node."""
+    num_nodes: int
+    features: Features | None = None
+    labels: NDArray[np.int64] | None = None
+    """Class of each node, -1 where unknown."""
+    class_names: tuple[str, ...] | None = None
+    ids: NDArray[Any] | None = None
+    """The user's own node ids; none: row numbers."""
+    weights: NDArray[np.float32] | None = None
+    train: NDArray[np.int64] | None = None
+    valid: NDArray[np.int64] | None = None
+    test: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
+    """What the reader had to decide or leave out, for the record of the ingest."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawTypedGraph:
+    """A graph of several types of nodes and edges, as its files have it."""
+
+    name: str
+    num_nodes: dict[str, int]
+    """How many nodes each type has."""
+    relations: Mapping[tuple[str, str, str], NDArray[np.integer[Any]]]
+    """Of each source type, name and target type. Shape (2, edges): sources above targets, numbered
+    within their types."""
+    features: Mapping[str, Features]
+    """Of the types that have any. Shape (nodes of the type, features)."""
+    target: str
+    """The type of the nodes that have labels."""
+    labels: NDArray[np.int64] | None = None
+    """Class of each target node, -1 where unknown."""
+    class_names: tuple[str, ...] | None = None
+    ids: NDArray[Any] | None = None
+    """The user's own ids of the target nodes; none: row numbers."""
+    weights: Mapping[tuple[str, str, str], NDArray[np.float32]] = field(default_factory=dict)
+    """Of the edges of some relations."""
+    train: NDArray[np.int64] | None = None
+    """Numbers of target nodes; none where the split has no such part."""
+    valid: NDArray[np.int64] | None = None
+    test: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
+    """What the reader had to decide or leave out."""
+
+
+def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_array:
+    """Build a CSR matrix from untrusted arrays; every index is checked before compiled code runs.
+
+    Args:
+        parts: ``data``, ``indices``, ``indptr`` and ``shape``.
+        what: The matrix and its file, for the message.
+    """
+    try:
+        rows, columns = (int(size) for size in np.asarray(parts["shape"]).ravel())
+        data, indices, indptr = (np.asarray(parts[key]) for key in ("data", "indices", "indptr"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise SourceError(f"{what} is not a sparse matrix: {error}") from None
+    kinds_fit = (
+        data.dtype.kind in "fiub" and indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
+    )
+    flat = data.ndim == indices.ndim == indptr.ndim == 1
+    if not (kinds_fit and flat and len(data) == len(indices) and len(indptr) == rows + 1):
+        raise SourceError(
+            f"{what} is not a sparse matrix: {len(data)} values, {len(indices)} indices and "
+            f"{len(indptr)} row offsets do not fit its shape ({rows}, {columns})"
+        )
+    inside = not len(indices) or (indices.min() >= 0 and indices.max() < columns)
+    ordered = indptr[0] == 0 and indptr[-1] == len(indices) and bool((np.diff(indptr) >= 0).all())
+    if not (inside and ordered):
+        raise SourceError(f"{what} has indices outside its shape ({rows}, {columns})")
+    return scipy.sparse.csr_array((data, indices, indptr), shape=(rows, columns))
+
+
+def edges_of(matrix: scipy.sparse.csr_array) -> NDArray[np.int64]:
+    """The stored entries of an adjacency as edges, shape (2, entries)."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return np.stack([rows, matrix.indices.astype(np.int64)])

@@ -1,0 +1,42 @@
+"""Files that are written whole or not at all, and arrays on disk read by ranges of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
+
+if TYPE_CHECKING:
+    from scr.storage._artifact import ArtifactWriter as ArtifactWriter
+    from scr.storage._artifact import linked_entry as linked_entry
+    from scr.storage._artifact import sync as sync
+    from scr.storage._file_region import FileRegion as FileRegion
+    from scr.storage._file_region import as_bytes as as_bytes
+    from scr.storage._file_region import fill as fill
+    from scr.storage._file_region import open_for_reading as open_for_reading
+    from scr.storage._file_region import region_of as region_of
+    from scr.storage._file_region import whole_file as whole_file
+    from scr.storage._file_rows import in_memory as in_memory
+    from scr.storage._file_rows import read_exactly as read_exactly
+    from scr.storage._file_rows import release as release
+    from scr.storage._file_rows import sample_rows as sample_rows
+    from scr.storage._file_rows import stream_rows as stream_rows
+    from scr.storage._gathering import FileRows as FileRows
+    from scr.storage._gathering import take_rows as take_rows
+    from scr.storage._manifest import CHUNK_BYTES as CHUNK_BYTES
+    from scr.storage._manifest import ArrayEntry as ArrayEntry
+    from scr.storage._manifest import Manifest as Manifest
+    from scr.storage._manifest import array_file as array_file
+    from scr.storage._manifest import checksums as checksums
+    from scr.storage._manifest import open_array as open_array
+    from scr.storage._manifest import read_manifest as read_manifest
+    from scr.storage._manifest import verify as verify
+    from scr.storage._resumable_folder import finished_file as finished_file
+    from scr.storage._resumable_folder import resumable_folder as resumable_folder
+    from scr.storage._streamed_array import COPY_BYTES as COPY_BYTES
+    from scr.storage._streamed_array import NOTHING as NOTHING
+    from scr.storage._streamed_array import StreamedArray as StreamedArray
+    from scr.storage._streamed_array import disk_error as disk_error
+    from scr.storage._streamed_array import row_chunks as row_chunks
+
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -1,0 +1,304 @@
+"""Folders of arrays that are on disk whole or not at all.
+
+An artifact is a folder with one `.npy` file per array and a `manifest.json` that names their shapes
+and checksums. It is written beside its target under a hidden name: each file is allocated to its
+full size before anything is written, since a full disk under a memory map is a signal and not an
+exception; then files and folder are synced and the folder is renamed. A reader therefore never
+sees half of one, and a failure leaves nothing.
+
+    with ArtifactWriter("cora.store", kind="graph", schema=1) as writer:
+        writer.create_array("labels", (nodes,), np.int64)[:] = labels     # a writable memory map
+        writer.write_array("indices", indices)                            # or all at once
+        features = writer.stream_array("features", (nodes, 128), np.float16)
+        features.write(rows)                                              # or in row order
+        writer.link_array("images", "images.npy", ...)                    # or left where it is
+        writer.metadata["name"] = "cora"
+
+    manifest = read_manifest("cora.store", kind="graph", schema=1)
+    labels = open_array(manifest, "labels")                               # a read-only memory map
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from scr import __version__
+from scr.errors import StoreError
+from scr.storage._file_region import whole_file
+from scr.storage._manifest import (
+    ARRAY_NAME,
+    CHUNK_BYTES,
+    MANIFEST,
+    ArrayEntry,
+    Manifest,
+    checksums,
+    describe,
+    describe_file,
+    open_array,
+    read_manifest,
+    stored_checksums,
+    verify,
+)
+from scr.storage._streamed_array import StreamedArray, allocate, disk_error, row_chunks
+
+__all__ = [
+    "CHUNK_BYTES",
+    "MANIFEST",
+    "ArrayEntry",
+    "ArtifactWriter",
+    "Manifest",
+    "checksums",
+    "open_array",
+    "read_manifest",
+    "verify",
+]
+
+_RENAME_EXCHANGE = 2  # linux/fs.h
+_AT_FDCWD = -100  # fcntl.h: paths are relative to the working directory
+
+
+class ArtifactWriter:
+    """Writes one artifact; use it as a context manager. An exception inside leaves nothing."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        kind: str,
+        schema: int = 1,
+        overwrite: bool = False,
+        staging: Path | None = None,
+        keep_staging: bool = False,
+    ) -> None:
+        """Plan an artifact.
+
+        Args:
+            path: The folder to make. Its parents are made as well.
+            kind: What it holds, such as ``graph``; a reader asks for the same kind.
+            schema: Version of the layout of this kind.
+            overwrite: Replace an artifact that is there already, at once when all is written.
+            staging: The folder to write in until all is written, on the same disk; none: a hidden
+                one beside the target.
+            keep_staging: Leave that folder as it is after a failure, for work that is to go on.
+        """
+        self.path = Path(path)
+        self.metadata: dict[str, Any] = {}
+        self._kind, self._schema, self._overwrite = kind, schema, overwrite
+        self._keeps, self._finished = keep_staging, False
+        hidden = f".{self.path.name}.partial-{secrets.token_hex(4)}"
+        self._folder = staging or self.path.parent / hidden
+        self._arrays: dict[str, np.memmap[Any, Any] | StreamedArray | ArrayEntry] = {}
+
+    def __enter__(self) -> ArtifactWriter:
+        self.check_target()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=self._keeps)
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        except OSError as problem:
+            raise disk_error(problem, self.path) from problem
+        finally:
+            for array in self._arrays.values():
+                if isinstance(array, StreamedArray):
+                    array.close()
+            self._arrays.clear()
+            if self._finished or not self._keeps:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def create_array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike
+    ) -> np.memmap[Any, Any]:
+        """Allocate an array on disk, filled with zeros, to be written through its memory map."""
+        file, wanted = self._new_file(name, dtype)
+        try:
+            allocate(file, shape, wanted)
+            array = np.lib.format.open_memmap(file, mode="r+")
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        self._arrays[name] = array
+        return array
+
+    def stream_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> StreamedArray:
+        """Allocate an array on disk that is written in row order, by plain writes.
+
+        Raises:
+            StoreError: The disk has no room for it.
+        """
+        file, wanted = self._new_file(name, dtype)
+        array = StreamedArray(file, shape, wanted, target=self.path)
+        self._arrays[name] = array
+        return array
+
+    def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:
+        """Write an array that is at hand, converted to another type piece by piece."""
+        if array.ndim == 0:
+            self.create_array(name, (), dtype or array.dtype)[...] = array
+            return
+        stream = self.stream_array(name, array.shape, dtype or array.dtype)
+        for rows in row_chunks(array):
+            stream.write(rows)
+        self._arrays[name] = stream.finish()
+
+    def adopt_array(self, name: str, file: Path, entry: ArrayEntry) -> None:
+        """Take over a finished `.npy` file of the same disk, of which the checksums are known.
+
+        The file keeps its old name as well, until whoever made it removes that. An entry of a
+        linked array is taken over as it is.
+        """
+        target, _ = self._new_file(name, entry.dtype)
+        try:
+            if entry.file is None:
+                os.link(file, target)
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        self._arrays[name] = entry
+
+    def link_array(self, name: str, array: NDArray[Any], digests: Sequence[str] = ()) -> None:
+        """Let the manifest name the file of a memory map, which stays where it is.
+
+        Args:
+            name: The array's name in this artifact.
+            array: A memory map of all of a plain `.npy` file in C order.
+            digests: Its checksums, if they are known; otherwise the file is read once for them.
+
+        Raises:
+            StoreError: The array is no such file.
+        """
+        self._new_file(name, array.dtype)
+        self._arrays[name] = linked_entry(array, digests)
+
+    def _new_file(self, name: str, dtype: DTypeLike) -> tuple[Path, np.dtype[Any]]:
+        if not ARRAY_NAME.fullmatch(name) or name in self._arrays:
+            raise ValueError(f"array name {name!r} is taken or not a plain file name")
+        wanted = np.dtype(dtype)
+        if wanted.hasobject:
+            raise ValueError(f"array {name!r} holds Python objects, which are never stored")
+        return self._folder / f"{name}.npy", wanted
+
+    def take_array(self, name: str) -> None:
+        """Take in `name.npy`, which is whole and in the staging folder already."""
+        file, _ = self._new_file(name, np.uint8)
+        self._arrays[name] = describe_file(file)
+        sync(file)
+
+    def check_target(self) -> None:
+        """Raise a `StoreError` if there is something at the path that may not be replaced."""
+        if not self.path.exists() or _is_empty_folder(self.path):
+            return
+        if not self._overwrite:
+            raise StoreError(
+                f"`{self.path}` exists already; expected a new folder",
+                hint="choose another name, or overwrite it",
+            )
+        # Only what this module wrote may be replaced, never somebody's folder of photographs.
+        read_manifest(self.path)
+
+    def _check_links(self, arrays: Mapping[str, ArrayEntry]) -> None:
+        """Refuse to replace an artifact that holds a file which the new one is linked to."""
+        for name, entry in arrays.items():
+            if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
+                raise StoreError(
+                    f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
+                    hint="leave out `--link`, so that it is copied, or choose another name",
+                )
+
+    def _described(self, name: str) -> ArrayEntry:
+        """Bring one array to the disk; returns what the manifest says of it."""
+        array = self._arrays[name]
+        if isinstance(array, ArrayEntry):
+            return array
+        if isinstance(array, StreamedArray):
+            return array.finish()
+        array.flush()
+        sync(self._folder / f"{name}.npy")
+        return describe(array)
+
+    def _finish(self) -> None:
+        described = {name: self._described(name) for name in self._arrays}
+        arrays = {name: entry.as_json() for name, entry in described.items()}
+        manifest = {
+            "format": "scr-artifact", "kind": self._kind, "schema": self._schema,
+            "created_by": f"scr {__version__}", "chunk_bytes": CHUNK_BYTES,
+            "arrays": arrays, "metadata": self.metadata,
+        }  # fmt: skip
+        file = self._folder / MANIFEST
+        file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+        sync(file)
+        sync(self._folder)
+        self.check_target()  # again: somebody may have been faster
+        self._check_links(described)
+        if self.path.exists() and not _is_empty_folder(self.path):
+            _exchange(self._folder, self.path)
+        else:
+            self._folder.rename(self.path)
+        self._finished = True
+        sync(self.path.parent)
+
+
+def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
+    """What a manifest says of a memory map that stays where it is; see `link_array`."""
+    region = whole_file(array)
+    if region is None:
+        raise StoreError(
+            "The array cannot be linked: it is not all of a plain `.npy` file with rows one after "
+            "the other",
+            hint="leave out `--link`, so that it is copied",
+        )
+    return ArrayEntry(
+        array.shape, array.dtype.str, array.nbytes, tuple(digests or stored_checksums(array)),
+        str(region.path.resolve()), region.offset,
+    )  # fmt: skip
+
+
+def sync(path: Path) -> None:
+    """Wait until the disk has what was written to a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Swap two folders in one step where the system can; otherwise in two renames."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        source, target = os.fsencode(new), os.fsencode(old)
+        if rename(_AT_FDCWD, source, _AT_FDCWD, target, _RENAME_EXCHANGE) == 0:
+            return
+    except AttributeError:
+        pass
+    aside = new.with_name(new.name + ".old")
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except OSError:
+        aside.rename(old)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

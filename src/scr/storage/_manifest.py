@@ -1,0 +1,264 @@
+"""Read what `_artifact.py` wrote: the manifest of a folder, and its arrays as memory maps.
+
+Sizes are checked whenever an array is opened, checksums only when asked (`verify`), since that
+reads every byte. Nothing that is read can name code to run: arrays that hold pickles are refused.
+An array may be linked: the manifest then names a `.npy` file elsewhere, which is read only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from scr.errors import StoreError
+from scr.storage._file_region import as_bytes, fill, npy_region, open_for_reading, region_of
+from scr.storage._file_rows import stream_rows
+
+MANIFEST = "manifest.json"
+CHUNK_BYTES = 64 * 2**20
+"""Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
+_READ_BYTES = 1 << 22
+
+ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Plain file names only, so that a manifest cannot point outside its folder."""
+
+
+@dataclass(frozen=True)
+class ArrayEntry:
+    """What the manifest says of one array."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    """Of the data, without the header of the file."""
+    checksums: tuple[str, ...]
+    """One per `CHUNK_BYTES` of the data."""
+    file: str | None = None
+    """The `.npy` file of a linked array, by its whole path; none: it lies in the artifact."""
+    offset: int | None = None
+    """Where the data begin in a linked file."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as a manifest has it."""
+        return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an artifact holds."""
+
+    path: Path
+    kind: str
+    schema: int
+    created_by: str
+    arrays: Mapping[str, ArrayEntry]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def read_manifest(
+    path: str | Path, kind: str | None = None, *, schema: int | None = None
+) -> Manifest:
+    """Read what an artifact holds, and check that it is of the kind and version asked for.
+
+    Raises:
+        StoreError: There is no artifact, or it is damaged, of another kind or of another version.
+    """
+    path = Path(path)
+    try:
+        raw = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        if raw["format"] != "scr-artifact":
+            raise ValueError("another format")
+        arrays = {
+            name: ArrayEntry(
+                tuple(map(int, entry["shape"])), str(entry["dtype"]), int(entry["bytes"]),
+                tuple(entry["checksums"]), *_link(entry),
+            )
+            for name, entry in raw["arrays"].items()
+            if ARRAY_NAME.fullmatch(name)
+        }  # fmt: skip
+        manifest = Manifest(
+            path, str(raw["kind"]), int(raw["schema"]), str(raw["created_by"]), arrays,
+            dict(raw["metadata"]),
+        )  # fmt: skip
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None
+    if kind is not None and manifest.kind != kind:
+        raise StoreError(f"`{path}` holds `{manifest.kind}`; expected `{kind}`")
+    if schema is not None and manifest.schema != schema:
+        raise StoreError(
+            f"`{path}` has version {manifest.schema} of the layout of `{manifest.kind}`, written "
+            f"by {manifest.created_by}; expected version {schema}",
+            hint="make it again from its source",
+        )
+    return manifest
+
+
+def _link(entry: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    if "file" not in entry:
+        return None, None
+    return str(entry["file"]), int(entry["offset"])
+
+
+def array_file(manifest: Manifest, name: str) -> Path:
+    """The file of one array: in the artifact's folder, or elsewhere if it is linked."""
+    linked = manifest.arrays[name].file if name in manifest.arrays else None
+    return manifest.path / f"{name}.npy" if linked is None else Path(linked)
+
+
+def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
+    """Open one array as a read-only memory map, after checking its size on disk.
+
+    Raises:
+        StoreError: The array is missing, truncated, or not what the manifest says.
+    """
+    file = array_file(manifest, name)
+    if name not in manifest.arrays:
+        raise StoreError(f"`{manifest.path}` has no array `{name}`; it is damaged")
+    entry = manifest.arrays[name]
+    if entry.file is not None:
+        _check_link(manifest, name)
+    try:
+        array = np.lib.format.open_memmap(file, mode="r")
+    except FileNotFoundError:
+        raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
+    except (ValueError, OSError):
+        # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
+        size = file.stat().st_size
+        raise StoreError(
+            f"`{file}` is truncated or damaged: {size:,} bytes are there, expected more than "
+            f"{entry.bytes:,}",
+            hint="make it again from its source",
+        ) from None
+    if array.shape != entry.shape or array.dtype.str != entry.dtype:
+        raise StoreError(
+            f"`{file}` holds {array.dtype} of shape {array.shape}; "
+            f"expected {np.dtype(entry.dtype)} of shape {entry.shape}"
+        )
+    return array
+
+
+def _check_link(manifest: Manifest, name: str) -> None:
+    """Refuse a linked file that is not the plain `.npy` that was linked."""
+    entry, file = manifest.arrays[name], array_file(manifest, name)
+    linked = f"`{file}`, to which `{name}` of `{manifest.path}` is linked,"
+    hint = "put the file back, or make the store again from its source"
+    if not file.is_file() or not file.is_absolute():  # a pipe or a device is no file either
+        raise StoreError(f"{linked} is missing; expected {entry.bytes:,} bytes", hint=hint)
+    try:
+        offset = npy_region(file).offset
+    except (ValueError, OSError) as error:
+        raise StoreError(f"{linked} is truncated or damaged: {error}", hint=hint) from None
+    if offset != entry.offset:
+        raise StoreError(
+            f"{linked} has changed since it was linked: its data begin at byte {offset}, "
+            f"expected {entry.offset}",
+            hint=hint,
+        )
+
+
+def verify(path: str | Path) -> Manifest:
+    """Read every byte of an artifact again and compare the checksums.
+
+    Raises:
+        StoreError: Names the first array and chunk that differ.
+    """
+    manifest = read_manifest(path)
+    for name, entry in manifest.arrays.items():
+        found = stored_checksums(open_array(manifest, name))
+        for chunk, (now, then) in enumerate(zip(found, entry.checksums, strict=False)):
+            if now != then:
+                raise StoreError(
+                    f"`{array_file(manifest, name)}` has changed since it was written: chunk "
+                    f"{chunk} of {len(found)} has the checksum {now}, expected {then}",
+                    hint="make it again from its source",
+                )
+        if len(found) != len(entry.checksums):
+            raise StoreError(f"`{manifest.path / MANIFEST}` lacks checksums of `{name}`")
+    return manifest
+
+
+def describe(array: NDArray[Any]) -> ArrayEntry:
+    """What a manifest says of an array."""
+    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
+
+
+def describe_file(file: Path) -> ArrayEntry:
+    """What a manifest says of an array in a `.npy`, by plain reads of a chunk at a time."""
+    array = np.lib.format.open_memmap(file, mode="r")
+    with file.open("rb") as stream:
+        stream.seek(array.offset)
+        digests = []
+        while chunk := stream.read(CHUNK_BYTES):
+            digests.append(hashlib.blake2b(chunk, digest_size=8).hexdigest())
+    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(digests))
+
+
+def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
+    """Hash the data of an array, one digest for each `CHUNK_BYTES`.
+
+    Args:
+        array: Any array.
+        dtype: Hash it as if it were of this type, without a copy of the whole.
+    """
+    wanted = array.dtype if dtype is None else np.dtype(dtype)
+    flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)
+    ranges = [(start, min(start + step, len(flat))) for start in range(0, len(flat), step)]
+    found = RunningChecksums()
+    # Values of a memory map are read by plain reads: touched pages would count as memory.
+    for (values,) in stream_rows([flat], ranges):
+        found.update(as_bytes(values.astype(wanted, copy=False)))
+    return found.digests()
+
+
+class RunningChecksums:
+    """The same digests, of bytes that come in any pieces."""
+
+    def __init__(self, finished: Iterable[str] = ()) -> None:
+        """Begin, or go on after the chunks of which the digests are known."""
+        self.finished = list(finished)
+        """Digests of the chunks that are whole."""
+        self.bytes = len(self.finished) * CHUNK_BYTES
+        """Bytes seen so far."""
+        self._current = hashlib.blake2b(digest_size=8)
+
+    def update(self, data: memoryview) -> None:
+        """Go on with some bytes."""
+        while data:
+            room = CHUNK_BYTES - self.bytes % CHUNK_BYTES
+            piece, data = data[:room], data[room:]
+            self._current.update(piece)
+            self.bytes += len(piece)
+            if self.bytes % CHUNK_BYTES == 0:
+                self.finished.append(self._current.hexdigest())
+                self._current = hashlib.blake2b(digest_size=8)
+
+    def digests(self) -> list[str]:
+        """Digests of all bytes so far."""
+        is_between = self.bytes % CHUNK_BYTES == 0
+        return [*self.finished] if is_between else [*self.finished, self._current.hexdigest()]
+
+
+def stored_checksums(array: NDArray[Any]) -> list[str]:
+    """The digests of a memory map, read with plain reads: touched pages would count as memory."""
+    region = region_of(array)
+    if region is None:
+        return checksums(array)
+    found = RunningChecksums()
+    piece = np.empty(min(region.bytes, _READ_BYTES), np.uint8)
+    with open_for_reading(region.path) as descriptor:
+        for start in range(0, region.bytes, _READ_BYTES):
+            part = piece[: region.bytes - start]
+            fill(descriptor, region.offset + start, part)
+            found.update(part.data)
+    return found.digests()

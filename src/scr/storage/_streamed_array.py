@@ -1,0 +1,177 @@
+"""One `.npy` file, written from its first row to its last with plain writes.
+
+The file is allocated to its full size first, so that a full disk is found at once. Checksums are
+computed as the bytes go by, so that nothing is read again, and nothing but the chunk that is being
+written is in memory. Work that may be interrupted asks for a `checkpoint` now and then and goes on
+from there.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.lib.format as npy
+from numpy.typing import DTypeLike, NDArray
+
+from scr.errors import StoreError
+from scr.storage._file_region import fill, region_of
+from scr.storage._manifest import ArrayEntry, RunningChecksums
+
+NOTHING = "; nothing was written"
+COPY_BYTES = 1 << 22
+"""Of an array that is copied, at a time: 4 MiB."""
+
+
+class StreamedArray:
+    """A `.npy` file that grows row by row."""
+
+    def __init__(
+        self,
+        file: Path,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        *,
+        target: Path,
+        checkpoint: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Allocate the file, or go on with it.
+
+        Args:
+            file: Where the array lies.
+            shape: Its rows in all, or at most (`trim`).
+            dtype: Its type; never Python objects.
+            target: What the user asked to be written, for messages.
+            checkpoint: From `checkpoint`: go on after the rows that it counts.
+        """
+        self.file, self.shape, self.dtype = file, tuple(shape), np.dtype(dtype)
+        self.rows = 0
+        """Rows written so far."""
+        self._target = target
+        self._hash = RunningChecksums()
+        try:
+            begin = len(_header(self.shape, self.dtype))
+            if checkpoint is None:
+                allocate(file, self.shape, self.dtype)
+            self._descriptor = os.open(file, os.O_RDWR)
+            os.lseek(self._descriptor, begin, os.SEEK_SET)
+            if checkpoint is not None:
+                self._go_on(begin, checkpoint)
+        except OSError as error:
+            raise disk_error(error, target) from error
+
+    @property
+    def _row_bytes(self) -> int:
+        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+    def _go_on(self, begin: int, checkpoint: Mapping[str, Any]) -> None:
+        self.rows, done = int(checkpoint["rows"]), list(checkpoint["checksums"])
+        self._hash = RunningChecksums(done)
+        # The state of a hash cannot be kept, so the bytes since the last checksum are read again.
+        missing = self.rows * self._row_bytes - self._hash.bytes
+        tail = np.empty(missing, np.uint8)
+        fill(self._descriptor, begin + self._hash.bytes, tail)
+        self._hash.update(tail.data)
+        os.lseek(self._descriptor, begin + self.rows * self._row_bytes, os.SEEK_SET)
+
+    def write(self, chunk: NDArray[Any]) -> None:
+        """Write the next rows, converted to the type of the array.
+
+        Raises:
+            StoreError: The disk is full.
+        """
+        if chunk.shape[1:] != self.shape[1:] or self.rows + len(chunk) > self.shape[0]:
+            raise ValueError(f"rows of shape {chunk.shape} do not fit the rest of {self.shape}")
+        rest = np.ascontiguousarray(chunk, self.dtype).reshape(-1).view(np.uint8).data
+        self._hash.update(rest)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            raise disk_error(error, self._target) from error
+        self.rows += len(chunk)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Bring all rows to the disk; returns what it takes to go on from here."""
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        except OSError as error:
+            raise disk_error(error, self._target) from error
+        return {"rows": self.rows, "checksums": list(self._hash.finished)}
+
+    def trim(self) -> None:
+        """Say that no more rows come: the file shrinks to those that were written."""
+        old = len(_header(self.shape, self.dtype))
+        self.shape = (self.rows, *self.shape[1:])
+        header = _header(self.shape, self.dtype)
+        if len(header) != old:  # NumPy pads headers so that the number of rows may change
+            raise AssertionError("the header of a .npy file has changed its length")
+        os.pwrite(self._descriptor, header, 0)
+        os.ftruncate(self._descriptor, old + self.rows * self._row_bytes)
+
+    def finish(self) -> ArrayEntry:
+        """Bring everything to the disk and close the file; returns what a manifest says of it."""
+        if self.shape and self.rows != self.shape[0]:
+            raise ValueError(f"`{self.file.name}` has {self.rows:,} rows of {self.shape[0]:,}")
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise disk_error(error, self._target) from error
+        finally:
+            self.close()
+        size = self.rows * self._row_bytes
+        return ArrayEntry(self.shape, self.dtype.str, size, tuple(self._hash.digests()))
+
+    def close(self) -> None:
+        """Close the file, finished or not."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def row_chunks(array: NDArray[Any], size: int = COPY_BYTES) -> Iterator[NDArray[Any]]:
+    """The rows of an array in pieces of about `size` bytes; memory maps are read, not touched."""
+    region = region_of(array)
+    step = max(1, size // max(1, array[:1].nbytes))
+    for start in range(0, len(array), step):
+        stop = min(start + step, len(array))
+        yield array[start:stop] if region is None else region.read(start, stop)
+
+
+def allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Make a `.npy` file of its full size, so that a full disk is an error and not a signal."""
+    header = _header(shape, dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    with file.open("wb") as stream:
+        stream.write(header)
+        stream.flush()
+        if size == 0:
+            return
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(stream.fileno(), 0, len(header) + size)
+            return
+        zeros = bytes(2**20)  # where the system cannot allocate, writing zeros does the same
+        for start in range(0, size, len(zeros)):
+            stream.write(zeros[: size - start])
+
+
+def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    stream = io.BytesIO()
+    npy.write_array_header_2_0(stream, header)
+    return stream.getvalue()
+
+
+def disk_error(error: OSError, path: Path) -> StoreError:
+    """What the system said on writing, as one sentence."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreError(
+            f"The disk is too full to write `{path}`{NOTHING}",
+            hint="free some space or write elsewhere",
+        )
+    return StoreError(f"`{path}` cannot be written: {error.strerror or error}")

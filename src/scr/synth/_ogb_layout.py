@@ -1,0 +1,144 @@
+"""Write a graph in the layout of OGB's node-property archives, such as ogbn-products.
+
+    raw/edge.csv.gz  node-feat.csv.gz  node-label.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz
+    split/NAME/{train,valid,test}.csv.gz
+    mapping/labelidx2productcategory.csv.gz
+    RELEASE_v1.txt
+
+Edges and features are streamed, so that a graph need not fit memory. With it, whatever reads OGB's
+files can be tried without a download: `scr synth --ogb DIR` writes a synthetic graph this way.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+from scr.synth._model import (
+    SynthConfig,
+    draw_labels,
+    draw_splits,
+    edge_chunks,
+    feature_blocks,
+    visible_labels,
+)
+
+_CATEGORIES = "labelidx2productcategory.csv.gz"
+_GZIP_LEVEL = 3
+"""Random numbers hardly compress; a higher level only takes longer."""
+
+
+def write_ogb(
+    folder: str | Path,
+    *,
+    edges: Iterable[NDArray[Any]],
+    labels: NDArray[Any],
+    splits: Mapping[str, NDArray[Any]],
+    features: Iterable[NDArray[Any]] = (),
+    split_name: str = "sales_ranking",
+    class_names: Sequence[str] | None = None,
+) -> Path:
+    """Write a graph as OGB does, whole or not at all.
+
+    Args:
+        folder: The folder to make; it must not exist, or be empty.
+        edges: Blocks of shape (2, edges), each undirected edge once.
+        labels: Class of each node, -1 where unknown. Shape (nodes,).
+        splits: Node numbers of ``train``, ``valid`` and ``test``.
+        features: Blocks of rows, all of one width; nothing: no file of features.
+        split_name: How the split was made: the name of its folder.
+        class_names: Names of the classes; none: no mapping is written.
+    """
+    with _new_folder(Path(folder)) as partial:
+        raw, split = partial / "raw", partial / "split" / split_name
+        for each in (raw, split, partial / "mapping"):
+            each.mkdir(parents=True)
+        count = _write_rows(raw / "edge.csv.gz", (np.ascontiguousarray(part.T) for part in edges))
+        _write_column(raw / "num-edge-list.csv.gz", np.array([count]))
+        _write_column(raw / "num-node-list.csv.gz", np.array([len(labels)]))
+        _write_rows(raw / "node-feat.csv.gz", features)
+        # A missing label is NaN, as in ogbn-papers100M; whole numbers cannot say so.
+        known = labels if (labels >= 0).all() else np.where(labels < 0, np.nan, labels)
+        _write_column(raw / "node-label.csv.gz", known)
+        for part in ("train", "valid", "test"):
+            _write_column(split / f"{part}.csv.gz", splits[part])
+        if class_names is not None:
+            rows = [("label idx", "product category"), *enumerate(class_names)]
+            with gzip.open(partial / "mapping" / _CATEGORIES, "wt", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(rows)
+        (partial / "RELEASE_v1.txt").write_text("", encoding="utf-8")
+    return Path(folder)
+
+
+def write_synth_ogb(config: SynthConfig, folder: str | Path) -> Path:
+    """Write a synthetic graph in OGB's layout, edges as drawn: with repeats and loops.
+
+    Args:
+        config: What to make.
+        folder: The folder to make; it must not exist, or be empty.
+    """
+    labels = draw_labels(config, np.empty(config.nodes, np.int64))
+    splits = draw_splits(config, labels)
+    return write_ogb(
+        folder,
+        edges=edge_chunks(config),
+        labels=visible_labels(config, labels, splits),
+        splits=splits,
+        features=feature_blocks(config, labels),
+        class_names=config.class_names(),
+    )
+
+
+def _write_column(path: Path, values: NDArray[Any]) -> None:
+    if _write_rows(path, [np.asarray(values)[:, None]] if len(values) else []) == 0:
+        path.write_bytes(gzip.compress(b""))
+
+
+def _write_rows(path: Path, blocks: Iterable[NDArray[Any]]) -> int:
+    """Write blocks of rows one after another; nothing is written where there are no blocks."""
+    rows = 0
+    with ExitStack() as stack:
+        writer: Any = None
+        for block in blocks:
+            block = block.astype(np.float32) if block.dtype == np.float16 else block
+            names = [str(number) for number in range(block.shape[1])]
+            arrays = [pa.array(np.ascontiguousarray(column)) for column in block.T]
+            batch = pa.record_batch(arrays, names=names)
+            if writer is None:
+                sink = stack.enter_context(gzip.open(path, "wb", compresslevel=_GZIP_LEVEL))
+                options = pyarrow.csv.WriteOptions(include_header=False)
+                writer = pyarrow.csv.CSVWriter(sink, batch.schema, write_options=options)
+                stack.enter_context(writer)
+            writer.write_batch(batch)
+            rows += len(block)
+    return rows
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into, which takes its name when all is written."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(
+            f"`{folder}` exists already; expected a new folder", hint="choose another name"
+        )
+    partial = folder.parent / f".{folder.name}.partial-{secrets.token_hex(4)}"
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        partial.rename(folder)
+    except OSError as error:
+        raise StoreError(f"`{folder}` cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,220 @@
+"""Stream a synthetic graph to disk: as a store, or as raw shards for `scr ingest` to work on.
+
+Nothing larger than some chunks of edges, some blocks of feature rows, one bucket of edges (see
+`_buckets.py`: about 0.4 GB) and 17 bytes per node (offsets, labels, splits) is in memory.
+The store holds the same graph, bit for bit, as `synth_graph` and as ingesting the shards.
+
+A store appears whole or not at all. Shards do so too, and go on after a kill where they were:
+edge e and block b of the features do not depend on what came before them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+from scr.graph import KIND, SCHEMA, store_metadata
+from scr.ingest import EdgeBuckets
+from scr.storage import ArtifactWriter, finished_file, resumable_folder
+from scr.synth._model import (
+    EDGE_CHUNK,
+    ROW_CHUNK,
+    SynthConfig,
+    draw_labels,
+    draw_splits,
+    edge_chunks,
+    feature_blocks,
+    visible_labels,
+)
+
+OnProgress = Callable[[str, int, int], None]
+SHARD_EDGES = 1 << 23
+"""Edges in one shard: 64 MiB."""
+_EDGES, _FEATURES = "Drawing edges", "Drawing features"
+
+
+def write_synth_store(
+    config: SynthConfig,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Write a synthetic graph as a store, whole or not at all.
+
+    Args:
+        config: What to make.
+        path: The folder to make.
+        overwrite: Replace a store that is there already.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+    """
+    path = Path(path)
+    with (
+        _disk_errors(path),
+        ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer,
+    ):
+        steps, stored = _write_edges(config, writer, on_progress)
+        labels = draw_labels(config, np.empty(config.nodes, np.int64))
+        splits = draw_splits(config, labels)
+        writer.write_array("labels", visible_labels(config, labels, splits), np.int64)
+        for name, nodes in splits.items():
+            writer.write_array(name, nodes)
+        if config.features:
+            shape = (config.nodes, config.features)
+            blocks = _told(feature_blocks(config, labels), _FEATURES, 0, config.nodes, on_progress)
+            _fill(writer.create_array("features", shape, config.dtype), blocks)
+        writer.metadata = store_metadata(
+            name="synth", nodes=config.nodes, edges=stored, features=config.features,
+            class_names=config.class_names(), steps=(config.step(), *steps),
+        )  # fmt: skip
+    return path
+
+
+def _write_edges(
+    config: SynthConfig, writer: ArtifactWriter, on_progress: OnProgress | None
+) -> tuple[list[str], int]:
+    """Write offsets and targets; returns what was done and the number of stored edges."""
+    indptr = writer.create_array("indptr", (config.nodes + 1,), np.int64)
+    with EdgeBuckets(writer.path.parent, config.nodes, config.edges) as buckets:
+        for number, (sources, targets) in enumerate(edge_chunks(config), start=1):
+            buckets.add(sources, targets)
+            if on_progress is not None:
+                on_progress(_EDGES, min(number * EDGE_CHUNK, config.edges), config.edges)
+        stored = buckets.merge(indptr)
+        _fill(writer.create_array("indices", (stored,), np.int32), buckets.targets())
+        loops = buckets.loops
+    merged = config.edges - loops - stored // 2
+    steps = [f"dropped {loops:,} self-loops", f"merged {merged:,} repeated edges",
+             f"symmetrized: {stored // 2:,} edges became {stored:,} stored directions"]  # fmt: skip
+    return steps, stored
+
+
+def _fill(array: NDArray[Any], blocks: Iterator[NDArray[Any]]) -> None:
+    start = 0
+    for block in blocks:
+        array[start : start + len(block)] = block
+        start += len(block)
+
+
+def _told(
+    blocks: Iterator[NDArray[Any]], what: str, done: int, total: int, on_progress: OnProgress | None
+) -> Iterator[NDArray[Any]]:
+    """The same blocks; each is told of once the caller is done with it."""
+    for block in blocks:
+        yield block
+        done += len(block)
+        if on_progress is not None:
+            on_progress(what, done, total)
+
+
+def write_synth_shards(
+    config: SynthConfig,
+    folder: str | Path,
+    *,
+    kind: Literal["npy", "parquet"] = "npy",
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Write a synthetic graph as raw shards, edges as drawn: once each, with repeats and loops.
+
+    After a kill or a full disk, the same call goes on with what is finished, in a hidden folder
+    beside `folder`.
+
+    Args:
+        config: What to make.
+        folder: The folder to make; it must not exist, or be empty.
+        kind: Of the shards of edges; everything else is `.npy`.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+    """
+    folder = Path(folder)
+    identity = {**asdict(config), "kind": kind, "shard_edges": SHARD_EDGES}
+    hint = "when that is mended, the same command goes on with what is finished"
+    with _disk_errors(folder, hint), resumable_folder(folder, identity) as partial:
+        _write_edge_shards(config, partial, kind, on_progress)
+        labels = draw_labels(config, np.empty(config.nodes, np.int64))
+        splits = draw_splits(config, labels)
+        arrays = {"labels": visible_labels(config, labels, splits)}
+        arrays |= {name: nodes for name, nodes in splits.items() if len(nodes)}
+        for name, array in arrays.items():
+            _save(partial / f"{name}.npy", array)
+        del splits, arrays
+        if config.features and not (partial / "features.npy").exists():
+            _write_features(config, partial / "features.npy", labels, on_progress)
+    return folder
+
+
+def _write_edge_shards(
+    config: SynthConfig, folder: Path, kind: str, on_progress: OnProgress | None
+) -> None:
+    """Write the shards that are missing; one is written while the next one is drawn."""
+    count = -(-config.edges // SHARD_EDGES)
+    files = [folder / f"edges-{number:05}.{kind}" for number in range(count)]
+    save = _save if kind == "npy" else _save_table
+    # Shards are finished in order, so the missing ones are the last ones.
+    finished = sum(file.exists() for file in files)
+    chunks = edge_chunks(config, SHARD_EDGES, start=finished * SHARD_EDGES)
+    with ThreadPoolExecutor(1) as pool:
+        before: Future[None] | None = None
+        for number, edges in enumerate(chunks, start=finished):
+            if before is not None:
+                before.result()
+            if on_progress is not None:
+                on_progress(_EDGES, number * SHARD_EDGES, config.edges)
+            before = pool.submit(save, files[number], edges)
+        if before is not None:
+            before.result()
+    if on_progress is not None:
+        on_progress(_EDGES, config.edges, config.edges)
+
+
+def _write_features(
+    config: SynthConfig, file: Path, labels: NDArray[np.int64], on_progress: OnProgress | None
+) -> None:
+    """Write the features as a stream, from the first block that is not whole in the file."""
+    dtype, shape = np.dtype(config.dtype), (config.nodes, config.features)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    )
+    block_bytes = ROW_CHUNK * config.features * dtype.itemsize
+    # A stream and no memory map: a full disk is then an error, and not a signal.
+    with finished_file(file, go_on=True) as stream:
+        start, left = divmod(stream.tell() - header.tell(), block_bytes)
+        stream.seek(0 if start < 0 else stream.tell() - left)
+        stream.truncate()
+        if start < 0:
+            stream.write(header.getvalue())
+            start = 0
+        blocks = feature_blocks(config, labels, start)
+        for block in _told(blocks, _FEATURES, start * ROW_CHUNK, config.nodes, on_progress):
+            block.tofile(stream)
+
+
+def _save(file: Path, array: NDArray[Any]) -> None:
+    if not file.exists():
+        with finished_file(file) as stream:
+            np.save(stream, array)
+
+
+def _save_table(file: Path, edges: NDArray[np.int32]) -> None:
+    with finished_file(file) as stream:
+        pyarrow.parquet.write_table(pa.table({"source": edges[0], "target": edges[1]}), stream)
+
+
+@contextmanager
+def _disk_errors(path: Path, hint: str | None = None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"`{path}` cannot be written: {error.strerror or error}"
+        raise StoreError(message, hint=hint) from error

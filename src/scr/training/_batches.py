@@ -1,0 +1,84 @@
+"""Algorithm 1's mixed batches: labeled nodes and confident unlabeled ones, step by step.
+
+An epoch is one pass over the labeled nodes in a fresh order. Beside each part goes a part of the
+confident set and, in later stages of a run, of the reliable nodes. All draws come from one seeded
+generator on the CPU, so they are the same on every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+LARGE_POOL = 1 << 24
+"""Nodes from which a few are drawn one by one: an order of all of them would take a second."""
+
+
+def epoch_batches(
+    labeled: int,
+    *pools: Tensor,
+    batch_size: int,
+    unlabeled_per_batch: int | Literal["proportional"],
+    generator: torch.Generator,
+) -> Iterator[tuple[Tensor, ...]]:
+    """Yield, per step, positions among the labeled nodes and nodes of each pool.
+
+    Parts are as even as can be: a last batch of a single row would break BatchNorm.
+
+    Args:
+        labeled: How many labeled nodes there are.
+        *pools: Indices of unlabeled nodes: the confident ones, the reliable ones. From an empty
+            pool nothing is drawn.
+        batch_size: N_L; with `proportional`, N_L and the rows of the largest pool together.
+        unlabeled_per_batch: N_U of each pool; `proportional` cuts all pools into equally many
+            parts, of which there are at most as many as labeled nodes.
+        generator: Source of the order.
+
+    Yields:
+        Positions in [0, labeled), and indices out of each pool.
+    """
+    if unlabeled_per_batch == "proportional":
+        total = labeled + max((len(pool) for pool in pools), default=0)
+        steps = min(-(-total // batch_size), labeled)  # every step needs a labeled row
+        per_step = [-(-len(pool) // steps) for pool in pools]
+    else:
+        steps = -(-labeled // batch_size)
+        per_step = [min(unlabeled_per_batch, len(pool)) for pool in pools]
+    order = torch.randperm(labeled, generator=generator)
+    drawn = [
+        _draw(pool, steps * rows, generator).view(steps, rows)
+        for pool, rows in zip(pools, per_step, strict=True)
+    ]
+    for step, part in enumerate(order.tensor_split(steps)):
+        yield part, *(rows[step] for rows in drawn)
+
+
+def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Draw without replacement, going through the pool again only when it is used up."""
+    parts: list[Tensor] = []
+    while count > 0:
+        if len(pool) > LARGE_POOL and count <= len(pool) // 2:
+            part = pool[_few_of_many(len(pool), count, generator)]
+        else:
+            part = pool[torch.randperm(len(pool), generator=generator)[:count]]
+        parts.append(part)
+        count -= len(part)
+    return torch.cat(parts) if parts else pool[:0]
+
+
+def _few_of_many(size: int, count: int, generator: torch.Generator) -> Tensor:
+    """Distinct numbers below `size` in random order, without an order of all of them.
+
+    Numbers that came up before are drawn again; below half of `size` that is soon done.
+    """
+    drawn = np.zeros(0, dtype=np.int64)
+    while len(drawn) < count:
+        more = torch.randint(size, (count - len(drawn),), generator=generator).numpy()
+        drawn = np.concatenate([drawn, more])
+        _, first = np.unique(drawn, return_index=True)
+        drawn = drawn[np.sort(first)]
+    return torch.from_numpy(drawn)

@@ -1,0 +1,127 @@
+"""A run in the middle, in one file: everything that decides what the next step does.
+
+One safetensors file holds the tensors, with the rest as JSON in its header, so that a checkpoint is
+written whole or not at all and reading one never executes anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from scr.errors import RunError, StoreError
+from scr.storage import sync
+
+FORMAT = 2
+
+
+@dataclass
+class Checkpoint:
+    """Tensors by name, and plain values."""
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    identity: str = ""
+    """Names the run that it belongs to; a checkpoint of another run is refused."""
+
+    def put_module(self, prefix: str, module: nn.Module) -> None:
+        """Add the parameters and buffers of a module."""
+        self.put(prefix, module.state_dict())
+
+    def put(self, prefix: str, tensors: dict[str, Tensor]) -> None:
+        """Add tensors below a prefix; copies, since training goes on."""
+        for name, tensor in tensors.items():
+            self.tensors[f"{prefix}/{name}"] = tensor.detach().cpu().clone().contiguous()
+
+    def get(self, prefix: str) -> dict[str, Tensor]:
+        """All tensors below a prefix, without it."""
+        start = f"{prefix}/"
+        return {
+            name.removeprefix(start): tensor
+            for name, tensor in self.tensors.items()
+            if name.startswith(start)
+        }
+
+    def put_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Add the optimizer's state; its settings come from the recipe."""
+        for position, state in optimizer.state_dict()["state"].items():
+            self.put(f"optimizer/{position}", state)
+
+    def load_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Put the optimizer's state back."""
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in self.get("optimizer").items():
+            position, _, key = name.partition("/")
+            state.setdefault(int(position), {})[key] = tensor
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+    def write(self, path: Path) -> None:
+        """Write atomically: a kill at any moment leaves the old file or the new one."""
+        header = {
+            "format": str(FORMAT),
+            "identity": self.identity,
+            "values": json.dumps(self.values),
+        }
+        write_bytes(path, save(self.tensors, metadata=header))
+
+    @classmethod
+    def read(cls, path: Path, identity: str = "") -> Checkpoint:
+        """Read a checkpoint, with a clear error where it is damaged or of another run."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise StoreError(
+                f"The checkpoint `{path}` cannot be read: {error}",
+                hint="remove it to start the run again from its beginning",
+            ) from None
+        if header.get("format") != str(FORMAT):
+            raise RunError(
+                f"`{path}` has checkpoint format {header.get('format')}; expected {FORMAT}",
+                hint="remove it to start the run again with this version",
+            )
+        if header.get("identity", "") != identity:
+            raise RunError(
+                f"The checkpoint `{path}` is of a run with another recipe, seed or graph, or with "
+                "hops of other nodes; expected one of this run",
+                hint="remove it, or give another path",
+            )
+        return cls(tensors, json.loads(header["values"]), identity)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; see `whole_file`."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file that has its name once it is whole and on disk, also after a power cut.
+
+    Yields:
+        A sibling to write to. It is synced and renamed at the end, and the folder is synced;
+        removed where writing fails.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        raise StoreError(f"`{path}` could not be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,344 @@
+"""One run from graph to trained encoder: prepare, judge trust, train."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from scr.compute import keep_freed_memory, usable_device
+from scr.consistency import (
+    FEW_ROWS,
+    MOST_ROWS,
+    USUAL_AGREEMENT,
+    ConsistencyConfig,
+    agreement_beyond_chance,
+    neighbor_agreement,
+    trusted_share,
+    usual_agreement,
+)
+from scr.encoders import Encoder
+from scr.errors import ConfigError, GraphError
+from scr.features import FeatureConfig, choose_reduction
+from scr.graph import Graph
+from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
+from scr.propagation import rows_hash
+from scr.training._inference import predict_probabilities
+from scr.training._notes import TermReport, collapse_notes, term_report
+from scr.training._prepare import Prepared, SubsetNames, label_rows, prepare_hops
+from scr.training._random_rows import node_dropper
+from scr.training._recipe import Recipe
+from scr.training._records import EpochRecord, TrainingOutcome
+from scr.training._row_source import RowSource
+from scr.training._rows import positions_of
+from scr.training._stages import Handover, StagePlan, train_in_stages
+from scr.training._validation import NO_VALIDATION, ValidationNodes
+from scr.training.presets import GraphFacts
+
+TRIED_ROWS = 2
+"""On which a module of the user's own is tried out: one would hide a missing dimension."""
+
+
+WITHOUT_NOISE = {
+    "scr": "the consistency term only sharpens predictions",
+    "scr-m": "the consistency term only follows the teacher and sharpens",
+    "pi": "the term of `pi` is 0",
+    "r-drop": "the term of `r-drop` is 0",
+    "fixmatch": "`fixmatch` is taught its own predictions without noise",
+    "freematch": "`freematch` is taught its own predictions without noise",
+    "softmatch": "`softmatch` is taught its own predictions without noise",
+}
+"""What is left of a regularizer; `entropy` compares nothing, and `grand` has noise of its own."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained encoder and all that is known of how it came about."""
+
+    encoder: Encoder
+    rows: RowSource
+    recipe: Recipe
+    prepared: Prepared
+    outcome: TrainingOutcome
+    seed: int
+    notes: list[str] = field(default_factory=list)
+    """What the run decided by itself, in sentences for the report."""
+    handover: Handover | None = None
+    """What the last of several stages was given; its label hops were built from it."""
+    term: TermReport | None = None
+    """What the term on unlabeled nodes did; none: there was none."""
+
+    def probabilities(self, nodes: Tensor | None = None) -> Tensor:
+        """Class probabilities of some nodes, or of all that have hops."""
+        index = torch.tensor(self.rows.nodes()) if nodes is None else nodes
+        return predict_probabilities(self.encoder, self.rows, index)
+
+
+def graph_facts(graph: Graph) -> GraphFacts:
+    """What the choice of a preset may look at."""
+    return GraphFacts(
+        nodes=graph.num_targets,
+        train=len(graph.train),
+        classes=graph.num_classes,
+        reduced=graph.features is not None
+        and choose_reduction(graph.features, FeatureConfig()) != "none",
+        types=len(graph.node_types),
+        relations=len(graph.relations),
+    )
+
+
+def fit(
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    prepared: Prepared | None = None,
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    checkpoint_seconds: float = 60.0,
+    watch_test: bool = False,
+    own: OwnModule | None = None,
+) -> Fitted:
+    """Train one encoder on one graph, in one stage or in several.
+
+    The same seed, versions and machine give the same weights bit for bit on the CPU. The caller's
+    random state is left as it was.
+
+    Args:
+        graph: With features, labels and splits.
+        recipe: All settings.
+        seed: Decides initial weights, batches and dropout.
+        device: Where torch computes.
+        prepared: Hops made before with the same settings, to be shared by runs.
+        checkpoint: File to continue from and to write to.
+        on_epoch: Called after every epoch.
+        should_stop: Asked after every epoch.
+        checkpoint_seconds: Least time between two checkpoints.
+        watch_test: Write test accuracy into the history, for curves; nothing reads it back.
+        own: A module of the user's own, where the recipe says that there is one.
+    """
+    check_trainable(graph, recipe)
+    place = usable_device(device)
+    keep_freed_memory()
+    prepared = prepared or prepare_hops(graph, recipe, device=device)
+    train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
+    train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
+    kept = prepared.kept
+    consistency, notes = judge_trust(
+        recipe.consistency,
+        prepared.averages,
+        graph.train if kept is None else positions_of(np.asarray(graph.train), kept),
+        train_labels.numpy(),
+        graph,
+    )
+    plan = StagePlan(
+        recipe,
+        consistency,
+        train,
+        train_labels,
+        unlabeled=all_but(graph.train, graph.num_targets, kept),
+        validation=_labeled(graph, graph.valid),
+        seed=seed,
+        watched=_labeled(graph, graph.test) if watch_test else None,
+        identity=""
+        if checkpoint is None
+        else run_identity(graph, recipe, seed, *_special(prepared)),
+    )
+
+    dropper = node_dropper(graph, recipe, prepared)
+
+    def rows_with(handover: Handover | None) -> RowSource:
+        labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
+        rows = prepared.rows(graph.num_classes, labels, place, seed=seed)
+        return rows if dropper is None else dropper.over(rows)
+
+    def make(rows: RowSource) -> Encoder:
+        encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
+        if own is not None:
+            some = rows.batch(torch.tensor(rows.nodes()[:TRIED_ROWS]))
+            try_out(encoder.to(place), some, rows.classes)
+            without = missing_noise(recipe.regularizer, consistency)
+            if without and without not in notes and views_are_equal(encoder, some):
+                notes.append(without)
+        return encoder
+
+    devices = [place] if place.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), denormals_flushed():
+        staged = train_in_stages(
+            plan,
+            rows_with,
+            make,
+            checkpoint=checkpoint,
+            on_epoch=on_epoch,
+            should_stop=should_stop,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    staged.encoder.eval()
+    term = term_report(recipe.consistency, consistency, len(plan.unlabeled), staged.outcome)
+    if term is not None:
+        notes += term.notes()
+    notes += collapse_notes(staged.outcome)
+    return Fitted(
+        staged.encoder,
+        staged.rows,
+        recipe,
+        prepared,
+        staged.outcome,
+        seed,
+        notes,
+        staged.handover,
+        term,
+    )
+
+
+def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
+    """Names a run by everything that decides its result: graph, split, settings, seed."""
+    content = json.dumps([recipe.tables(), seed, graph.fingerprint(), *special], sort_keys=True)
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def _special(prepared: Prepared) -> list[str]:
+    """What names the hops of a run beyond its settings.
+
+    Rows that do not train are its unlabeled nodes; a file of subsets may have changed.
+    """
+    rows = [] if prepared.kept is None else [f"rows {rows_hash(prepared.kept)}"]
+    return rows + subsets_identity(prepared.subsets)
+
+
+def subsets_identity(subsets: SubsetNames | None) -> list[str]:
+    """What names subsets of relations in the identity of a run."""
+    return [] if subsets is None else [f"subsets {json.dumps(subsets)}"]
+
+
+@contextmanager
+def denormals_flushed() -> Iterator[None]:
+    """Round numbers below 1e-38 to 0: weight decay makes many, and each costs 100 cycles."""
+    before = bool((torch.tensor([1e-40]) * 1.0 == 0).item())
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
+def judge_trust(
+    consistency: ConsistencyConfig | None,
+    averages: Callable[[NDArray[np.integer[Any]]], NDArray[np.float32]],
+    train: NDArray[np.integer[Any]],
+    train_labels: NDArray[np.integer[Any]],
+    graph: Graph,
+) -> tuple[ConsistencyConfig | None, list[str]]:
+    """Turn the consistency weight down where pseudo labels would mislead.
+
+    Args:
+        consistency: The settings; none: there is no weight.
+        averages: From rows to what hops tell of them on average, shape (rows, features).
+        train: Rows of the training nodes.
+        train_labels: Their classes.
+        graph: Asked whether neighbors agree where labels are few.
+    """
+    if consistency is None or consistency.trust == "full" or consistency.weight == 0:
+        return consistency, []
+    chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
+    usual = USUAL_AGREEMENT
+    if len(chosen) < FEW_ROWS:
+        usual = usual_agreement(_neighbor_agreement(graph))
+    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen], usual=usual)
+    share = trusted_share(agreement)
+    if share == 1:
+        return consistency, []
+    weight = consistency.weight * share
+    note = (
+        f"Consistency weight turned down from {consistency.weight:g} to {weight:.3g}: held-out "
+        f"training labels{' and neighbors' if len(chosen) < FEW_ROWS else ''} agree with a linear "
+        f"model {agreement:.0%} of the way from chance to certainty, so pseudo labels deserve "
+        "little trust here"
+        + (", and the term on unlabeled nodes did not act" if share == 0 else "")
+    )
+    return dataclasses.replace(consistency, weight=weight), [note]
+
+
+def _neighbor_agreement(graph: Graph) -> float | None:
+    """Whether neighbors agree by their own features; none of a graph that cannot be asked."""
+    if graph.features is None or graph.is_typed:
+        return None
+    labels = np.asarray(graph.labels[graph.train])
+    own = graph.features[np.asarray(graph.train)]
+    by_class = sp.csr_array(
+        (np.ones(len(labels), np.float32), (labels, np.arange(len(labels)))),
+        shape=(graph.num_classes, len(labels)),
+    )
+    examples = by_class @ own
+    dense = examples.toarray() if sp.issparse(examples) else np.asarray(examples, np.float32)
+    return neighbor_agreement(graph.features, graph.indptr, graph.indices, dense)
+
+
+def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
+    """What a module without noise means to a regularizer; none where it means nothing.
+
+    Args:
+        regularizer: Its name.
+        consistency: Its settings; none: it is off.
+    """
+    if consistency is None or consistency.weight == 0 or regularizer not in WITHOUT_NOISE:
+        return None
+    return (
+        "The module gives the same output twice: without dropout, views do not differ, and "
+        f"{WITHOUT_NOISE[regularizer]}"
+    )
+
+
+def check_trainable(graph: Graph, recipe: Recipe) -> None:
+    """Refuse a graph without the nodes that training needs."""
+    if len(graph.train) == 0:
+        raise GraphError(
+            f"The graph `{graph.name}` has no training nodes; expected at least one",
+            hint="give a split, such as --splits per-class:20,30 or train=...",
+        )
+    if len(graph.valid) == 0 and recipe.training.select != "last":
+        raise ConfigError(
+            "training.select",
+            recipe.training.select,
+            "`last` where a graph has no validation nodes",
+            hint="give validation nodes, or set training.select=last",
+        )
+
+
+def all_but(
+    train: NDArray[np.integer[Any]], nodes: int, kept: NDArray[np.int64] | None = None
+) -> Tensor:
+    """Numbers of the nodes that have hops and do not train, ascending.
+
+    Args:
+        train: Numbers of the training nodes.
+        nodes: How many nodes there are.
+        kept: Nodes that have hops; none: all.
+    """
+    mask = np.ones(nodes if kept is None else len(kept), dtype=bool)
+    mask[train if kept is None else positions_of(np.asarray(train), kept)] = False
+    others = np.flatnonzero(mask)
+    return torch.from_numpy(others if kept is None else kept[others])
+
+
+def _labeled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
+    """Nodes of a split with labels, to be scored."""
+    known = np.array(nodes, dtype=np.int64)
+    known = known[np.asarray(graph.labels[known]) >= 0]
+    if len(known) == 0:
+        return NO_VALIDATION
+    labels = np.array(graph.labels[known], dtype=np.int64)
+    return ValidationNodes(torch.from_numpy(known), torch.from_numpy(labels))

@@ -1,0 +1,258 @@
+"""The rows of coupled encoders: nodes with the part of the graph that their logits depend on.
+
+Serves what `Rows` serves, so that training, consistency, stages and prediction do not know the
+difference. A batch is the whole graph with some nodes asked for, or, of a large graph, what was
+drawn around these nodes. Who is drawn depends on the seed, the epoch and the nodes of the batch;
+those come from the trainer's own generator: a run that goes on from a checkpoint draws the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from scr.compute import read_ahead
+from scr.encoders import ProblemShape
+from scr.encoders.layers import Adjacency, SparseRows
+from scr.networks import Embedded, GraphBatch
+from scr.networks.sampling import NeighborSampler, SubgraphBatch
+from scr.propagation import row_sums
+from scr.training._layerwise import LayerwiseLogits
+
+if TYPE_CHECKING:
+    from scr.training._prepare_graph import PreparedGraph
+
+Item = TypeVar("Item")
+
+
+class GraphRows:
+    """Batches of nodes with edges, of all target nodes of a graph."""
+
+    kept = None
+    """All target nodes can be asked for."""
+    on_disk = False
+
+    def __init__(
+        self,
+        prepared: PreparedGraph,
+        classes: int,
+        labels: NDArray[np.floating[Any]] | None = None,
+        device: torch.device | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Take what is prepared; arguments as of `PreparedGraph.rows`."""
+        self.prepared, self.classes, self.labels, self.seed = prepared, classes, labels, seed
+        self.device = torch.device("cpu") if device is None else device
+        self._layerwise = LayerwiseLogits(self)
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        return self.prepared.graph.num_targets
+
+    @property
+    def shape(self) -> ProblemShape:
+        """Sizes for `make_encoder`."""
+        embedded = self.prepared.embedded
+        return ProblemShape(
+            features=self.prepared.inputs.shape[1],
+            hops=1,
+            classes=self.classes,
+            label_hops=0 if self.labels is None else self.labels.shape[1],
+            relations=self.prepared.relations,
+            embedded=0 if embedded is None else int(np.count_nonzero(embedded >= 0)),
+        )
+
+    def nodes(self) -> NDArray[np.int64]:
+        """Numbers of all target nodes."""
+        return np.arange(len(self))
+
+    def has(self, nodes: NDArray[np.int64] | None) -> bool:
+        """Always: whatever node is asked for, its neighbors are at hand."""
+        return True
+
+    def begin_epoch(self, epoch: int) -> None:
+        """From here on, other neighbors are drawn for the same nodes."""
+        self._epoch = epoch
+
+    def batch(self, index: Tensor) -> GraphBatch:
+        """The whole graph, or what is drawn around some nodes, for the logits of these nodes."""
+        self._layerwise.forget()  # whoever takes batches is about to change weights
+        if self.prepared.whole:
+            return dataclasses.replace(
+                self.whole_graph, seeds=index.to(self.device), labels=self.label_hops(index)
+            )
+        return self._on_device(self._sampled(index))
+
+    def stream(
+        self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
+    ) -> Generator[tuple[Item, GraphBatch]]:
+        """Each item with the batch of its nodes; the next ones are drawn by another thread.
+
+        Close it (`contextlib.closing`) where it may be left early.
+
+        Args:
+            items: In the order in which they are wanted.
+            index_of: The nodes of an item.
+        """
+        if self.prepared.whole:
+            for item in items:
+                yield item, self.batch(index_of(item))
+            return
+        self._layerwise.forget()
+        made = read_ahead(items, lambda item: self._sampled(index_of(item)))
+        try:
+            for item, batch in made:
+                yield item, self._on_device(batch)
+        finally:
+            made.close()
+
+    def batches(self, index: Tensor, size: int) -> Iterator[GraphBatch]:
+        """Batches of at most `size` nodes, in the order of `index`."""
+        for _, batch in self.stream(index.split(size), lambda part: part):
+            yield batch
+
+    def stream_logits(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index` with their logits, from all neighbors, layer by layer."""
+        return self._layerwise.stream(model, index, at_once)
+
+    @cached_property
+    def whole_graph(self) -> GraphBatch:
+        """All nodes and edges, with no node asked for."""
+        inputs = self._features()
+        embedded = None
+        if self.prepared.embedded is not None:
+            embedded = self._embedded(np.arange(len(inputs)))
+        seeds = torch.zeros(0, dtype=torch.int64, device=self.device)
+        return GraphBatch(inputs, self.prepared.layers, seeds, embedded=embedded)
+
+    @cached_property
+    def _sampler(self) -> NeighborSampler:
+        # Sums, as in GCN, are to be as large as those over all neighbors; means are by themselves.
+        sums = self.prepared.encoder.aggregation == "sym"
+        graph, neighbors = self.prepared.graph, self.prepared.neighbors
+        return NeighborSampler(graph, neighbors, self.seed, normalize=sums)
+
+    def _sampled(self, index: Tensor) -> GraphBatch:
+        """What is drawn around some nodes, which may repeat."""
+        seeds, places = np.unique(index.numpy(), return_inverse=True)
+        drawn = self._sampler.sample(seeds, _step(index.numpy(), self._epoch))
+        return self.of_subgraph(drawn, torch.from_numpy(places), index)
+
+    def of_subgraph(
+        self,
+        subgraph: SubgraphBatch,
+        places: Tensor,
+        index: Tensor,
+        loss_weight: Tensor | None = None,
+    ) -> GraphBatch:
+        """A batch in memory.
+
+        Args:
+            subgraph: Nodes and edges.
+            places: Of the nodes that are asked for, in the subgraph.
+            index: Their numbers in the graph.
+            loss_weight: Of these nodes.
+        """
+        nodes = subgraph.nodes
+        return GraphBatch(
+            self._features(nodes),
+            self._layers_of(subgraph),
+            places,
+            self.label_hops(index),
+            loss_weight,
+            None if self.prepared.embedded is None else self._embedded(nodes),
+        )
+
+    def _features(self, nodes: NDArray[np.int64] | None = None) -> Tensor | SparseRows:
+        """Features of some nodes in main memory, or of all on the device."""
+        if self._sparse is not None:
+            return self._sparse if nodes is None else self._sparse.take(nodes)
+        inputs = self.prepared.inputs
+        if not isinstance(inputs, np.ndarray):
+            inputs = (inputs if nodes is None else inputs[nodes]).toarray()
+        elif nodes is not None:
+            inputs = np.asarray(inputs[nodes])
+        made = torch.from_numpy(_writable(inputs))
+        return made.to(self.device) if nodes is None else made
+
+    @cached_property
+    def _sparse(self) -> SparseRows | None:
+        """All features, where they are sparse; other devices than the CPU multiply dense ones."""
+        inputs = self.prepared.inputs
+        if isinstance(inputs, np.ndarray) or self.device.type != "cpu":
+            return None
+        return SparseRows.of(inputs)
+
+    def _layers_of(self, subgraph: SubgraphBatch) -> tuple[Adjacency, ...]:
+        prepared, graph = self.prepared, self.prepared.graph
+        weights, factors = None, subgraph.edge_weight
+        if graph.weights is not None:
+            weights = np.asarray(graph.weights[subgraph.edges])
+        if factors is not None:
+            weights = factors if weights is None else weights * factors
+        adjacency = Adjacency(
+            subgraph.indptr,
+            subgraph.indices,
+            subgraph.num_nodes,
+            weights,
+            codes=None if graph.edge_types is None else graph.edge_types[subgraph.edges],
+        )
+        # A mean is taken over the edges that are here, unless factors make up for the others.
+        if prepared.encoder.aggregation == "mean" and factors is None:
+            degrees = row_sums(subgraph.indptr, weights)
+        else:
+            degrees = prepared.degrees[subgraph.nodes]
+        adjacency = prepared.scaled(adjacency, degrees)
+        sizes = subgraph.layer_nodes
+        if not sizes:
+            return (adjacency,) * prepared.settings.layers
+        return tuple(
+            adjacency.first_rows(sizes[layer + 1], sizes[layer])
+            for layer in range(prepared.settings.layers)
+        )
+
+    def label_hops(self, index: Tensor) -> Tensor | None:
+        """Propagated labels of some nodes, on the device."""
+        if self.labels is None:
+            return None
+        return torch.from_numpy(self.labels[index.numpy()]).to(self.device, torch.float32)
+
+    def _embedded(self, nodes: NDArray[np.int64]) -> Embedded:
+        assert self.prepared.embedded is not None
+        numbers = self.prepared.embedded[nodes]
+        rows = np.flatnonzero(numbers >= 0)
+        return Embedded(
+            torch.from_numpy(rows).to(self.device), torch.from_numpy(numbers[rows]).to(self.device)
+        )
+
+    def _on_device(self, batch: GraphBatch) -> GraphBatch:
+        weight, features = batch.loss_weight, batch.features
+        return dataclasses.replace(
+            batch,
+            features=features if isinstance(features, SparseRows) else features.to(self.device),
+            seeds=batch.seeds.to(self.device),
+            loss_weight=None if weight is None else weight.to(self.device),
+        )
+
+
+def _step(index: NDArray[np.int64], epoch: int) -> int:
+    """A number for the nodes of a batch in their order, which another batch hardly has."""
+    salt = epoch.to_bytes(hashlib.blake2b.SALT_SIZE, "little")
+    content = hashlib.blake2b(np.ascontiguousarray(index).tobytes(), digest_size=7, salt=salt)
+    return int.from_bytes(content.digest(), "little")
+
+
+def _writable(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Torch wants to be able to write, and memory maps may not be written to."""
+    return array if array.flags.writeable else np.array(array)

@@ -1,0 +1,73 @@
+"""The streamed forward pass: predictions for any number of rows in bounded memory.
+
+Whoever needs less than all logits, such as the nodes that a model is sure of, takes them part by
+part from `stream_logits`. Rows on disk are read while the part before is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+
+import torch
+from torch import Tensor, nn
+
+from scr.training._graph_rows import GraphRows
+from scr.training._row_source import RowSource
+
+ROWS_AT_ONCE = 16_384
+"""Rows of one forward pass: enough for full speed, and hidden layers stay small."""
+
+
+def stream_logits(
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+) -> Generator[tuple[Tensor, Tensor]]:
+    """Yield parts of `index`, in order, each with its logits without dropout, on the CPU.
+
+    Between two parts the model is in evaluation mode; at the end it is in the mode that it was in.
+    """
+    if len(index) == 0:
+        return
+    was_training = model.training
+    model.eval()
+    try:
+        if isinstance(rows, GraphRows):
+            yield from rows.stream_logits(model, index, at_once)
+            return
+        with closing(rows.stream(index.split(at_once), lambda part: part)) as batches:
+            for part, batch in batches:
+                with torch.no_grad():
+                    logits = model(batch).cpu()
+                yield part, logits
+    finally:
+        model.train(was_training)
+
+
+def predict_logits(
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+) -> Tensor:
+    """Logits without dropout, on the CPU, in the order of `index`.
+
+    The model is left in the mode (training or evaluation) that it was in.
+
+    Returns:
+        Shape (len(index), classes).
+    """
+    out = torch.empty(len(index), rows.classes)
+    start = 0
+    for part, logits in stream_logits(model, rows, index, at_once=at_once):
+        out[start : start + len(part)] = logits
+        start += len(part)
+    return out
+
+
+def predict_probabilities(
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+) -> Tensor:
+    """Class probabilities without dropout; see `predict_logits`."""
+    out = torch.empty(len(index), rows.classes)
+    start = 0
+    for part, logits in stream_logits(model, rows, index, at_once=at_once):
+        out[start : start + len(part)] = torch.softmax(logits, dim=-1)
+        start += len(part)
+    return out

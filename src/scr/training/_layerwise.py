@@ -1,0 +1,105 @@
+"""Predictions of coupled encoders: all nodes layer by layer, each layer a range of rows at a time.
+
+A node's logits depend on neighbors of neighbors, which many nodes share; computing a layer for all
+nodes before the next one computes nothing twice. What is in memory is two layers of activations,
+not all of them as in training. The last layer is computed for the nodes that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from scr.encoders.layers import Projected
+from scr.networks import GraphEncoder
+
+if TYPE_CHECKING:
+    from scr.training._graph_rows import GraphRows
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows of a layer that are computed at once in a graph that is not trained on whole."""
+
+
+class LayerwiseLogits:
+    """Logits of any nodes; what the last layer reads is kept until the weights change."""
+
+    def __init__(self, rows: GraphRows, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self.rows, self.rows_at_once = rows, rows_at_once
+        self._weights: dict[str, Tensor] = {}
+        self._known: Tensor | Projected | None = None
+
+    def forget(self) -> None:
+        """Free what is kept."""
+        self._weights, self._known = {}, None
+
+    def stream(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index`, in order, each with its logits on the CPU.
+
+        Args:
+            model: A coupled encoder in evaluation mode.
+            index: Numbers of target nodes.
+            at_once: Most nodes of a part.
+        """
+        encoder = cast(GraphEncoder, model)
+        with torch.no_grad():
+            known = self._before_last(encoder)
+        for part in index.split(at_once):
+            with torch.no_grad():
+                yield part, self._logits(encoder, known, part).cpu()
+
+    def _logits(self, encoder: GraphEncoder, known: Tensor | Projected, part: Tensor) -> Tensor:
+        prepared = self.rows.prepared
+        last = len(prepared.layers) - 1
+        if prepared.whole or not encoder.layerwise:  # logits of all are known
+            assert isinstance(known, Tensor)
+            logits = known.index_select(0, part.to(known.device))
+        else:
+            edges = prepared.layers[last].take(part.numpy())
+            logits = encoder.layer_output(last, known, edges)
+        return encoder.with_labels(logits, self.rows.label_hops(part))
+
+    def _before_last(self, encoder: GraphEncoder) -> Tensor | Projected:
+        """What the last layer reads; in a graph that is trained on whole, what it gives."""
+        state = encoder.state_dict()
+        if self._known is not None and _equal(state, self._weights):
+            return self._known
+        self.forget()
+        self._known = self._computed(encoder)
+        self._weights = {name: value.clone() for name, value in state.items()}
+        return self._known
+
+    def _computed(self, encoder: GraphEncoder) -> Tensor | Projected:
+        prepared = self.rows.prepared
+        if not encoder.layerwise:
+            return encoder.every_row(self.rows.whole_graph)
+        count = len(prepared.layers) - (not prepared.whole)
+        x = encoder.inputs(self.rows.whole_graph)
+        for number, adjacency in enumerate(prepared.layers[:count]):
+            sent = encoder.layer_input(number, x)
+            if prepared.whole or adjacency.rows <= self.rows_at_once:
+                x = encoder.layer_output(number, sent, adjacency)
+                continue
+            made: Tensor | None = None
+            for start in range(0, adjacency.rows, self.rows_at_once):
+                stop = min(start + self.rows_at_once, adjacency.rows)
+                part = encoder.layer_output(number, sent, adjacency.range(start, stop))
+                if made is None:
+                    made = part.new_empty(adjacency.rows, part.shape[1])
+                made[start:stop] = part
+            assert made is not None
+            x = made
+        if not prepared.whole:
+            return encoder.layer_input(count, x)
+        assert isinstance(x, Tensor)
+        return x
+
+
+def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return state.keys() == other.keys() and all(
+        torch.equal(value, other[name]) for name, value in state.items()
+    )

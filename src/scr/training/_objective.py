@@ -1,0 +1,138 @@
+"""The loss of one mixed batch: cross-entropy on labeled rows, consistency on confident ones.
+
+In later stages of RLU, reliable rows add a term of their own: what the stage before said of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weak_view
+from scr.encoders import HopBatch
+from scr.networks import GraphBatch
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """Both terms of the loss."""
+
+    supervised: Tensor
+    """On labels, those of the stage before included."""
+    consistency: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        """What is minimized."""
+        return self.supervised + self.consistency
+
+
+def mixed_loss(
+    student: nn.Module,
+    batch: HopBatch | GraphBatch,
+    targets: Tensor,
+    consistency: UnlabeledLoss,
+    *,
+    views: int,
+    teacher: MeanTeacher | None = None,
+    teacher_dropout: bool = False,
+    class_weights: Tensor | None = None,
+    reliable: Tensor | None = None,
+    reliable_weight: float = 1.0,
+) -> BatchLoss:
+    r"""Equation of the paper's loss, both terms averaged over the views.
+
+    Equation: SCR, loss (docs/equations.md#loss)
+        L = 1/(S N_L) sum_i sum_s CE(y_i, yhat_i^(s))
+          + lambda/(S N_U) sum_i sum_s dist(ybar_i^(sharp), yhat_i^(s))
+
+    Labeled and unlabeled rows share each forward pass, so that BatchNorm sees both.
+
+    Args:
+        student: The model, in training mode.
+        batch: Labeled rows first, then reliable ones, then the confident ones of the second term.
+        targets: Classes of the labeled rows, shape (labeled,).
+        consistency: The second term; that of SCR and SCR-m is the paper's.
+        views: S.
+        teacher: Makes the pseudo labels (SCR-m); none: the mean of the views does (SCR).
+        teacher_dropout: Leave dropout on in the teacher, or in the weak view of a term that asks
+            for one.
+        class_weights: Weight of each class in the first term.
+        reliable: Soft labels of the reliable rows, shape (reliable, classes); none: there are none.
+        reliable_weight: gamma.
+    """
+    labeled = len(targets)
+    known = labeled if reliable is None else labeled + len(reliable)
+    pseudo_labels = None
+    if known < len(batch):
+        # Before the student, whose saved activations would otherwise lie beside the teacher's.
+        if teacher is not None:
+            pseudo_labels = teacher(batch.after(known), dropout=teacher_dropout)
+        elif consistency.needs_weak_view:
+            pseudo_labels = weak_view(student, batch.after(known), dropout=teacher_dropout)
+    logits = noisy_views(student, batch, views)
+    row_weights = None
+    if isinstance(batch, GraphBatch) and batch.loss_weight is not None:
+        row_weights = batch.loss_weight[:labeled]
+    supervised = supervised_loss(logits[:, :labeled], targets, class_weights, row_weights)
+    if reliable is not None and len(reliable):
+        share = labeled / known
+        extra = reliable_loss(logits[:, labeled:known], reliable)
+        supervised = share * supervised + reliable_weight * (1 - share) * extra
+    term = consistency(logits[:, known:], pseudo_labels, known=logits[:, :known])
+    return BatchLoss(supervised, term)
+
+
+def supervised_loss(
+    logits: Tensor,
+    targets: Tensor,
+    class_weights: Tensor | None = None,
+    row_weights: Tensor | None = None,
+) -> Tensor:
+    """Cross-entropy averaged over views and labeled rows.
+
+    Args:
+        logits: Shape (views, labeled, classes).
+        targets: Shape (labeled,).
+        class_weights: Shape (classes,), or none.
+        row_weights: Factor of each row's loss, shape (labeled,), or none. They are not scaled to
+            a mean of 1: they make up for how often a row is drawn.
+    """
+    if len(targets) == 0:  # of which the mean is not a number
+        return logits.sum() * 0
+    views = logits.shape[0]
+    rows, classes = logits.flatten(0, 1), targets.repeat(views)
+    if row_weights is None:
+        return F.cross_entropy(rows, classes, weight=class_weights)
+    losses = F.cross_entropy(rows, classes, weight=class_weights, reduction="none")
+    return (losses * row_weights.repeat(views)).mean()
+
+
+def reliable_loss(logits: Tensor, soft_labels: Tensor) -> Tensor:
+    r"""Distance to the labels of the stage before, the surer ones counting more.
+
+    Equation: GAMLP, reliable label utilization (docs/equations.md#rlu)
+        1/n_R sum_i max_c(q_ic) KL(q_i || p_i), averaged over views
+
+    Args:
+        logits: Shape (views, nodes, classes).
+        soft_labels: q, the tempered prediction of the stage before, shape (nodes, classes).
+    """
+    log_predictions = torch.log_softmax(logits, dim=-1)
+    # xlogy is 0 where a soft label is 0, as the limit is.
+    negative_entropy: Tensor = torch.xlogy(soft_labels, soft_labels).sum(dim=-1)
+    divergence = negative_entropy - (soft_labels * log_predictions).sum(dim=-1)
+    return (soft_labels.amax(dim=-1) * divergence).mean()
+
+
+def balanced_class_weights(targets: Tensor, classes: int) -> Tensor:
+    """Inverse class shares among training nodes, with mean 1 over the nodes.
+
+    A class without a training node gets weight 1; it is never used.
+    """
+    counts = torch.bincount(targets, minlength=classes).float()
+    present = (counts > 0).sum()
+    return torch.where(counts > 0, len(targets) / (present * counts.clamp_min(1)), 1.0)

@@ -1,0 +1,302 @@
+"""From a graph to the rows that are trained on: features prepared, propagated, mixed, once.
+
+Nothing here reads a label, except `label_rows`, which reads those of training nodes only; so hops
+are shared by all seeds, splits and regularizers of a comparison.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from scr.config import build
+from scr.errors import MemoryBudgetError
+from scr.features import FeatureConfig
+from scr.graph import Graph
+from scr.networks import GraphBatch, encoder_class
+from scr.propagation import (
+    Hops,
+    HopScale,
+    PropagationConfig,
+    Subset,
+    as_subsets,
+    choose_subsets,
+    label_hops,
+    load_cached_hops,
+    plan_propagation,
+    propagate,
+    propagate_mixture,
+    unit_rows,
+)
+from scr.storage import take_rows
+from scr.training._node_features import NodeFeatures, Preparation, Progress, node_features
+from scr.training._prepare_graph import PreparedGraph, prepare_graph
+from scr.training._recipe import Recipe
+from scr.training._rows import Rows
+from scr.training._stages import Handover
+
+SubsetNames = tuple[tuple[str, ...], ...]
+"""Subsets of relations by the relations' full names."""
+
+
+@dataclass(frozen=True)
+class PreparedHops:
+    """Hops of all target nodes, or of those kept, with the way they were made."""
+
+    array: NDArray[np.floating[Any]]
+    """Shape (rows, hops, features); with subsets, all hops of a subset lie together."""
+    features: Preparation
+    """The fitted preparation, to be applied to new nodes later."""
+    seconds: float
+    steps: tuple[str, ...]
+    kept: NDArray[np.int64] | None = None
+    """The node of each row, ascending; none: row i is node i."""
+    subsets: SubsetNames | None = None
+    """Subsets of relations that hops were made over, each apart; none: over all edges alike."""
+
+    def averages(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """The mean of the hops of some rows, to judge trust by. Shape (rows, features)."""
+        taken = take_rows(self.array, rows).astype(np.float32)
+        return np.asarray(taken.mean(axis=1))
+
+    @property
+    def subset_count(self) -> int:
+        """Subsets whose hops a row has."""
+        return 1 if self.subsets is None else len(self.subsets)
+
+    def rows(
+        self,
+        classes: int,
+        labels: NDArray[np.floating[Any]] | None,
+        device: torch.device,
+        *,
+        seed: int = 0,
+    ) -> Rows:
+        """What an encoder is trained on; no seed decides anything about hops."""
+        return Rows(self.array, classes, labels, device, self.kept, self.subset_count)
+
+
+Prepared = PreparedHops | PreparedGraph
+"""What an encoder is trained on, decoupled or coupled."""
+
+
+def prepare_hops(
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    fitted: Preparation | None = None,
+    nodes: NDArray[np.int64] | None = None,
+    subsets: SubsetNames | None = None,
+    device: str = "cpu",
+    on_progress: Progress | None = None,
+) -> Prepared:
+    """Scale, reduce and complete features; propagate them, unless the encoder reads the graph.
+
+    Args:
+        graph: Its features are used, its labels are not.
+        recipe: Sections `data`, `propagation` and `encoder` matter.
+        fitted: The preparation of an earlier run, for prediction on a new graph.
+        nodes: The nodes that hops are needed of: hops beside the store that were kept for these
+            nodes, and maybe others, will do. None: the nodes of the graph's splits.
+        subsets: Subsets of relations of an earlier run; none: those that the recipe asks for.
+        device: Where embeddings of nodes without features are trained, if they are.
+        on_progress: Told what is done about features, how much of it, and how much there is.
+    """
+    means: dict[str, Any] = {"device": device, "on_progress": on_progress}
+    if encoder_class(recipe.encoder).batch_kind is GraphBatch:
+        return prepare_graph(graph, recipe, fitted=fitted, **means)
+    started = time.perf_counter()
+    features = node_features(graph, recipe.data, fitted, **means)
+    mixture = fixed_mixture(recipe)
+    kept = names = None
+    if mixture is None:
+        names = chosen_subsets(graph, recipe) if subsets is None else subsets
+        walked = None if names is None else as_subsets(graph, names)
+        hops = _separate_hops(graph, recipe, features, nodes, walked)
+        array = np.asarray(hops)
+        kept = getattr(hops, "nodes_kept", None)
+    else:
+        array = _mixed_hops(graph, recipe.propagation, features, mixture)
+    return PreparedHops(
+        array, features.fitted, time.perf_counter() - started, features.steps, kept, names
+    )
+
+
+def chosen_subsets(graph: Graph, recipe: Recipe) -> SubsetNames | None:
+    """Subsets of relations that a run would walk apart; none: all edges are alike to it."""
+    if len(graph.relations) == 1 or not encoder_class(recipe.encoder).mixes_subsets:
+        return None
+    subsets = choose_subsets(graph, recipe.propagation)
+    return tuple(tuple(str(relation) for relation in subset) for subset in subsets)
+
+
+def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
+    """All that decides the hops of a graph, as plain values: runs with the same can share them."""
+    tables = recipe.tables()
+    if encoder_class(recipe.encoder).batch_kind is GraphBatch:
+        return [tables["data"], tables["propagation"], tables["encoder"]]
+    mixture = fixed_mixture(recipe)
+    return [
+        tables["data"],
+        tables["propagation"],
+        None if mixture is None else mixture.tolist(),
+        chosen_subsets(graph, recipe),
+    ]
+
+
+def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
+    """Weights of the hops that are mixed before training, or none if they stay apart."""
+    encoder = encoder_class(recipe.encoder)
+    settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
+    return encoder.fixed_mixture(settings, recipe.propagation.matrices)
+
+
+def _separate_hops(
+    graph: Graph,
+    recipe: Recipe,
+    features: NodeFeatures,
+    nodes: NDArray[np.int64] | None,
+    subsets: tuple[Subset, ...] | None,
+) -> Hops:
+    """Every hop for itself, from beside the store if `scr propagate` left it there."""
+    config = recipe.propagation
+    scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
+    wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
+    needed: dict[str, Any] = {} if nodes is None else {"nodes": np.unique(nodes)}
+    hops = load_cached_hops(graph, wanted, features.fitted.identity, subsets=subsets, **needed)
+    if hops is None:
+        _check_memory(graph, wanted, recipe.data, features, needed, subsets)
+        hops = propagate(
+            graph,
+            config.hops,
+            config.norm,
+            config.self_loops,
+            config.direction,
+            config.dtype,
+            features=features.matrix(),
+            hop_scale=scale,
+            subsets=subsets,
+        )
+    return hops
+
+
+def _check_memory(
+    graph: Graph,
+    config: PropagationConfig,
+    data: FeatureConfig,
+    features: NodeFeatures,
+    needed: Mapping[str, Any],
+    subsets: tuple[Subset, ...] | None,
+) -> None:
+    """Refuse what does not fit before features are copied, with a way that does."""
+    try:
+        plan_propagation(graph, config, features.fitted.width, subsets=subsets)
+    except MemoryBudgetError as error:
+        if graph.path is None:
+            raise
+        asked = needed.get("nodes", ())
+        rows = "all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labeled"
+        walks = subsets is not None
+        command = propagate_command(graph, config, data, rows=rows, walks_subsets=walks)
+        hint = f"first `{command}`, which works on disk; what it leaves is found"
+        raise MemoryBudgetError(error.message, hint=hint) from None
+
+
+def propagate_command(
+    graph: Graph,
+    config: PropagationConfig,
+    data: FeatureConfig,
+    *,
+    rows: str = "labeled",
+    walks_subsets: bool = False,
+) -> str:
+    """The command that leaves hops of some nodes beside a store, as training wants them.
+
+    Args:
+        graph: From a store.
+        config: How features are propagated.
+        data: How features are prepared.
+        rows: Of which nodes: `labeled`, or a file.
+        walks_subsets: Whether subsets of relations are walked apart, as `config` says.
+    """
+    options = {
+        "rows": rows, "hops": config.hops, "norm": config.norm, "dtype": config.dtype,
+        "direction": config.direction, "hop-scale": config.hop_scale, "scale": data.scale,
+        "reduce": data.reduce, "reduce-to": data.reduce_to,
+    }  # fmt: skip
+    usual = {"direction": "both", "hop-scale": "none", "scale": "auto", "reduce": "auto",
+             "reduce-to": FeatureConfig().reduce_to}  # fmt: skip
+    words = [f"--{name} {value}" for name, value in options.items() if usual.get(name) != value] + [
+        "--self-loops"
+    ] * config.self_loops
+    if walks_subsets:
+        words.append(f"--subsets {config.subsets}")
+        words += [f"--subset-seed {config.subset_seed}"] if config.subset_seed else []
+    others = {
+        key: value for key, value in data.table().items() if key.replace("_", "-") not in options
+    }
+    words += [f"--set data.{key}={value}" for key, value in others.items()]
+    if graph.features_file is not None:
+        words.append(f"--features {graph.features_file}")
+    return " ".join(["scr propagate", str(graph.path), *words])
+
+
+def _mixed_hops(
+    graph: Graph,
+    config: PropagationConfig,
+    features: NodeFeatures,
+    mixture: NDArray[np.float32],
+) -> NDArray[np.floating[Any]]:
+    """The fixed mixture that the encoder reads, as its only hop."""
+    mixed = propagate_mixture(
+        graph,
+        mixture,
+        config.norm,
+        config.self_loops,
+        config.direction,
+        features=features.matrix(),
+        hop_scale=config.hop_scale,
+    )
+    if config.row_scale == "unit":
+        unit_rows(mixed)
+    return mixed[:, None, :]
+
+
+def label_rows(
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    seed: int,
+    handover: Handover | None = None,
+    kept: NDArray[np.int64] | None = None,
+) -> NDArray[np.floating[Any]] | None:
+    """Propagated training labels, shape (rows, label hops, classes); none if not asked for.
+
+    Args:
+        graph: Only labels of its training nodes are read.
+        recipe: The section `propagation` matters.
+        seed: Decides the folds of the guard.
+        handover: Reliable nodes of an earlier stage, whose labels are propagated too.
+        kept: Nodes of the rows, as in `PreparedHops`; none: all nodes.
+    """
+    if recipe.propagation.label_matrices == 0:
+        return None
+    some: dict[str, Any] = {} if kept is None else {"rows": kept}
+    if handover is None or len(handover.nodes) == 0:
+        return label_hops(graph, recipe.propagation, seed=seed, **some)
+    known = np.eye(graph.num_classes, dtype=np.float32)[graph.labels[graph.train]]
+    return label_hops(
+        graph,
+        recipe.propagation,
+        train=np.concatenate([graph.train, handover.nodes.numpy()]),
+        targets=np.concatenate([known, handover.soft_labels.numpy()]),
+        seed=seed,
+        **some,
+    )

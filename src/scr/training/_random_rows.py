@@ -1,0 +1,91 @@
+"""Rows whose noisy views are made on the graph: other nodes are dropped in each of them.
+
+A batch is what it is without noise: the mixture of hops of all features, which predictions are made
+from. `noisy_views` asks it for one view after the other instead, and each is propagated anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from scr.consistency import drops_nodes
+from scr.encoders import HopBatch
+from scr.graph import Graph
+from scr.propagation import RandomPropagation, drop_node
+from scr.training._node_features import node_features
+from scr.training._prepare import Prepared, fixed_mixture
+from scr.training._recipe import Recipe
+from scr.training._row_source import RowSource
+from scr.training._rows import Rows
+
+
+@dataclass(frozen=True)
+class NodeDropper:
+    """Random propagation with its chance."""
+
+    propagation: RandomPropagation
+    chance: float
+    """With which the features of a node are dropped (delta)."""
+
+    def over(self, rows: RowSource) -> RandomRows:
+        """The same rows, with noise on the graph."""
+        assert isinstance(rows, Rows)  # those of a fixed mixture are
+        return RandomRows(**{each.name: getattr(rows, each.name) for each in fields(Rows)},
+                          dropper=self)  # fmt: skip
+
+    def draw(self, nodes: Tensor) -> Tensor:
+        """Rows of some nodes with others dropped, shape (nodes, 1, columns).
+
+        Torch's default generator decides which: `torch.manual_seed` governs it, and checkpoints
+        have it.
+        """
+        keep = torch.rand(self.propagation.nodes) >= self.chance
+        scale = drop_node(keep.numpy(), self.chance)
+        mixed = self.propagation.mixture(scale, nodes.numpy(), threads=torch.get_num_threads())
+        return torch.from_numpy(mixed[:, np.newaxis])
+
+
+@dataclass(frozen=True)
+class RandomBatch(HopBatch):
+    """Some rows without noise, and the way to noisy ones."""
+
+    nodes: Tensor | None = None
+    dropper: NodeDropper | None = None
+
+    def noisy_view(self) -> HopBatch:
+        """The same rows after another random propagation."""
+        if self.dropper is None or self.nodes is None:
+            return self
+        return HopBatch(self.dropper.draw(self.nodes).to(self.hops.device), self.labels)
+
+
+@dataclass(frozen=True)
+class RandomRows(Rows):
+    """Rows of a fixed mixture of hops, with noise on the graph where views are asked for."""
+
+    dropper: NodeDropper | None = None
+
+    def batch(self, index: Tensor) -> HopBatch:
+        """Rows of some nodes, as float32 on the device; views of them have nodes dropped."""
+        rows = super().batch(index)
+        return RandomBatch(rows.hops, rows.labels, index, self.dropper)
+
+
+def node_dropper(graph: Graph, recipe: Recipe, prepared: Prepared) -> NodeDropper | None:
+    """What a recipe's regularizer drops nodes by; none if it does not.
+
+    Args:
+        graph: The graph of the run.
+        recipe: Its settings.
+        prepared: The rows without noise; features are prepared as for them.
+    """
+    mixture = fixed_mixture(recipe)
+    if recipe.consistency is None or mixture is None or not drops_nodes(recipe.regularizer):
+        return None
+    features = node_features(graph, recipe.data, prepared.features).matrix()
+    propagation = RandomPropagation(graph, recipe.propagation, mixture, features)
+    return NodeDropper(propagation, recipe.consistency.drop_node)

@@ -1,0 +1,304 @@
+"""A recipe: every setting of a run, in sections, from a preset, a TOML file and single overrides.
+
+Later layers win: preset < recipe file < `--set` or keywords. The result is recorded whole in
+`run.json`, so that a run can be repeated without knowing which layer a value came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from scr.config import build, did_you_mean
+from scr.consistency import (
+    REGULARIZERS,
+    ConsistencyConfig,
+    consistency_config,
+    defaults_of,
+    drops_nodes,
+)
+from scr.encoders import PREFIX, EncoderConfig, GAMLPJKConfig, SSGCConfig
+from scr.errors import ConfigError, PairError
+from scr.features import FeatureConfig
+from scr.networks import ENCODERS, encoder_class
+from scr.propagation import PropagationConfig
+from scr.training._config import StagesConfig, TrainingConfig
+from scr.training._postprocess import PostprocessConfig
+from scr.training.presets import GraphFacts, choose_preset, read_preset
+
+DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"
+SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages", "postprocess")
+
+Tables = Mapping[str, Any]
+Section = TypeVar("Section")
+
+LATER_SETTINGS: tuple[tuple[str, type, tuple[str, ...]], ...] = (
+    ("encoder", SSGCConfig, ("norm_place",)),
+    ("encoder", GAMLPJKConfig, ("label_attention",)),
+    ("propagation", PropagationConfig, ("subsets", "subset_seed", "label_paths")),
+    (
+        "consistency",
+        ConsistencyConfig,
+        (
+            "refresh_sample",
+            "weight_ramp",
+            "momentum",
+            "fairness",
+            "sigmas",
+            "alignment",
+            "drop_node",
+            "judge",
+            "teacher_statistics",
+        ),
+    ),
+)
+"""Settings that are younger than recorded runs: at their defaults they leave no trace in tables, so
+that those runs keep their names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All settings of one run."""
+
+    encoder: str
+    encoder_settings: dict[str, Any]
+    regularizer: str
+    data: FeatureConfig
+    propagation: PropagationConfig
+    consistency: ConsistencyConfig | None
+    training: TrainingConfig
+    stages: StagesConfig = field(default_factory=StagesConfig)
+    postprocess: PostprocessConfig = field(default_factory=PostprocessConfig)
+    preset: str = "none"
+    reason: str = ""
+
+    def tables(self) -> dict[str, Any]:
+        """As plain tables, the form in which recipes are read and recorded."""
+        tables: dict[str, Any] = {
+            "regularizer": self.regularizer,
+            "data": self.data.table(),
+            "propagation": asdict(self.propagation),
+            "encoder": {"name": self.encoder, **self.encoder_settings},
+            "training": asdict(self.training),
+        }
+        if self.consistency is not None:
+            tables["consistency"] = asdict(self.consistency)
+        if self.stages.method != "none":
+            tables["stages"] = asdict(self.stages)
+        if self.postprocess.method != "none":
+            tables["postprocess"] = asdict(self.postprocess)
+        return _without_traces(tables)
+
+    @classmethod
+    def from_tables(cls, tables: Tables, *, preset: str = "none", reason: str = "") -> Recipe:
+        """Check and fill every section; an unknown section or setting is named."""
+        _check_sections(tables)
+        encoder = dict(tables.get("encoder", {}))
+        name = encoder.pop("name", None)
+        if not isinstance(name, str):
+            raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}")
+        regularizer = tables.get("regularizer", "none")
+        check_regularizer(regularizer)
+        elsewhere = {**_other_sections("encoder", name), **_other_encoders(name)}
+        settings = build(
+            encoder_class(name).config_class, encoder, section="encoder", elsewhere=elsewhere
+        )
+
+        def filled(config: type[Section], section: str) -> Section:
+            hints = _other_sections(section, name)
+            return build(config, tables.get(section, {}), section=section, elsewhere=hints)
+
+        propagation = filled(PropagationConfig, "propagation")
+        _check_mixture(name, settings, regularizer, propagation)
+        return cls(
+            encoder=name,
+            encoder_settings=asdict(settings),
+            regularizer=regularizer,
+            data=filled(FeatureConfig, "data"),
+            propagation=propagation,
+            consistency=consistency_config(regularizer, tables.get("consistency", {})),
+            training=filled(TrainingConfig, "training"),
+            stages=filled(StagesConfig, "stages"),
+            postprocess=filled(PostprocessConfig, "postprocess"),
+            preset=preset,
+            reason=reason,
+        )
+
+
+def resolve(
+    facts: GraphFacts,
+    *,
+    encoder: str | None = None,
+    regularizer: str | None = None,
+    layers: Iterable[Tables] = (),
+    preset: str = "auto",
+) -> Recipe:
+    """Choose a preset by the facts of a graph and lay the user's settings over it.
+
+    Args:
+        facts: Sizes of the graph and of its training set.
+        encoder: Name; none: the layers', else the default, `ssgc`.
+        regularizer: Name; none: the layers', else the default, `scr`.
+        layers: Recipe tables, later ones win.
+        preset: A preset's name, `auto`, or `none`: the layers stand alone, as published recipes do.
+    """
+    layers = list(layers)
+    plain = merge(*layers)
+    encoder = encoder or plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
+    regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
+    check_regularizer(regularizer)
+    known = {entry.name for entry in dataclasses.fields(encoder_class(encoder).config_class)}
+    chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
+    names = variants(encoder, regularizer)
+    kind = ("reduced",) if facts.reduced else ()
+    common = {} if preset == "none" else read_preset(chosen[0])
+    # A preset's common weight and threshold are SCR's; another method's are its paper's, unless
+    # the preset has a table for it.
+    own = {"consistency": defaults_of(regularizer)}
+    base = specialize(merge(common, own), *kind, *names)
+    base.pop("description", None)
+    settings = base.get("encoder", {})
+    base["encoder"] = {key: value for key, value in settings.items() if key in known}
+    named = [specialize(layer, *names) for layer in layers]
+    fixed = {"encoder": {"name": encoder}, "regularizer": regularizer}
+    return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=chosen[1])
+
+
+def check_regularizer(name: object, setting: str = "regularizer") -> None:
+    """Refuse a name that is no regularizer's, and suggest the closest one.
+
+    Args:
+        name: Of a file or of the user, so it may be anything.
+        setting: Where it was given, for the message.
+    """
+    if name not in REGULARIZERS:
+        hint = did_you_mean(name, REGULARIZERS)
+        raise ConfigError(setting, name, f"one of {', '.join(REGULARIZERS)}", hint=hint)
+
+
+def variants(encoder: str, regularizer: str) -> tuple[str, ...]:
+    """Names below `for` that apply to a run, the most special last, such as `ssgc+scr`.
+
+    What an encoder wants, it also wants over subsets of relations: `gamlp` is for `nars-gamlp` too.
+    """
+    inner = (encoder.removeprefix(PREFIX),) if encoder.startswith(PREFIX) else ()
+    return *inner, encoder, regularizer, f"{encoder}+{regularizer}"
+
+
+def specialize(tables: Tables, *names: str) -> dict[str, Any]:
+    """Lay the tables below `for.NAME` of each name, in turn, over the common ones.
+
+    Names are those of `variants`, and `reduced` in presets for features that are reduced.
+
+    So one file can hold the settings of a whole comparison:
+
+        [training]
+        epochs = 300
+        [for.gamlp.encoder]
+        hidden = 64
+    """
+    _check_tables(tables)
+    common = dict(tables)
+    special = common.pop("for", {})
+    for name, table in special.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"for.{name}", table, "a table of sections")
+    return merge(common, *(special.get(name, {}) for name in names))
+
+
+def merge(*layers: Tables) -> dict[str, Any]:
+    """Lay tables over each other, section by section; the last one wins."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        _check_tables(layer)
+        for key, value in layer.items():
+            below = merged.get(key, {})
+            if isinstance(value, Mapping) and isinstance(below, Mapping):
+                merged[key] = {**below, **value}
+            else:
+                merged[key] = value
+    return merged
+
+
+def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
+    """Leave out later settings that have their defaults."""
+    # Runs of SCR-m that did not name a judge had a teacher that was averaged from its first step.
+    kept = ("judge", "teacher_statistics") if tables["regularizer"] == "scr-m" else ()
+    for section, config, names in LATER_SETTINGS:
+        table = tables.get(section, {})
+        for entry in dataclasses.fields(config):
+            if entry.name in kept:
+                continue
+            if entry.name in names and table.get(entry.name, entry.default) == entry.default:
+                table.pop(entry.name, None)
+    return tables
+
+
+def _other_encoders(name: str) -> dict[str, str]:
+    """Hints for settings that other encoders have."""
+    owners: dict[str, list[str]] = {}
+    for other, code in ENCODERS.items():
+        for entry in dataclasses.fields(code.config_class):
+            owners.setdefault(entry.name, []).append(f"`{other}`")
+    return {
+        key: f"`{key}` is a setting of {', '.join(names)}; `scr encoders {name}` lists those of "
+        f"`{name}`"
+        for key, names in owners.items()
+    }
+
+
+def _other_sections(section: str, encoder: str) -> dict[str, str]:
+    """Hints for settings that other sections have, and for usual names that none has."""
+    configs: dict[str, type] = {
+        "encoder": encoder_class(encoder).config_class,
+        "consistency": ConsistencyConfig,
+        "training": TrainingConfig,
+        "propagation": PropagationConfig,
+        "data": FeatureConfig,
+    }
+    hints = {"lr": "did you mean `learning_rate`?"} if section == "training" else {}
+    for other, config in configs.items():
+        for key in (entry.name for entry in dataclasses.fields(config)):
+            named = f'"name": "{encoder}", ' if other == "encoder" else ""
+            python = f"{key}=..." if other == "training" else f'{other}={{{named}"{key}": ...}}'
+            hints.setdefault(
+                key,
+                f"it is a setting of the section {other}: `--set {other}.{key}=...`, or in Python "
+                f"`NodeClassifier({python})`",
+            )
+    return hints
+
+
+def _check_mixture(
+    encoder: str, settings: EncoderConfig, regularizer: str, propagation: PropagationConfig
+) -> None:
+    """Refuse random propagation for encoders that do not read one fixed mixture of hops."""
+    if not drops_nodes(regularizer):
+        return
+    if encoder_class(encoder).fixed_mixture(settings, propagation.matrices) is None:
+        raise PairError(
+            encoder,
+            regularizer,
+            fitting="`ssgc`, `sgc` or `mlp`",
+            reason="propagates anew for each view and so needs a fixed mixture of hops",
+        )
+    if propagation.hop_scale != "none":
+        raise ConfigError("propagation.hop_scale", propagation.hop_scale,
+                          f"`none` with `{regularizer}`: a mixture of scaled hops is not linear",
+                          hint="`propagation.row_scale` scales the mixture")  # fmt: skip
+
+
+def _check_sections(tables: Tables) -> None:
+    for key, value in tables.items():
+        if key != "regularizer" and key not in SECTIONS:
+            raise ConfigError(key, value, f"one of the sections {', '.join(SECTIONS)}")
+    _check_tables(tables)
+
+
+def _check_tables(tables: Tables) -> None:
+    """Sections must be tables before anything can be laid over them."""
+    for key in (*SECTIONS, "for"):
+        if not isinstance(tables.get(key, {}), Mapping):
+            raise ConfigError(key, tables[key], "a table of settings")

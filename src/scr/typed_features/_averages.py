@@ -1,0 +1,118 @@
+"""Nodes without features get the mean of the neighbors that have some, type after type.
+
+In the first round every type with an edge to a type with features is filled, in the next one every
+type with an edge to those, and so on: authors from their papers, then institutions from authors.
+A neighbor that got nothing in its own round does not count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.compute import process_budget, readable_bytes, resident_bytes
+from scr.errors import MemoryBudgetError
+from scr.graph import Graph, select_edges
+from scr.propagation import NormalizedAdjacency, normalize
+from scr.propagation.kernel import product
+
+Progress = Callable[[str, int, int], None]
+_FEWEST_COLUMNS = 8
+"""Fewer at once would read every edge for a fraction of a cache line."""
+
+
+def fill_by_averages(
+    graph: Graph,
+    matrix: NDArray[np.float32],
+    known: Collection[str],
+    *,
+    memory: str | int = "auto",
+    on_progress: Progress | None = None,
+) -> dict[str, int]:
+    """Write the rows of types without features, from the rows of those with features.
+
+    Equation: x_i = sum_j w_ij x_j / sum_j w_ij, over neighbors j that have features.
+
+    Args:
+        graph: Edges of any relation count, in both directions.
+        matrix: Rows of all nodes; those of `known` types are read, the others must be zero.
+        known: Types with features.
+        memory: Most memory of the process, such as `4GiB`.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+
+    Returns:
+        For each type that was filled, how many of its nodes stay zero.
+    """
+    width = matrix.shape[1]
+    left: dict[str, int] = {}
+    has_features = np.zeros((graph.num_nodes, 1), np.float32)
+    for kind in known:
+        has_features[_rows(graph, kind)] = 1
+    for number, (filled, codes) in enumerate(rounds(graph, known)):
+        adjacency = normalize(select_edges(graph, codes), norm="row", direction="out")
+        totals = np.zeros_like(has_features)
+        product(dataclasses.replace(adjacency, row_scale=None), has_features, totals)
+        mean = dataclasses.replace(adjacency, row_scale=_inverse(totals[:, 0]))
+        for first, last in _column_blocks(graph, width, memory):
+            _average(graph, mean, matrix[:, first:last], filled)
+            if on_progress is not None:
+                on_progress(f"Averaging features, round {number + 1}", last, width)
+        for kind in filled:
+            rows = _rows(graph, kind)
+            has_features[rows] = totals[rows] > 0
+            left[kind] = int(np.count_nonzero(totals[rows] == 0))
+    unreached = [kind for kind in graph.node_types if kind not in known and kind not in left]
+    return left | {kind: graph.node_types[kind] for kind in unreached}
+
+
+def rounds(graph: Graph, known: Collection[str]) -> Iterator[tuple[list[str], list[int]]]:
+    """Types that are filled in each round, and the codes of the edges that bring features."""
+    count, done = len(graph.relations), set(known)
+    while True:
+        # The row of a code is its relation's source, or the target on the way back.
+        ends = [(each.source, each.target) for each in graph.relations]
+        ends += [(target, source) for source, target in ends]
+        codes = [code for code in range(2 * count) if ends[code][0] not in done]
+        codes = [code for code in codes if ends[code][1] in done]
+        filled = [kind for kind in graph.node_types if kind in {ends[code][0] for code in codes}]
+        if not filled:
+            return
+        yield filled, codes
+        done.update(filled)
+
+
+def _average(
+    graph: Graph, mean: NormalizedAdjacency, block: NDArray[np.float32], filled: list[str]
+) -> None:
+    averages = np.empty(block.shape, np.float32)
+    product(mean, block, averages)
+    for kind in filled:
+        block[_rows(graph, kind)] = averages[_rows(graph, kind)]
+
+
+def _column_blocks(graph: Graph, width: int, memory: str | int) -> Iterator[tuple[int, int]]:
+    """Ranges of columns whose averages, for all nodes, fit the memory that is left."""
+    free = process_budget(memory) - resident_bytes()
+    per_column = 4 * graph.num_nodes
+    columns = min(width, free // per_column)
+    if columns < min(width, _FEWEST_COLUMNS):
+        needed = resident_bytes() + min(width, _FEWEST_COLUMNS) * per_column
+        raise MemoryBudgetError(
+            f"Averaging features of {graph.num_nodes:,} nodes needs {readable_bytes(needed)}; "
+            f"the budget is {readable_bytes(process_budget(memory))}",
+            hint=f"use `memory={readable_bytes(needed)}` or more",
+        )
+    for first in range(0, width, columns):
+        yield first, min(first + columns, width)
+
+
+def _rows(graph: Graph, kind: str) -> slice:
+    numbers = graph.nodes_of(kind)
+    return slice(numbers.start, numbers.stop)
+
+
+def _inverse(totals: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.divide(1, totals, out=np.zeros_like(totals), where=totals > 0)

@@ -1,0 +1,48 @@
+"""Features of all nodes beside their store, found again by what they were made from.
+
+The name of the folder is a hash of edges, features and settings, as with hops. What is found is
+read whole and compared with its checksums before it is trusted; what is damaged is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scr.errors import StoreError
+from scr.graph import Graph
+from scr.storage import Manifest, read_manifest, verify
+
+FOLDER = "features"
+
+
+def cache_path(graph: Graph, name: str, parts: Mapping[str, Any]) -> Path | None:
+    """Where something belongs that is made from a stored graph; none where nothing can be stored.
+
+    Args:
+        graph: From a store or not.
+        name: What comes before the hash.
+        parts: All that decides its numbers, in plain values.
+    """
+    if graph.path is None or not os.access(graph.path, os.W_OK):
+        return None
+    content = json.dumps(parts, sort_keys=True).encode()
+    return graph.path / FOLDER / (name + hashlib.blake2b(content, digest_size=10).hexdigest())
+
+
+def open_whole(path: Path, kind: str, schema: int) -> Manifest | None:
+    """What is at a path if every byte is as it was written; otherwise none, and nothing is left."""
+    if not path.is_dir():
+        return None
+    try:
+        manifest = read_manifest(path, kind, schema=schema)
+        verify(path)
+    except StoreError:
+        shutil.rmtree(path, ignore_errors=True)
+        return None
+    return manifest

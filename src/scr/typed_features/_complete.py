@@ -1,0 +1,249 @@
+"""From a graph of several types to one matrix of features for all of its nodes.
+
+Types with features are scaled and brought to one width (`_common_width.py`); the others are filled
+with averages of their neighbors, embeddings, or random numbers. A graph of one type passes through
+as if nothing of this existed.
+
+Reads a graph; the matrix is an artifact beside its store, or in memory where there is no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import GraphError
+from scr.features import EMBEDDINGS, FeatureConfig, FittedFeatures, fit_features
+from scr.graph import Graph
+from scr.storage import ArtifactWriter, Manifest, open_array, read_manifest
+from scr.typed_features._averages import fill_by_averages
+from scr.typed_features._cache import cache_path, open_whole
+from scr.typed_features._common_width import known_features
+from scr.typed_features._fitted import PART_ROWS, FittedCompletion, fit_completion, squared_lengths
+from scr.typed_features._random_rows import fill_by_random_rows
+
+KIND = "features"
+SCHEMA = 1
+_FITTED = "fitted."
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class CompletedFeatures:
+    """Features of all nodes, ready to be propagated."""
+
+    matrix: NDArray[np.float32]
+    """Shape (nodes, columns), in the graph's numbering; a memory map where it is stored."""
+    fitted: FittedFeatures | FittedCompletion
+    """The fitted preparation, to be applied to another graph later."""
+    steps: tuple[str, ...]
+    """What was done, in words."""
+    path: Path | None = None
+    """Where the matrix is stored, if it is."""
+
+
+def complete_features(
+    graph: Graph,
+    config: FeatureConfig | None = None,
+    fitted: FittedFeatures | FittedCompletion | None = None,
+    *,
+    on_progress: Progress | None = None,
+    memory: str | int = "auto",
+    device: str = "cpu",
+) -> CompletedFeatures:
+    """Give every node of every type a row of features, all of one width.
+
+    Args:
+        graph: With any number of types.
+        config: How; the defaults if none is given. Not read where there is `fitted`.
+        fitted: The preparation of an earlier run, for prediction on this graph.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+        memory: Most memory of the process while features are averaged or embedded.
+        device: Where embeddings are trained, such as `cuda`.
+
+    Raises:
+        GraphError: There is nothing to make features from, widths differ where they may not, or the
+            graph is not one that `fitted` can be applied to.
+        MemoryBudgetError: The work does not fit the memory.
+    """
+    config = config or FeatureConfig()
+    if isinstance(fitted, FittedFeatures) or (fitted is None and is_plain(graph, config)):
+        return _plain(graph, config, fitted)
+    if fitted is not None:
+        fitted.check_graph(graph)
+        config = fitted.config
+    path = cache_path(graph, "", _decisive(graph, config, fitted, device))
+    manifest = None if path is None else open_whole(path, KIND, SCHEMA)
+    if manifest is not None:
+        return _stored(manifest)
+    embedded = config.missing in EMBEDDINGS
+    fitted = fitted or fit_completion(graph, config, embedded=embedded)
+    making = _Making(graph, fitted, memory, on_progress, device)
+    # Before anything is allocated: it may take hours, and be stopped.
+    embeddings = making.embed() if embedded and fitted.missing else None
+    shape = graph.num_nodes, fitted.width
+    if path is None:
+        matrix = np.zeros(shape, np.float32)
+        notes = making.fill(matrix, embeddings)
+        return CompletedFeatures(matrix, fitted, (*fitted.steps, *notes))
+    with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=True) as writer:
+        notes = making.fill(writer.create_array("matrix", shape, np.float32), embeddings)
+        for name, array in fitted.arrays().items():
+            writer.write_array(_FITTED + name, array)
+        writer.metadata = {"fitted": fitted.settings(), "steps": [*fitted.steps, *notes]}
+    return _stored(read_manifest(path, KIND, schema=SCHEMA))
+
+
+@dataclass(frozen=True)
+class PlannedFeatures:
+    """What `complete_features` would give, without its numbers."""
+
+    shape: tuple[int, int]
+    fitted: FittedCompletion
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Of the numbers that there will be."""
+        return np.dtype(np.float32)
+
+
+def planned_features(graph: Graph, config: FeatureConfig) -> PlannedFeatures:
+    """The sizes of what `complete_features` would give; nothing is filled, trained or written."""
+    fitted = fit_completion(graph, config, embedded=config.missing in EMBEDDINGS)
+    return PlannedFeatures((graph.num_nodes, fitted.width), fitted)
+
+
+def restore_fitted(
+    settings: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> FittedFeatures | FittedCompletion:
+    """Make a preparation of one type or of several again, from what it was stored as."""
+    if "types" in settings:
+        return FittedCompletion.restore(settings, arrays)
+    return FittedFeatures.restore(settings, arrays)
+
+
+def is_plain(graph: Graph, config: FeatureConfig) -> bool:
+    """Whether a graph's own features are all that there is to prepare."""
+    if len(graph.node_types) > 1:
+        return False
+    if config.missing in EMBEDDINGS and config.embedding_types == "all":
+        return False
+    return graph.features is not None or config.missing == "average"
+
+
+def _plain(graph: Graph, config: FeatureConfig, fitted: FittedFeatures | None) -> CompletedFeatures:
+    if len(graph.node_types) > 1:
+        raise GraphError(
+            f"The graph `{graph.name}` has nodes of the types {', '.join(graph.node_types)}; "
+            "expected one type, as in training"
+        )
+    fitted = fitted or fit_features(graph.features, config)
+    return CompletedFeatures(fitted.transform(graph.features), fitted, fitted.steps)
+
+
+def _decisive(
+    graph: Graph, config: FeatureConfig, fitted: FittedCompletion | None, device: str
+) -> dict[str, Any]:
+    """All that decides the numbers of the matrix."""
+    read = {"average": (), "random": ("embedding_seed", "embedding_width")}
+    settings = {
+        name: value
+        for name, value in vars(config).items()
+        if not name.startswith("embedding_") or name in read.get(config.missing, (name,))
+    }
+    parts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "graph": graph.fingerprint("edges", "features"),
+        "settings": settings,
+        "fitted": None if fitted is None else list(fitted.identity),
+    }
+    if config.missing in EMBEDDINGS and device != "cpu":
+        parts["device"] = device
+    return parts
+
+
+def _stored(manifest: Manifest) -> CompletedFeatures:
+    arrays = {
+        name.removeprefix(_FITTED): np.array(open_array(manifest, name))
+        for name in manifest.arrays
+        if name.startswith(_FITTED)
+    }
+    fitted = FittedCompletion.restore(manifest.metadata["fitted"], arrays)
+    matrix = open_array(manifest, "matrix")
+    return CompletedFeatures(matrix, fitted, tuple(manifest.metadata["steps"]), manifest.path)
+
+
+@dataclass(frozen=True, eq=False)
+class _Making:
+    """Fills a matrix."""
+
+    graph: Graph
+    fitted: FittedCompletion
+    memory: str | int
+    on_progress: Progress | None
+    device: str
+
+    def fill(
+        self, matrix: NDArray[np.float32], embeddings: NDArray[np.float32] | None
+    ) -> list[str]:
+        """Write the rows of all types; returns what should be known of them, in words."""
+        missing, config = self.fitted.missing, self.fitted.config
+        known = known_features(self.graph)
+        for kind, fitted in self.fitted.fitted.items():
+            rows, features = self._rows(matrix, kind), known[kind]
+            for first in range(0, len(rows), PART_ROWS):
+                part = slice(first, first + PART_ROWS)
+                rows[part] = fitted.transform(features[part])
+        if embeddings is not None:
+            self._scale_into(matrix, embeddings)
+        elif missing and config.missing == "random":
+            for kind in missing:
+                rows = self._rows(matrix, kind)
+                fill_by_random_rows(rows, kind, config.embedding_seed, self.fitted.length)
+        elif missing:
+            left = fill_by_averages(
+                self.graph, matrix, self.fitted.fitted, memory=self.memory,
+                on_progress=self.on_progress,
+            )  # fmt: skip
+            return [self._left_over(kind, count) for kind, count in left.items() if count]
+        return []
+
+    def embed(self) -> NDArray[np.float32]:
+        """Embeddings of all nodes, trained or found beside the store."""
+        # Here, since nothing else needs torch.
+        from scr.typed_features._embeddings import embed
+
+        return embed(
+            self.graph, self.fitted.config, self.fitted.width, memory=self.memory,
+            on_progress=self.on_progress, device=self.device,
+        )  # fmt: skip
+
+    def _scale_into(self, matrix: NDArray[np.float32], embeddings: NDArray[np.float32]) -> None:
+        """Copy embeddings with one factor, so that they are as long as the features beside them."""
+        total, count = 0.0, 0
+        for kind in self.fitted.missing:
+            rows = self._rows(embeddings, kind)
+            total += sum(
+                squared_lengths(rows[first : first + PART_ROWS])
+                for first in range(0, len(rows), PART_ROWS)
+            )
+            count += len(rows)
+        factor = np.float32(self.fitted.length / np.sqrt(total / count) if total > 0 else 0)
+        for kind in self.fitted.missing:
+            np.multiply(self._rows(embeddings, kind), factor, out=self._rows(matrix, kind))
+
+    def _rows(self, matrix: NDArray[np.float32], kind: str) -> NDArray[np.float32]:
+        numbers = self.graph.nodes_of(kind)
+        return matrix[numbers.start : numbers.stop]
+
+    def _left_over(self, kind: str, count: int) -> str:
+        return (
+            f"{count:,} of {self.graph.node_types[kind]:,} {kind} nodes have no neighbor with "
+            "features, and zeros"
+        )

@@ -1,0 +1,112 @@
+"""Embeddings of nodes from the relations alone, trained once for each store.
+
+Beside a store, the result is an artifact, and so is the state after an epoch, from which a training
+that was killed goes on to the same numbers. Whoever asks for the same at the same time waits.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.compute import process_budget, readable_bytes, resident_bytes
+from scr.errors import MemoryBudgetError
+from scr.features import FeatureConfig
+from scr.graph import Graph
+from scr.storage import ArtifactWriter, open_array, read_manifest
+from scr.typed_features._cache import cache_path, open_whole
+from scr.typed_features._embedding_training import EmbeddingTraining
+
+KIND, SCHEMA = "embeddings", 1
+TRAINING_SETTINGS = tuple(
+    name for name in vars(FeatureConfig())
+    if name.startswith("embedding_") and name not in ("embedding_types", "embedding_width")
+)  # fmt: skip
+"""Settings that decide the numbers; the other two say whose embeddings are used, and how wide."""
+_CHECKPOINT_SECONDS = 30.0
+"""Between checkpoints, at least: short epochs are not worth writing each of them."""
+
+Progress = Callable[[str, int, int], None]
+
+
+def embed(
+    graph: Graph,
+    config: FeatureConfig,
+    width: int,
+    *,
+    memory: str | int = "auto",
+    on_progress: Progress | None = None,
+    device: str = "cpu",
+    checkpoint_seconds: float = _CHECKPOINT_SECONDS,
+) -> NDArray[np.float32]:
+    """Embeddings of all nodes of all types, found beside the store or trained.
+
+    Args:
+        graph: Its edges count, nothing else.
+        config: `missing` is the model; settings that begin with `embedding_` matter.
+        width: Columns of the embeddings.
+        memory: Most memory of the process.
+        on_progress: Told what is being done, how much of it is done, and how much there is.
+        device: Where to train; another kind of device gives slightly other numbers.
+        checkpoint_seconds: Time between checkpoints.
+
+    Returns:
+        Shape (nodes, width), a memory map where there is a store.
+
+    Raises:
+        ConfigError: torch_geometric is not installed.
+        GraphError: There are no edges.
+        MemoryBudgetError: Embeddings and what trains them do not fit the memory.
+    """
+    settings = {name: getattr(config, name) for name in TRAINING_SETTINGS}
+    parts = {"graph": graph.fingerprint("edges"), "width": width, "device": device.split(":")[0],
+             "model": config.missing, **settings}  # fmt: skip
+    path = cache_path(graph, "embeddings-", {"schema": SCHEMA, **parts})
+    if path is None:
+        _check_memory(graph, width, memory)
+        return EmbeddingTraining(graph, config, width, device).run(
+            None, checkpoint_seconds, on_progress
+        )
+    with _alone(path):
+        manifest = open_whole(path, KIND, SCHEMA)
+        if manifest is None:
+            _check_memory(graph, width, memory)
+            training = EmbeddingTraining(graph, config, width, device)
+            checkpoint = path.with_name(f"{path.name}.checkpoint")
+            rows = training.run(checkpoint, checkpoint_seconds, on_progress)
+            with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=True) as writer:
+                writer.write_array("nodes", rows)
+                writer.metadata = {**parts, "best_epoch": training.best_epoch,
+                                   "mean_rank": training.best_rank}  # fmt: skip
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            manifest = read_manifest(path, KIND, schema=SCHEMA)
+        return open_array(manifest, "nodes")
+
+
+def _check_memory(graph: Graph, width: int, memory: str | int) -> None:
+    # Embeddings, Adagrad's squares, and the best of them; then each edge in three arrays, twice.
+    needed = resident_bytes() + 12 * graph.num_nodes * width + 24 * graph.num_edges
+    if needed > process_budget(memory):
+        raise MemoryBudgetError(
+            f"Training embeddings of {graph.num_nodes:,} nodes needs {readable_bytes(needed)}; "
+            f"the budget is {readable_bytes(process_budget(memory))}",
+            hint='use more memory, or `data.missing = "average"`',
+        )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock of this process beside a path, which the system lets go of after a kill."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w", encoding="utf-8") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        # What a killed attempt was writing; nobody else is writing now.
+        for partial in path.parent.glob(f".{path.name}*.partial-*"):
+            shutil.rmtree(partial, ignore_errors=True)
+        yield

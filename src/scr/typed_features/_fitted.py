@@ -1,0 +1,189 @@
+"""A preparation of the features of all types, which can be stored and applied to another graph.
+
+It has the interface of `FittedFeatures`, of which it holds one for each type that has features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.config import build
+from scr.errors import GraphError
+from scr.features import FeatureConfig, FittedFeatures, Matrix
+from scr.graph import Graph
+from scr.storage import checksums
+from scr.typed_features._common_width import fit_to_one_width, known_features
+
+PART_ROWS = 1 << 16
+"""Rows that are prepared at once."""
+_NAMES = {"transe": "TransE", "distmult": "DistMult", "complex": "ComplEx"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedCompletion:
+    """How features of all types were made, fitted to one graph."""
+
+    types: tuple[str, ...]
+    """All types, the target first."""
+    fitted: Mapping[str, FittedFeatures]
+    """Of each type whose own features are used; all give one width."""
+    width: int
+    """Columns of what comes out."""
+    config: FeatureConfig
+    """What was asked for; other settings have no say when this is applied to a new graph."""
+    length: float = 1.0
+    """Root mean square length of prepared rows, which embeddings and random rows are given too."""
+    edges: str | None = None
+    """Fingerprint of the edges that embeddings were trained on; none where there are none."""
+    steps: tuple[str, ...] = field(default=())
+    """What it does, in words."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Types that are filled in."""
+        return tuple(kind for kind in self.types if kind not in self.fitted)
+
+    @property
+    def columns(self) -> int:
+        """As `width`: there is no single number of columns that come in."""
+        return self.width
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The steps and a hash of all settings and numbers."""
+        arrays = [[name, list(a.shape), checksums(a)] for name, a in sorted(self.arrays().items())]
+        content = json.dumps([self.settings(), arrays], sort_keys=True)
+        return (*self.steps, hashlib.blake2b(content.encode(), digest_size=8).hexdigest())
+
+    def settings(self) -> dict[str, Any]:
+        """The part to be stored as JSON; `arrays` is the rest."""
+        return {
+            "types": list(self.types), "width": self.width, "config": self.config.table(),
+            "length": self.length, "edges": self.edges, "steps": list(self.steps),
+            "fitted": {kind: each.settings() for kind, each in self.fitted.items()},
+        }  # fmt: skip
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays to be stored beside `settings`; a type is named by its place."""
+        return {
+            f"{self.types.index(kind)}.{name}": array
+            for kind, fitted in self.fitted.items()
+            for name, array in fitted.arrays().items()
+        }
+
+    @classmethod
+    def restore(
+        cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> FittedCompletion:
+        """Make a preparation again from what `settings` and `arrays` gave."""
+        types, fitted = tuple(settings["types"]), {}
+        for kind, values in settings["fitted"].items():
+            prefix = f"{types.index(kind)}."
+            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            fitted[kind] = FittedFeatures.restore(values, own)
+        return cls(
+            types=types, fitted=fitted, width=settings["width"], length=settings["length"],
+            config=build(FeatureConfig, settings["config"], section="data"),
+            edges=settings["edges"], steps=tuple(settings["steps"]),
+        )  # fmt: skip
+
+    def check_graph(self, graph: Graph) -> None:
+        """Refuse a graph that this cannot be applied to.
+
+        Raises:
+            GraphError: It has other types, features of other types, or new nodes that would need
+                embeddings.
+        """
+        if tuple(graph.node_types) != self.types:
+            raise GraphError(
+                f"The graph `{graph.name}` has nodes of the types {', '.join(graph.node_types)}; "
+                f"expected {', '.join(self.types)} in this order, as in training"
+            )
+        found = known_features(graph)
+        for kind in self.types:
+            if kind in self.fitted and kind not in found:
+                raise GraphError(
+                    f"The graph `{graph.name}` has no features of the type `{kind}`; expected "
+                    "some, as in training"
+                )
+            if kind in found and kind not in self.fitted and not self._replaces_features:
+                raise GraphError(
+                    f"The graph `{graph.name}` has features of the type `{kind}`; expected none, "
+                    "as in training"
+                )
+        if self.edges is not None and graph.fingerprint("edges") != self.edges:
+            raise GraphError(
+                f"The model reads embeddings of nodes ({self.config.missing}), which the nodes of "
+                f"the graph `{graph.name}` do not have; expected the graph of the training",
+                hint='train with `data.missing = "average"` to predict on other graphs',
+            )
+
+    @property
+    def _replaces_features(self) -> bool:
+        return self.edges is not None and self.config.embedding_types == "all"
+
+
+def fit_completion(graph: Graph, config: FeatureConfig, *, embedded: bool) -> FittedCompletion:
+    """Decide how all types get features, and fit what depends on those that have them.
+
+    Args:
+        graph: A graph of several types, or of one type without features.
+        config: What to do.
+        embedded: Whether `config.missing` is an embedding.
+
+    Raises:
+        GraphError: Nothing has features and they are to be averaged, or widths differ where they
+            may not.
+    """
+    known = {} if embedded and config.embedding_types == "all" else known_features(graph)
+    if not known and config.missing == "average":
+        raise GraphError(
+            f"No type of the graph `{graph.name}` has features, so there is nothing to average; "
+            "expected features of at least one type",
+            hint='give some, or set `data.missing` to "random", "transe", "distmult" or "complex"',
+        )
+    fitted = fit_to_one_width(known, config) if known else {}
+    width = next((each.width for each in fitted.values()), config.embedding_width)
+    missing = [kind for kind in graph.node_types if kind not in fitted]
+    steps = [f"{kind}: {step}" for kind, each in fitted.items() for step in each.steps]
+    if missing:
+        steps.append(f"{', '.join(missing)}: {_filling(config, width)}")
+    needs_length = bool(missing) and config.missing != "average"
+    return FittedCompletion(
+        types=tuple(graph.node_types), fitted=fitted, width=width, config=config,
+        length=_root_mean_square(known, fitted) if needs_length else 1.0,
+        edges=graph.fingerprint("edges") if embedded and missing else None, steps=tuple(steps),
+    )  # fmt: skip
+
+
+def _filling(config: FeatureConfig, width: int) -> str:
+    if config.missing == "average":
+        return "mean of the neighbors that have features, in rounds"
+    if config.missing == "random":
+        return f"{width} random numbers per node"
+    return f"{_NAMES[config.missing]} embeddings of {width} columns, from the relations"
+
+
+def _root_mean_square(
+    features: Mapping[str, Matrix], fitted: Mapping[str, FittedFeatures]
+) -> float:
+    """Length of a typical prepared row; 1 where there are none, or all are zero."""
+    total, count = 0.0, 0
+    for kind, matrix in features.items():
+        for first in range(0, matrix.shape[0], PART_ROWS):
+            rows = fitted[kind].transform(matrix[first : first + PART_ROWS])
+            total += squared_lengths(rows)
+        count += matrix.shape[0]
+    return float(np.sqrt(total / count)) if total > 0 else 1.0
+
+
+def squared_lengths(rows: NDArray[np.float32]) -> float:
+    """Sum of the squared lengths of rows."""
+    return float(np.square(rows, dtype=np.float64).sum())

@@ -1,0 +1,100 @@
+"""Plans are arithmetic on sizes: what fits, what is fastest, what is refused."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scr.config import parse_bytes
+from scr.errors import MemoryBudgetError, StoreError
+from scr.ingest._plan import LARGE_EDGES, MARGIN_BYTES, IngestSize, plan_ingest
+
+GIB, TERABYTE = 2**30, 10**12
+PAPERS = IngestSize(
+    nodes=111_059_956,
+    edges=1_615_685_872,
+    read_seconds=1_615_685_872 * 8 / 1.8e9,
+    node_bytes=2 * 8 * 111_059_956,
+    feature_source_bytes=111_059_956 * 256,
+)
+"""ogbn-papers100M with linked float16 features and 32-bit edges."""
+SMALL = IngestSize(nodes=1000, edges=5000)
+
+
+def plan(size, budget, *, resident=160 << 20, free_disk=TERABYTE):
+    return plan_ingest(size, budget=budget, resident=resident, free_disk=free_disk)
+
+
+def test_more_than_two_to_the_31_directions_are_planned_exactly():
+    made = plan(PAPERS, 16 * GIB)
+    # By hand: 4 bytes for each of 3,231,371,744 directions, 8 for each offset and node number.
+    assert made.final_bytes == 4 * 3_231_371_744 + 8 * 111_059_957 + 16 * 111_059_956
+    assert made.way == "passes"
+    # 6 bytes for each direction are 19.4 GB: more than the budget, less than twice as much.
+    assert made.passes == 2
+    assert 6 * 3_231_371_744 // 2 < made.memory_bytes < 16 * GIB
+    assert made.temporary_bytes == 0
+    assert made.chunk_edges == 1 << 21
+
+
+def test_a_graph_that_fits_goes_through_memory_and_a_large_one_never_does():
+    assert plan(SMALL, GIB).way == "memory"
+    large = dataclasses.replace(SMALL, edges=LARGE_EDGES, nodes=10**6)
+    assert plan(large, 100 * GIB).way != "memory"
+    assert plan(dataclasses.replace(large, edges=LARGE_EDGES - 1), 100 * GIB).way == "memory"
+
+
+def test_buckets_win_where_reading_again_is_slow_and_the_disk_has_room():
+    slow = dataclasses.replace(PAPERS, read_seconds=300.0)
+    assert plan(slow, 6 * GIB).way == "buckets"
+    assert plan(slow, 6 * GIB).temporary_bytes == 8 * 3_231_371_744
+    short = PAPERS.final_bytes + 8 * 3_231_371_744 - 1
+    assert plan(slow, 6 * GIB, free_disk=short).way == "passes"
+
+
+def test_a_disk_without_room_for_the_store_is_refused():
+    with pytest.raises(StoreError, match=r"takes up to 14\.\d\dGiB of disk; 10\.00GiB are free"):
+        plan(PAPERS, 16 * GIB, free_disk=10 * GIB)
+    copied = dataclasses.replace(PAPERS, feature_store_bytes=PAPERS.feature_source_bytes)
+    with pytest.raises(StoreError, match="`--link` leaves features where they are"):
+        plan(copied, 16 * GIB, free_disk=30 * GIB)
+
+
+sizes = st.builds(
+    IngestSize,
+    nodes=st.integers(1, 2**31 - 1),
+    edges=st.integers(0, 2**36),
+    both=st.booleans(),
+    edge_bytes=st.sampled_from([8, 16]),
+    read_seconds=st.floats(0, 1e4),
+)
+
+
+@given(sizes, st.integers(2**20, 2**38))
+def test_a_plan_keeps_the_budget_or_names_one_that_works(size, budget):
+    room = {"free_disk": 2**62}
+    try:
+        made = plan(size, budget, **room)
+    except MemoryBudgetError as error:
+        named = parse_bytes(error.hint.split("`--memory ")[1].rstrip("`"))
+        assert named > budget
+        made = plan(size, named, **room)
+        budget = named
+    assert made.memory_bytes <= budget
+    assert made.passes >= 1
+    assert made.way == "memory" or made.room() > 0
+
+
+def test_what_works_in_memory_only_is_refused_with_its_reason():
+    weighted = dataclasses.replace(PAPERS, memory_only="edges with weights")
+    with pytest.raises(MemoryBudgetError, match="Sorting edges with weights takes") as error:
+        plan(weighted, 16 * GIB)
+    assert "--memory 2" in error.value.hint  # more than 200 GiB
+
+
+def test_what_the_process_holds_already_counts():
+    least = 160 << 20
+    with pytest.raises(MemoryBudgetError):
+        plan(SMALL, least + MARGIN_BYTES, resident=least)
+    assert plan(SMALL, GIB, resident=0).memory_bytes < plan(SMALL, GIB, resident=least).memory_bytes

@@ -1,0 +1,470 @@
+"""Ingest part by part: the store of memory, whole or not at all, and gone on with after a kill."""
+
+import dataclasses
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests import campaigns
+
+from scr.compute import default_threads
+from scr.config import parse_bytes
+from scr.errors import GraphError, MemoryBudgetError, SourceError, StoreError
+from scr.graph import open_store, verify_store
+from scr.ingest import IngestPlan, ingest, plan_of
+from scr.ingest import _plan as ingest_plan
+from scr.ingest import _row_writer as row_writer
+from scr.ingest import _stream as stream_ingest
+from scr.ingest._plan import IngestSize, plan_ingest
+from scr.ingest._sorted_rows import RowRules
+from scr.ingest._work import WorkFolder
+from scr.sources import IngestOptions, load_graph, read_raw
+from scr.sources.readers import _npz as npz
+from scr.storage import read_manifest
+
+
+class Tight(IngestPlan):
+    """A plan whose memory is what a test says."""
+
+    def room(self, resident=0, chunk_edges=None):
+        return 1000 * (default_threads() + 1)  # as many buckets whatever the machine
+
+
+def tight(way):
+    return Tight(
+        way=way, budget=2**40, resident=0, memory_bytes=0, temporary_bytes=0, final_bytes=0,
+        chunk_edges=16,
+    )  # fmt: skip
+
+
+def write_shards(folder, *, nodes=40, edges=300, seed=0, shards=3, dtype=np.int32):
+    generator = np.random.default_rng(seed)
+    folder.mkdir()
+    ends = (generator.random((2, edges)) ** 1.2 * nodes).astype(dtype)
+    for number, part in enumerate(np.array_split(ends, shards, axis=1)):
+        np.save(folder / f"edges-{number:05}.npy", part)
+    labels = np.arange(nodes) % 3
+    labels[-5:] = -1
+    np.save(folder / "labels.npy", labels)
+    np.save(folder / "train.npy", np.arange(10))
+    np.save(folder / "valid.npy", np.arange(10, 20))
+    features = generator.standard_normal((nodes, 4)).astype(np.float16)
+    np.save(folder / "features.npy", features)
+    return folder
+
+
+def stream(source, store, options=None, *, way="passes", bits=2, **settings):
+    options = options or IngestOptions()
+    parts = stream_ingest.take_apart(read_raw(source, options), options, source)
+    return stream_ingest.stream_ingest(
+        parts, options, source, store, tight(way), bits=bits, **settings
+    )
+
+
+def left(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def digests(store):
+    return {name: entry.checksums for name, entry in read_manifest(store).arrays.items()}
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 2**32),
+    way=st.sampled_from(["passes", "buckets"]),
+    options=st.builds(
+        IngestOptions,
+        symmetrize=st.booleans(),
+        drop_self_loops=st.booleans(),
+        splits=st.sampled_from([None, "per-class:2,2"]),
+    ),
+    dtype=st.sampled_from([np.int32, np.int64, np.uint16]),
+)
+def test_every_way_makes_the_store_of_memory(tmp_path_factory, seed, way, options, dtype):
+    folder = tmp_path_factory.mktemp("ingest")
+    source = write_shards(folder / "source", seed=seed, dtype=dtype)
+    made = stream(source, folder / "store", options, way=way)
+    expected = load_graph(source, options=options)
+    expected.save(folder / "memory")
+    assert digests(folder / "store") == digests(folder / "memory")
+    found, wanted = (read_manifest(folder / name).metadata for name in ("store", "memory"))
+    assert found == wanted
+    assert made.fingerprint() == expected.fingerprint()
+    assert left(folder) == ["memory", "source", "store"]
+    verify_store(folder / "store")
+
+
+def test_features_of_a_file_are_converted_as_in_memory(tmp_path):
+    source = write_shards(tmp_path / "source")
+    generator = np.random.default_rng(1)
+    for dtype in (np.float64, np.float32, np.int32):
+        np.save(tmp_path / "x.npy", (100 * generator.standard_normal((40, 3))).astype(dtype))
+        options = IngestOptions(features=tmp_path / "x.npy", splits="random:0.3,0.3")
+        stream(source, tmp_path / "streamed", options, overwrite=True)
+        expected = load_graph(source, options=options)
+        expected.save(tmp_path / "memory", overwrite=True)
+        assert digests(tmp_path / "streamed") == digests(tmp_path / "memory")
+        found, wanted = (read_manifest(tmp_path / name) for name in ("streamed", "memory"))
+        assert found.metadata == wanted.metadata
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (17, 3), (39, 2)])
+def test_features_that_are_not_finite_are_named(tmp_path, monkeypatch, link, row, column):
+    monkeypatch.setattr("scr.ingest._features.COPY_BYTES", 10)  # pieces that cut rows
+    monkeypatch.setattr("scr.ingest._features.CHUNK_BYTES", 30)
+    source = write_shards(tmp_path / "source")
+    features = np.load(source / "features.npy")
+    features[row, column] = np.inf
+    np.save(source / "features.npy", features)
+    with pytest.raises(GraphError, match=rf"Feature {column} of node {row} is inf"):
+        stream(source, tmp_path / "store", link=link)
+    assert left(tmp_path) == ["source"]
+
+
+@pytest.mark.parametrize("way", ["passes", "buckets"])
+def test_a_bad_node_number_late_in_the_stream_leaves_nothing(tmp_path, way):
+    source = write_shards(tmp_path / "source", shards=3)
+    last = np.load(source / "edges-00002.npy")
+    last[1, 97] = 40
+    np.save(source / "edges-00002.npy", last)
+    with pytest.raises(GraphError, match=r"^Edge 297 goes from node \d+ to node 40, outside"):
+        stream(source, tmp_path / "store", way=way)
+    assert left(tmp_path) == ["source"]
+
+
+@pytest.mark.parametrize("way", ["passes", "buckets"])
+@pytest.mark.parametrize("call", ["posix_fallocate", "write"])
+def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monkeypatch, way, call):
+    source = write_shards(tmp_path / "source")
+    load_graph(source).save(tmp_path / "memory")
+    real, room = getattr(os, call), [0]
+
+    def fills_up(*arguments):
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(*arguments)
+
+    monkeypatch.setattr(os, call, fills_up)
+    said = []
+    for calls in range(0, 200, 3):
+        room[0] = calls
+        try:
+            stream(source, tmp_path / "store", way=way)
+            break
+        except StoreError as full:
+            said.append(str(full))
+            assert not (tmp_path / "store").exists()
+            work = tmp_path / ".store.ingest"
+            assert work.exists() == ("what is finished stays in" in said[-1])
+            if work.exists():
+                files = json.loads((work / "finished.json").read_text())["files"]
+                assert {*left(work)} == {*files, "finished.json", "lock"}
+    assert len(said) > 1
+    assert all("disk is too full" in each for each in said)
+    assert "what is finished stays in" in said[-1]
+    monkeypatch.undo()
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+    assert left(tmp_path) == ["memory", "source", "store"]
+
+
+def test_rows_that_do_not_fit_name_the_budget(tmp_path, monkeypatch):
+    monkeypatch.setattr(ingest_plan, "LARGE_EDGES", 1)
+    source = write_shards(tmp_path / "source")
+    with pytest.raises(MemoryBudgetError, match=r"the budget is 1\.00MiB") as error:
+        ingest(source, tmp_path / "store", IngestOptions(), memory="1MiB")
+    assert left(tmp_path) == ["source"]
+    smallest = error.value.hint.split("`--memory ")[1].rstrip("`")
+    graph = ingest(source, tmp_path / "store", IngestOptions(), memory=smallest)
+    assert graph.fingerprint() == load_graph(source).fingerprint()
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_hub_that_no_plan_can_see_works_in_the_budget_that_is_named(monkeypatch, slow):
+    monkeypatch.setattr(ingest_plan, "default_threads", lambda: 2)
+    hub, size = (
+        100_000_000,
+        IngestSize(nodes=2_000_000, edges=200_000_000, read_seconds=1000 * slow),
+    )
+    budget = 1 << 30
+    for _ in range(2):
+        plan = plan_ingest(size, budget=budget, resident=0, free_disk=1 << 45)
+        rules = RowRules(num_nodes=size.nodes, chunk_edges=plan.chunk_edges, threads=2)
+        way, rules = row_writer._fitting(
+            plan.way, rules, hub, lambda chunk, plan=plan: plan.room(0, chunk)
+        )
+        needed = row_writer._needed(way, hub, rules.workers)
+        if needed <= plan.room(0, rules.chunk_edges):
+            break
+        error = ingest_plan.too_little_memory(needed, plan, 0)
+        budget = parse_bytes(error.hint.split("`--memory ")[1].rstrip("`"))
+    assert needed <= plan.room(0, rules.chunk_edges)
+    assert budget > 1 << 30
+
+
+def interrupted(monkeypatch, source, store, way, pieces, **settings):
+    """Stop after some pieces of rows, as Ctrl-C would."""
+    real = row_writer._Output.write
+
+    def write(self, rows):
+        nonlocal pieces
+        pieces -= 1
+        if pieces < 0:
+            raise KeyboardInterrupt
+        real(self, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_writer._Output, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            stream(source, store, way=way, **settings)
+
+
+@pytest.mark.parametrize("then", ["passes", "buckets"])
+@pytest.mark.parametrize("first", ["passes", "buckets"])
+@pytest.mark.parametrize("pieces", [0, 2, 4])
+def test_interrupted_work_goes_on_either_way(tmp_path, monkeypatch, first, then, pieces):
+    monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
+    source = write_shards(tmp_path / "source")
+    load_graph(source).save(tmp_path / "memory")
+    interrupted(monkeypatch, source, tmp_path / "store", first, pieces)
+    assert left(tmp_path) == [".store.ingest", "memory", "source"]
+    told = []
+    with monkeypatch.context() as patch:
+        # What is finished is not done again.
+        patch.setattr("scr.ingest._row_writer.count_blocks", None)
+        patch.setattr(stream_ingest, "make_graph", None)
+        stream(
+            source, tmp_path / "store", way=then,
+            on_progress=lambda *each: told.append(each),
+        )  # fmt: skip
+    assert "copy features" not in {what for what, *_ in told}
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+    assert left(tmp_path) == ["memory", "source", "store"]
+
+
+@pytest.mark.parametrize("way", ["passes", "buckets"])
+def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch, way):
+    monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
+    source = write_shards(tmp_path / "source", nodes=41)  # the last block of rows is not whole
+    load_graph(source).save(tmp_path / "memory")
+
+    def killed(self, loops):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_writer._Output, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            stream(source, tmp_path / "store", way=way)
+    stream(source, tmp_path / "store", way=way)
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+
+
+def test_work_that_is_not_gone_on_with_does_not_stay(tmp_path, monkeypatch):
+    source = write_shards(tmp_path / "source")
+    interrupted(monkeypatch, source, tmp_path / "store", "passes", 3)
+    assert left(tmp_path) == [".store.ingest", "source"]
+    ingest(source, tmp_path / "store", IngestOptions())  # in memory, where there is enough
+    assert left(tmp_path) == ["source", "store"]
+
+
+def test_files_that_are_named_by_a_prefix_or_below_home_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    np.save(tmp_path / "x.npy", np.ones(3))
+    (tmp_path / "ind.cora.graph").write_bytes(b"")
+    rules = RowRules(num_nodes=3)
+    options = IngestOptions(features="~/x.npy")
+    files = stream_ingest._identity(options, tmp_path / "ind.cora", rules, link=False)["files"]
+    assert [Path(name).name for name, *_ in files] == ["ind.cora.graph", "x.npy"]
+
+
+@pytest.mark.parametrize("change", ["source", "options"])
+def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, change):
+    monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
+    source = write_shards(tmp_path / "source")
+    interrupted(monkeypatch, source, tmp_path / "store", "passes", 3)
+    options = IngestOptions()
+    if change == "options":
+        options = dataclasses.replace(options, symmetrize=False)
+    else:
+        edges = np.load(source / "edges-00000.npy")
+        np.save(source / "edges-00000.npy", edges[::-1, ::-1])
+        os.utime(source / "edges-00000.npy", ns=(1, 1))
+    stream(source, tmp_path / "store", options)
+    load_graph(source, options=options).save(tmp_path / "memory")
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+
+
+@pytest.mark.parametrize("way", ["passes", "buckets"])
+@pytest.mark.parametrize("ends", [(1, 3), (10_000, 3), (-1, -1), (0, 43)])
+def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeypatch, way, ends):
+    source = write_shards(tmp_path / "source", nodes=41)
+    copy_features = stream_ingest.copy_features
+
+    def change(*arguments):
+        edges = np.load(source / "edges-00001.npy")
+        edges[:, 10:50] = np.reshape(ends, (2, 1))
+        np.save(source / "edges-00001.npy", edges)
+        return copy_features(*arguments)
+
+    monkeypatch.setattr(stream_ingest, "copy_features", change)
+    with pytest.raises(SourceError, match="not those that were counted"):
+        stream(source, tmp_path / "store", way=way)
+    assert left(tmp_path) == ["source"]
+
+
+def test_two_at_once_are_refused_and_the_first_goes_on(tmp_path):
+    with WorkFolder(tmp_path / "store", {}) as work:
+        with (
+            pytest.raises(StoreError, match="Another process is making"),
+            WorkFolder(tmp_path / "store", {}),
+        ):
+            pass
+        work.finish("counts", 1)
+        assert work.finished("counts") == 1
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from scr.ingest import _plan as ingest_plan, _row_writer as row_writer
+from scr.ingest._ingest import ingest
+from scr.sources._load import IngestOptions
+ingest_plan.LARGE_EDGES, row_writer.CHECKPOINT_BYTES = 1, 1
+ingest_plan.LARGEST_CHUNK = 1 << 12
+ingest_plan.IngestPlan.room = lambda self, resident=0, chunk_edges=0: 1 << 21
+print("begun", flush=True)
+ingest(sys.argv[1], sys.argv[2], IngestOptions())
+"""
+
+
+@campaigns.seeds(20)
+def test_killed_at_any_moment_and_run_again_it_makes_the_same_store(tmp_path, seed):
+    source = write_shards(tmp_path / "source", nodes=400_000, edges=600_000)
+    load_graph(source).save(tmp_path / "memory")
+    command = [sys.executable, "-c", _KILLED, str(source), str(tmp_path / "store")]
+    kills = 4 if seed else 2
+    for wait in np.random.default_rng(seed).uniform(0, np.linspace(0.3, 1.2, kills)):
+        print(f"killed after {wait:.3f} s")
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(wait)
+            process.send_signal(signal.SIGKILL)
+        if (tmp_path / "store").exists():
+            break  # it was faster than the signal
+    else:
+        subprocess.run(command, check=True, capture_output=True)
+        assert left(tmp_path) == ["memory", "source", "store"]
+    verify_store(tmp_path / "store")
+    assert digests(tmp_path / "store") == digests(tmp_path / "memory")
+
+
+_MEASURED = """
+import json, re, sys
+from pathlib import Path
+from scr.ingest._ingest import ingest, plan_of
+from scr.sources._load import IngestOptions
+plan = plan_of(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
+graph = ingest(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
+# Not ru_maxrss, which begins with what the process that started this one held.
+peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+print(json.dumps([plan.way, plan.passes, peak, graph.num_edges]))
+"""
+
+
+def test_the_process_stays_within_its_budget(tmp_path):
+    # In memory, 8 million edges take 0.7 GB; here the whole process gets half of that.
+    source = write_shards(tmp_path / "source", nodes=1_000_000, edges=8_000_000)
+    command = [sys.executable, "-c", _MEASURED, str(source), str(tmp_path / "store"), "330MiB"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    way, passes, peak, edges = json.loads(done.stdout)
+    assert (way, passes > 1) == ("passes", True)
+    assert peak <= 330 * 2**20
+    assert edges == open_store(tmp_path / "store").num_edges
+    verify_store(tmp_path / "store")
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_linked_features_are_not_copied(tmp_path, monkeypatch, large):
+    if large:
+        monkeypatch.setattr(ingest_plan, "LARGE_EDGES", 1)
+    source = write_shards(tmp_path / "source")
+    graph = ingest(source, tmp_path / "store", IngestOptions(), link=True)
+    assert not (tmp_path / "store" / "features.npy").exists()
+    assert graph.fingerprint() == load_graph(source).fingerprint()
+    again = open_store(tmp_path / "store")
+    assert again.fingerprint() == graph.fingerprint()
+    np.testing.assert_array_equal(again.features, np.load(source / "features.npy"))
+    verify_store(tmp_path / "store")
+    (source / "features.npy").rename(source / "moved.npy")
+    with pytest.raises(StoreError, match=r"features\.npy`, to which `features` of .* is missing"):
+        open_store(tmp_path / "store")
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("kind", ["float64", "fortran", "none"])
+def test_features_that_cannot_be_linked_are_refused(tmp_path, monkeypatch, kind, large):
+    if large:
+        monkeypatch.setattr(ingest_plan, "LARGE_EDGES", 1)
+    source = write_shards(tmp_path / "source")
+    features = np.load(source / "features.npy")
+    if kind == "none":
+        (source / "features.npy").unlink()
+    else:
+        changed = {"float64": features.astype(float), "fortran": np.asfortranarray(features)}
+        np.save(source / "features.npy", changed[kind])
+    with pytest.raises(SourceError, match="The features cannot be linked"):
+        ingest(source, tmp_path / "store", IngestOptions(), link=True)
+    assert left(tmp_path) == ["source"]
+
+
+def test_members_of_an_archive_are_not_linked(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "SMALL_BYTES", 0)
+    features = np.ones((3, 2), np.float32)
+    np.savez(tmp_path / "graph.npz", edge_index=np.array([[0, 1], [1, 2]]), x=features)
+    with pytest.raises(SourceError, match="not in a file of their own"):
+        plan_of(tmp_path / "graph.npz", tmp_path / "store", IngestOptions(), link=True)
+
+
+def test_a_plan_writes_nothing(tmp_path):
+    source = write_shards(tmp_path / "source")
+    plan = plan_of(source, tmp_path / "deep" / "store", IngestOptions(), memory="8GiB")
+    assert plan.way == "memory"
+    assert left(tmp_path) == ["source"]
+    with pytest.raises(SourceError, match="nothing to plan"):
+        plan_of("digits", tmp_path / "store", IngestOptions())
+
+
+def test_a_store_that_exists_is_refused_before_any_work(tmp_path):
+    source = write_shards(tmp_path / "source")
+    stream(source, tmp_path / "store")
+    with pytest.raises(StoreError, match="exists already"):
+        stream(source, tmp_path / "store", on_progress=lambda *_: pytest.fail("it has begun"))
+    assert left(tmp_path) == ["source", "store"]
+
+
+def test_progress_of_every_step_goes_from_nothing_to_all(tmp_path):
+    source, told = write_shards(tmp_path / "source"), {}
+    for way in ("passes", "buckets"):
+        stream(
+            source, tmp_path / way, way=way,
+            on_progress=lambda what, done, total: told.setdefault(what, []).append((done, total)),
+        )  # fmt: skip
+    assert set(told) == {
+        "copy features", "count edges", "read edges", "sort rows", "fill buckets", "sort buckets"
+    }  # fmt: skip
+    for steps in told.values():
+        assert steps[-1][0] == steps[-1][1]
+    passes = [done for done, _ in told["read edges"]]
+    assert passes == sorted(passes)
+    assert passes[-1] > 300  # more than one pass

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scr.errors import StoreError
+from scr.storage import in_memory, region_of, release, sample_rows, stream_rows
+from scr.storage._file_rows import read_rows
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    np.save(tmp_path / "rows.npy", np.arange(60, dtype=np.float32).reshape(20, 3))
+    return np.load(tmp_path / "rows.npy", mmap_mode="r")
+
+
+def test_a_slice_of_a_map_knows_its_place_in_the_file(mapped, tmp_path):
+    region = region_of(mapped[4:][2:9])
+    data = (tmp_path / "rows.npy").read_bytes()[region.offset :]
+    assert np.array_equal(np.frombuffer(data, np.float32)[:21], np.arange(18, 39))
+    assert region_of(np.asarray(mapped)) == region_of(mapped)
+
+
+def test_what_is_in_memory_or_scattered_has_no_place(mapped, tmp_path):
+    private = np.load(tmp_path / "rows.npy", mmap_mode="c")
+    for array in (np.zeros(3), mapped[:, 1:], mapped[::2], mapped + 1, private):
+        assert region_of(array) is None
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_rows_are_read_as_they_are_sliced(mapped, on_disk):
+    array = mapped if on_disk else np.array(mapped)
+    assert np.array_equal(read_rows(array, 3, 9), mapped[3:9])
+    assert np.array_equal(in_memory(array), mapped)
+    assert region_of(in_memory(array)) is None
+    for step in (1, 3, 7, 50):
+        assert np.array_equal(sample_rows(array, step), mapped[::step])
+
+
+@given(cuts=st.lists(st.integers(0, 20), min_size=2, max_size=8))
+def test_streamed_ranges_are_slices_one_after_the_other(tmp_path_factory, cuts):
+    path = tmp_path_factory.mktemp("rows") / "rows.npy"
+    np.save(path, np.arange(60, dtype=np.int32).reshape(20, 3))
+    mapped, held = np.load(path, mmap_mode="r"), np.arange(20)
+    ranges = [(min(a, b), max(a, b)) for a, b in itertools.pairwise(cuts)]
+    seen = [(rows.copy(), numbers.copy()) for rows, numbers in stream_rows([mapped, held], ranges)]
+    assert len(seen) == len(ranges)
+    for (start, stop), (rows, numbers) in zip(ranges, seen, strict=True):
+        assert np.array_equal(rows, mapped[start:stop])
+        assert np.array_equal(numbers, held[start:stop])
+
+
+def test_a_file_that_has_become_shorter_is_refused(mapped, tmp_path):
+    os.truncate(tmp_path / "rows.npy", 200)
+    with pytest.raises(StoreError, match="truncated"):
+        list(stream_rows([mapped], [(0, 10), (10, 20)]))
+
+
+def test_pages_of_a_map_are_given_back_and_can_be_read_again(tmp_path):
+    np.save(tmp_path / "large.npy", np.ones(2**22))
+    mapped = np.load(tmp_path / "large.npy", mmap_mode="r")
+
+    def resident() -> int:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * resource.getpagesize()
+
+    assert mapped.sum() == 2**22
+    before = resident()
+    release(mapped[5:])
+    assert before - resident() > 2**24
+    assert mapped[-1] == 1
+    release(np.zeros(3))
+    release(None)
+
+
+def test_what_was_written_into_a_private_map_is_not_given_back(mapped, tmp_path):
+    private = np.load(tmp_path / "rows.npy", mmap_mode="c")
+    private[3] = 7
+    release(private)
+    assert (private[3] == 7).all()
+
+
+def test_a_file_that_was_replaced_since_it_was_mapped_is_refused(mapped, tmp_path):
+    """A map stays on the old file, and plain reads by name would mix it with the new one."""
+    np.save(tmp_path / "other.npy", np.arange(60, 120, dtype=np.float32).reshape(20, 3))
+    (tmp_path / "other.npy").replace(tmp_path / "rows.npy")
+    with pytest.raises(StoreError, match="was replaced"):
+        read_rows(mapped, 0, 5)
