@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from mkdocs.structure.files import File, Files
 
 from scr.report.plots import efficiency_curves, sensitivity_overview
-from scr.report.plots.style import SERIES, themed, to_bytes
+from scr.report.plots._style import SERIES, themed, to_bytes
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

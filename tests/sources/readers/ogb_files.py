@@ -22,13 +22,13 @@ MAG_RELATIONS = {
 }
 
 
-def random_arrays(nodes=30, edges=60, features=5, classes=3, seed=0, unlabelled=0):
+def random_arrays(nodes=30, edges=60, features=5, classes=3, seed=0, unlabeled=0):
     """Arrays of a graph; the first nodes train, so that every class has a training label."""
     generator = np.random.default_rng(seed)
     labels = (np.arange(nodes) % classes).astype(np.float64)
-    parts = np.arange(nodes - unlabelled)
-    if unlabelled:
-        labels[-unlabelled:] = np.nan
+    parts = np.arange(nodes - unlabeled)
+    if unlabeled:
+        labels[-unlabeled:] = np.nan
     cuts = [nodes // 3, nodes // 3 + nodes // 5]
     train, valid, test = (part for part in np.split(parts, cuts))
     return SimpleNamespace(
