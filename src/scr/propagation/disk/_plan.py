@@ -107,68 +107,160 @@ def plan_on_disk(
         MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
         StoreError: The disk is too small for the result; names what it takes.
     """
-    columns, item = int(source.shape[1]), np.dtype(config.dtype).itemsize
-    kept, matrices = graph.num_targets if rows is None else rows, matrices_of(config, subsets)
-    has_others = rows is not None or kept < graph.num_nodes
-    sizes = subset_sizes(graph, subsets)
-    budget = process_budget(memory)
-    row_bytes = max(matrices * columns * item, 1)
-    per_column, narrowest = 2 * graph.num_nodes * item, min(columns, NARROWEST_BLOCK)
-    # Two slabs take no more than half of the narrowest block, which is given back by then.
-    slab_bytes = max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest * per_column // 4))
-    slab_rows = max(slab_bytes // row_bytes, 1)
-    slab_rows = slab_rows // SLAB_ROWS * SLAB_ROWS or slab_rows
-    chunk_edges = max(min(CHUNK_EDGES, graph.num_edges), kernel.HUB_EDGES)
-    fixed = _fixed_bytes(graph, config, chunk_edges) + (8 * kept if has_others else 0)
-    fixed += resident_bytes() + LIBRARY_BYTES
-    if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
-        fixed += buffer_bytes(threads or numba.config.NUMBA_NUM_THREADS)
-    if subsets is not None:
-        # The edges of each subset are written and normalized while both matrices are held.
-        fixed += working_bytes(graph) + _preparing_bytes(graph)
-    passing = _preparing_bytes(graph), 2 * min(slab_rows, kept) * row_bytes
-
-    def needed(width: int) -> int:
-        return fixed + max(width * per_column + chunk_bytes(source), *passing)
-
-    if needed(narrowest) > budget:
-        smallest = needed(narrowest) + NAMED_SLACK
-        raise MemoryBudgetError(
-            f"{matrices} hops of {graph.num_nodes:,} nodes x {columns:,} columns in "
-            f"{config.dtype} on disk need {readable_bytes(smallest)} with the interpreter; "
-            f"the budget is {readable_bytes(budget)}",
-            hint=f"the smallest that works is `{readable_bytes(smallest)}`"
-            + ("" if config.dtype == "float16" else "; less with float16"),
-        )
-    widths = _widths(columns, CACHE_LINE // item)
-    width = next((width for width in widths if needed(width) <= budget), narrowest)
+    work = _Work.of(graph, config, source, rows, subsets, threads)
+    budget, narrowest = process_budget(memory), min(work.columns, NARROWEST_BLOCK)
+    if work.memory(narrowest) > budget:
+        raise _too_little_memory(work, config, budget, work.memory(narrowest) + NAMED_SLACK)
+    width = next(
+        (
+            each
+            for each in _widths(work.columns, CACHE_LINE // work.item)
+            if work.memory(each) <= budget
+        ),
+        narrowest,
+    )
     if block_columns is not None and block_columns <= width:
         width = block_columns
-    blocks = -(-columns // width) if columns else 0
-    result = kept * matrices * columns * item
-    base = result + min(slab_rows, kept) * row_bytes + kept * 8
-    base += subset_bytes(graph, max(sizes, default=0))
-    state = graph.num_nodes * width * item if has_others and subsets is None else 0
     free = _free_disk(target, disk) + used_bytes
-    if base > free:
-        raise StoreError(
-            f"The hops and the work on them take {readable_bytes(base)} on disk at "
-            f"`{target.parent}`; {readable_bytes(free)} may be used",
-            hint="free some space, write elsewhere, or keep fewer rows (`--rows labeled`), "
-            "fewer hops or float16",
-        )
-    slots = 0 if state == 0 or config.hops < 2 else min((free - base) // state, 2)
-    passes = blocks * (matrices - 1)
-    edges = sizes or [graph.num_edges] * len(ways_of(config, subsets))
+    if work.disk > free:
+        raise _too_little_disk(work.disk, free, target)
+    state = work.state(width)
+    slots = 0 if state == 0 or config.hops < 2 else min((free - work.disk) // state, 2)
+    blocks = -(-work.columns // width) if work.columns else 0
     return DiskPlan(
-        memory_bytes=needed(width), disk_bytes=result, block_columns=width, blocks=blocks,
-        passes=passes, budget_bytes=budget, work_bytes=base + slots * state, free_bytes=free,
-        state_slots=slots if has_others else None, slab_rows=slab_rows,
-        chunk_edges=chunk_edges, rows=kept,
-        seconds=_seconds(
-            graph, config, source, width, blocks, kept, (state, slots), threads, edges
-        ) + 2 * result / WRITE_SPEED + 2 * result / READ_SPEED,
+        memory_bytes=work.memory(width), disk_bytes=work.result, block_columns=width,
+        blocks=blocks, passes=blocks * (work.matrices - 1), budget_bytes=budget,
+        work_bytes=work.disk + slots * state, free_bytes=free,
+        state_slots=slots if work.has_others else None, slab_rows=work.slab_rows,
+        chunk_edges=work.chunk_edges, rows=work.kept,
+        seconds=work.seconds(width, blocks, slots),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Sizes of a propagation, and what follows from them for a width of the blocks."""
+
+    graph: Graph
+    config: PropagationConfig
+    source: Any
+    kept: int
+    """Rows that are kept."""
+    has_others: bool
+    """Whether the graph has rows that are not kept."""
+    subsets: Subsets
+    subset_edges: list[int]
+    threads: int
+
+    @classmethod
+    def of(
+        cls, graph: Graph, config: PropagationConfig, source: Any, rows: int | None,
+        subsets: Subsets, threads: int | None,
+    ) -> _Work:  # fmt: skip
+        kept = graph.num_targets if rows is None else rows
+        has_others = rows is not None or kept < graph.num_nodes
+        cores = threads or numba.config.NUMBA_NUM_THREADS
+        edges = subset_sizes(graph, subsets)
+        return cls(graph, config, source, kept, has_others, subsets, edges, cores)
+
+    @property
+    def columns(self) -> int:
+        return int(self.source.shape[1])
+
+    @property
+    def item(self) -> int:
+        return np.dtype(self.config.dtype).itemsize
+
+    @property
+    def matrices(self) -> int:
+        return matrices_of(self.config, self.subsets)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of the result."""
+        return max(self.matrices * self.columns * self.item, 1)
+
+    @property
+    def edge_bytes(self) -> int:
+        return self.graph.indices.dtype.itemsize + (0 if self.graph.weights is None else 4)
+
+    @property
+    def chunk_edges(self) -> int:
+        return max(min(CHUNK_EDGES, self.graph.num_edges), kernel.HUB_EDGES)
+
+    @property
+    def slab_rows(self) -> int:
+        # Two slabs take no more than half of the narrowest block, which is given back by then.
+        narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self.item
+        rows = max(max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // 4)) // self.row_bytes, 1)
+        return rows // SLAB_ROWS * SLAB_ROWS or rows
+
+    # Memory of the whole process.
+
+    def memory(self, width: int) -> int:
+        """Most memory with blocks of so many columns: what is always held, and the largest step."""
+        slabs = 2 * min(self.slab_rows, self.kept) * self.row_bytes
+        block = 2 * width * self.graph.num_nodes * self.item + chunk_bytes(self.source)
+        return self._held_bytes() + max(block, _preparing_bytes(self.graph), slabs)
+
+    def _held_bytes(self) -> int:
+        """Interpreter, bounds and scales of rows, edges or their buffers, kernel's buffers."""
+        graph, config = self.graph, self.config
+        directions = 2 if graph.directed and config.direction == "separate" else 1
+        per_node = 8 + 4 * (1 if config.norm == "row" else 2)
+        turned = turned_bytes(graph, config.direction)
+        # Turning touches all edges, which may be a memory map: they count like a copy.
+        edges = (
+            turned + self.edge_bytes * len(graph.indices)
+            if turned
+            else 2 * self.chunk_edges * self.edge_bytes
+        )
+        held = directions * per_node * graph.num_nodes + edges + resident_bytes() + LIBRARY_BYTES
+        if self.has_others:
+            held += 8 * self.kept
+        if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
+            held += buffer_bytes(self.threads)
+        if self.subsets is not None:
+            # The edges of each subset are written and normalized while both matrices are held.
+            held += working_bytes(graph) + _preparing_bytes(graph)
+        return int(held)
+
+    # Disk beside the graph.
+
+    @property
+    def result(self) -> int:
+        return self.kept * self.matrices * self.columns * self.item
+
+    @property
+    def disk(self) -> int:
+        """The result and one slab of it, its rows, and the edges of the largest subset."""
+        slab = min(self.slab_rows, self.kept) * self.row_bytes
+        subset = subset_bytes(self.graph, max(self.subset_edges, default=0))
+        return self.result + slab + 8 * self.kept + subset
+
+    def state(self, width: int) -> int:
+        """A whole hop of a block, kept to resume from where parts have only some of its rows."""
+        stored = self.has_others and self.subsets is None
+        return self.graph.num_nodes * width * self.item if stored else 0
+
+    # Time, by the speeds above; edges are read while the cores work.
+
+    def seconds(self, width: int, blocks: int, slots: int) -> float:
+        """Estimated time with blocks of so many columns and so many stored states."""
+        graph, cores = self.graph, min(self.threads, os.cpu_count() or 1)
+        state, total = self.state(width) / WRITE_SPEED, 0.0
+        edges = self.subset_edges or [graph.num_edges] * len(ways_of(self.config, self.subsets))
+        for count in edges:
+            gathered = count * -(-width * self.item // CACHE_LINE) / (LINES_PER_SECOND * cores)
+            read = count * self.edge_bytes / READ_SPEED
+            per_pass = max(gathered, read, state * (slots == 2))
+            per_pass += state * (slots == 1)  # only two states are written while the cores work
+            # Of the last hop of each walk, only rows that are kept are computed.
+            last = max(gathered * self.kept / max(graph.num_nodes, 1), read)
+            total += (self.config.hops - 1) * per_pass + last
+        features = graph.num_nodes * self.columns * self.source.dtype.itemsize / READ_SPEED
+        passes = float(blocks * (total + features * max(len(edges), 1)))
+        return passes + 2 * self.result / WRITE_SPEED + 2 * self.result / READ_SPEED
 
 
 def _widths(columns: int, line: int) -> list[int]:
@@ -176,22 +268,31 @@ def _widths(columns: int, line: int) -> list[int]:
 
     Whole cache lines first, then half ones, since the narrowest block may be one.
     """
-    made = [columns]
+    widths = {columns}
     for unit in (line, NARROWEST_BLOCK):
-        blocks = range(2, -(-columns // unit) + 1)
-        made += [-(-columns // (count * unit)) * unit for count in blocks]
-    return sorted({width for width in made if width <= columns}, reverse=True)
+        widths |= {-(-columns // (n * unit)) * unit for n in range(2, -(-columns // unit) + 1)}
+    return sorted((width for width in widths if width <= columns), reverse=True)
 
 
-def _fixed_bytes(graph: Graph, config: PropagationConfig, chunk_edges: int) -> int:
-    """Memory held all the time: bounds and scales of rows, and edges or the buffers of them."""
-    ways = 2 if graph.directed and config.direction == "separate" else 1
-    per_node = 8 + 4 * (1 if config.norm == "row" else 2)
-    turned = turned_bytes(graph, config.direction)
-    edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
-    # Turning touches all edges, which may be a memory map: they count like a copy.
-    edges = turned + edge_bytes * len(graph.indices) if turned else 2 * chunk_edges * edge_bytes
-    return int(ways * per_node * graph.num_nodes + edges)
+def _too_little_memory(
+    work: _Work, config: PropagationConfig, budget: int, smallest: int
+) -> MemoryBudgetError:
+    return MemoryBudgetError(
+        f"{work.matrices} hops of {work.graph.num_nodes:,} nodes x {work.columns:,} columns in "
+        f"{config.dtype} on disk need {readable_bytes(smallest)} with the interpreter; "
+        f"the budget is {readable_bytes(budget)}",
+        hint=f"the smallest that works is `{readable_bytes(smallest)}`"
+        + ("" if config.dtype == "float16" else "; less with float16"),
+    )
+
+
+def _too_little_disk(needed: int, free: int, target: Path) -> StoreError:
+    return StoreError(
+        f"The hops and the work on them take {readable_bytes(needed)} on disk at "
+        f"`{target.parent}`; {readable_bytes(free)} may be used",
+        hint="free some space, write elsewhere, or keep fewer rows (those of labeled nodes), "
+        "fewer hops or float16",
+    )
 
 
 def _preparing_bytes(graph: Graph) -> int:
@@ -206,25 +307,3 @@ def _free_disk(target: Path, disk: str | int) -> int:
         place = place.parent
     free = shutil.disk_usage(place).free
     return free if disk == "auto" else min(parse_bytes(disk, setting="disk"), free)
-
-
-def _seconds(
-    graph: Graph, config: PropagationConfig, source: Any, width: int, blocks: int, kept: int,
-    states: tuple[int, int], threads: int | None, edges: list[int],
-) -> float:  # fmt: skip
-    """Time of walks over so many edges by the speeds above; edges are read while the cores work."""
-    cores = min(threads or numba.config.NUMBA_NUM_THREADS, os.cpu_count() or 1)
-    item = np.dtype(config.dtype).itemsize
-    edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
-    state, slots = states[0] / WRITE_SPEED, states[1]
-    total = 0.0
-    for count in edges:
-        gathered = count * -(-width * item // CACHE_LINE) / (LINES_PER_SECOND * cores)
-        read = count * edge_bytes / READ_SPEED
-        per_pass = max(gathered, read, state * (slots == 2))
-        per_pass += state * (slots == 1)  # only two states are written while the cores work
-        # Of the last hop of each way, only rows that are kept are computed.
-        last = max(gathered * kept / max(graph.num_nodes, 1), read)
-        total += (config.hops - 1) * per_pass + last
-    features = graph.num_nodes * source.shape[1] * source.dtype.itemsize / READ_SPEED
-    return float(blocks * (total + features * max(len(edges), 1)))
