@@ -4,7 +4,7 @@ import pytest
 from scr.errors import ConfigError, GraphError, SourceError
 from scr.graph import Graph
 from scr.sources import IngestOptions, load_graph
-from scr.sources._load import RECOGNIZED
+from scr.sources._formats import RECOGNIZED
 
 # The graphs here are too small for a training node of every class.
 pytestmark = pytest.mark.filterwarnings("ignore:.*no training label")
@@ -48,7 +48,7 @@ def test_what_is_not_recognized_is_told_what_would_be(tmp_path, make):
     if make == "not a zip":
         assert "cannot be read as an .npz" in str(caught.value)
     else:
-        assert all(line in str(caught.value) for line in RECOGNIZED.splitlines())
+        assert all(line in str(caught.value) for line in RECOGNIZED)
 
 
 def test_a_drawn_split_depends_on_seed_and_number_alone(bundle):

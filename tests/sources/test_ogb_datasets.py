@@ -3,7 +3,7 @@ from tests.sources.readers.ogb_files import random_arrays, write_arxiv
 
 from scr.errors import SourceError
 from scr.sources import OGB_DATASETS, data_folder, load_graph
-from scr.sources._load import RECOGNIZED
+from scr.sources._formats import RECOGNIZED
 
 
 def test_the_table_has_the_addresses_of_ogbs_own_list():
@@ -15,7 +15,7 @@ def test_the_table_has_the_addresses_of_ogbs_own_list():
         "ogbn-mag": "mag.zip",
         "ogbn-papers100M": "papers100M-bin.zip",
     }
-    assert all(name in RECOGNIZED for name in OGB_DATASETS)
+    assert all(name in RECOGNIZED[-1] for name in OGB_DATASETS)
 
 
 def test_a_name_is_found_in_the_data_folder(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scr.sources._download import download as download
     from scr.sources._edge_source import EdgeSource as EdgeSource
     from scr.sources._edge_source import as_edge_source as as_edge_source
-    from scr.sources._load import IngestOptions as IngestOptions
+    from scr.sources._formats import IngestOptions as IngestOptions
     from scr.sources._load import draw_split as draw_split
     from scr.sources._load import find_source as find_source
     from scr.sources._load import is_finished as is_finished

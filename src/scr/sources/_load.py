@@ -12,71 +12,18 @@ same options (`IngestOptions`), and what was done is recorded in `Graph.steps`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scr.errors import SourceError
 from scr.features import replace_features
 from scr.graph import Graph, apply_split
+from scr.sources._formats import IngestOptions, format_of
 from scr.sources._ogb_datasets import OGB_DATASETS, find_dataset
-from scr.sources.readers._bundle import is_bundle, read_bundle
-from scr.sources.readers._gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
-from scr.sources.readers._graph_toml import is_typed_tables
-from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._ogb import is_ogb, read_ogb
-from scr.sources.readers._planetoid import planetoid_prefix, read_planetoid
-from scr.sources.readers._raw import RawGraph, RawTypedGraph
-from scr.sources.readers._shards import is_shards, read_shards
-from scr.sources.readers._tables import TableColumns, is_tables, read_tables
-from scr.sources.readers._typed_bundle import is_typed_bundle, read_typed_bundle
-from scr.sources.readers._typed_tables import read_typed_tables
+from scr.sources.readers import RawGraph, RawTypedGraph
 
 DATASETS = ("digits",)
 """Names of the embedded data; `_ogb_datasets.py` has those that are downloaded."""
-
-RECOGNIZED = """\
-a store (folder with manifest.json)
-a bundle (.npz with edge_index, or with node_types and rel:SOURCE:NAME:TARGET)
-a gnn-benchmark file (.npz with adj_data or adj_matrix)
-Planetoid files (a folder with ind.NAME.*, or the prefix ind.NAME)
-tables (a folder with edges.csv and nodes.csv, or .parquet)
-tables of several types (a folder with graph.toml)
-shards (a folder with edges-*.npy or edges-*.parquet)
-an OGB node-property data set (a folder with raw/ and split/)
-a data set by name (digits, ogbn-products, ogbn-arxiv, ogbn-mag, ogbn-papers100M)"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class IngestOptions:
-    """What to do with a source on its way to a graph."""
-
-    symmetrize: bool = True
-    """Store each edge in both directions."""
-    drop_duplicates: bool = True
-    """Merge repeated edges; otherwise how often an edge is listed becomes its weight."""
-    drop_self_loops: bool = True
-    """Drop edges from a node to itself."""
-    id_column: str | None = None
-    """Tables: the column of node ids, of the target type; none: `id`, else the first."""
-    label_column: str | None = None
-    """Tables: the column of classes; none: `label`; the word `none`: there are no labels."""
-    split_column: str | None = None
-    """Tables: the column that says train, valid or test; none: `split`, if there is one."""
-    features: str | Path | None = None
-    """A `.npy` with one row of features per target node, instead of the source's own features."""
-    splits: str | Path | None = None
-    """`per-class:TRAIN,VALID`, `random:TRAIN,VALID` or a file of splits; none: the source's own."""
-    split: int | None = None
-    """Which split, where there are several."""
-    seed: int = 0
-    """Of drawn splits."""
-
-    @property
-    def names_columns(self) -> bool:
-        """Whether anything here only makes sense for tables."""
-        return any((self.id_column, self.label_column, self.split_column))
 
 
 def load_graph(
@@ -149,10 +96,15 @@ def is_finished(source: str | Path) -> bool:
 def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedGraph:
     """Read the files of a source that is not a finished graph."""
     path = find_source(source)
-    has_tables = path.is_dir() and (is_tables(path) or is_typed_tables(path))
-    if options.names_columns and not has_tables:
+    chosen = format_of(path)
+    if options.names_columns and not chosen.has_columns:
         raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
-    return _reader(path)(path, options)
+    if options.own_split is not None and not chosen.has_splits:
+        raise SourceError(
+            f"`{path}` has no numbered splits, so there is no split {options.split} in it",
+            hint="give a file of splits with `--splits FILE`",
+        )
+    return chosen.read(path, options)
 
 
 def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path) -> Graph:
@@ -210,88 +162,6 @@ def find_source(source: str | Path) -> Path:
     return path
 
 
-Reader = Callable[[Path, IngestOptions], RawGraph | RawTypedGraph]
-
-
-def _reader(path: Path) -> Reader:
-    """The reader for what is at a path."""
-    if path.is_dir():
-        # First: its edges-NAME.parquet would pass for shards.
-        if is_typed_tables(path):
-            return _without_numbered_splits(_read_typed_tables)
-        if is_shards(path):
-            return _without_numbered_splits(lambda folder, _: read_shards(folder))
-        if is_tables(path):
-            return _without_numbered_splits(_read_tables)
-        if is_ogb(path):
-            return _without_numbered_splits(
-                lambda folder, options: read_ogb(folder, with_features=options.features is None)
-            )
-    if path.is_file() and path.suffix == ".npz":
-        keys = set(NpzFile(path))
-        if is_typed_bundle(keys):
-            return lambda file, options: read_typed_bundle(
-                file, split=_own_split(options), with_features=options.features is None
-            )
-        if is_bundle(keys):
-            return lambda file, options: read_bundle(file, split=_own_split(options))
-        if is_gnn_benchmark(keys):
-            return _without_numbered_splits(lambda file, _: read_gnn_benchmark(file))
-    if planetoid_prefix(path) is not None:
-        return _without_numbered_splits(
-            lambda where, _: read_planetoid(planetoid_prefix(where) or where)
-        )
-    raise _unrecognized(path)
-
-
-def _without_numbered_splits(reader: Reader) -> Reader:
-    """A reader of a format that cannot hold several splits, so that none can be asked for."""
-
-    def read(path: Path, options: IngestOptions) -> RawGraph | RawTypedGraph:
-        if _own_split(options) is not None:
-            raise SourceError(
-                f"`{path}` has no numbered splits, so there is no split {options.split} in it",
-                hint="give a file of splits with `--splits FILE`",
-            )
-        return reader(path, options)
-
-    return read
-
-
-def _unrecognized(path: Path) -> SourceError:
-    if not path.exists():
-        found = f"There is nothing at `{path}`, and it is not a data set's name"
-    elif path.is_dir():
-        names = sorted(entry.name for entry in path.iterdir())
-        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        found = (
-            f"The folder `{path}` holds no graph that is recognized (it has: {shown or 'nothing'})"
-        )
-    elif path.suffix == ".npz":
-        shown = ", ".join(sorted(NpzFile(path))[:8])
-        found = f"`{path}` holds no graph that is recognized (its arrays: {shown})"
-    else:
-        found = f"`{path}` is not a graph that is recognized"
-    return SourceError(f"{found}; expected one of:\n- " + RECOGNIZED.replace("\n", "\n- "))
-
-
-def _read_tables(folder: Path, options: IngestOptions) -> RawGraph:
-    features = None if options.features is None else Path(options.features)
-    return read_tables(folder, columns=_columns(options), features=features)
-
-
-def _read_typed_tables(folder: Path, options: IngestOptions) -> RawTypedGraph:
-    return read_typed_tables(
-        folder, columns=_columns(options), with_features=options.features is None
-    )
-
-
-def _columns(options: IngestOptions) -> TableColumns:
-    return TableColumns(
-        ids=options.id_column, label=options.label_column, split=options.split_column
-    )
-
-
 def _changeable(options: IngestOptions) -> IngestOptions:
     """What can be changed of a finished graph."""
     return IngestOptions(
@@ -306,22 +176,18 @@ def _finish(graph: Graph, options: IngestOptions, source: str | Path) -> Graph:
     return draw_split(graph, options)
 
 
-def _own_split(options: IngestOptions) -> int | None:
-    return options.split if options.splits is None else None
-
-
 def _embedded(name: str, options: IngestOptions) -> Graph:
     from scr.sources._digits import digits
 
     makers = {"digits": digits}
     # Split i of an embedded data set is the one drawn with seed i.
-    return makers[name](seed=_own_split(options) or 0)
+    return makers[name](seed=options.own_split or 0)
 
 
 def _open(path: Path, options: IngestOptions) -> Graph:
     from scr.graph import open_store
 
-    if _own_split(options) is not None:
+    if options.own_split is not None:
         raise SourceError(
             f"`{path}` is a store, which has one split; split {options.split} was asked for",
             hint="give a file of splits with `--splits FILE`",
