@@ -37,7 +37,7 @@ from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.disk import _run as disk_run
 from scr.propagation.disk import _work_folder as work_folder
-from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import verify
 
@@ -48,8 +48,8 @@ SUBSETS = ((CITES, EXTENDS), (WRITES, AFFILIATED), RELATIONS)
 @pytest.fixture
 def tiny(monkeypatch):
     """Hubs, chunks, parts and slabs so small that a small graph has many of each."""
-    monkeypatch.setattr(kernel, "HUB_EDGES", 7)
-    monkeypatch.setattr(kernel, "TASK_COST", 16)
+    monkeypatch.setattr(rows_module, "HUB_EDGES", 7)
+    monkeypatch.setattr(rows_module, "TASK_COST", 16)
     monkeypatch.setattr(edge_chunks, "CHUNK_EDGES", 20)
     monkeypatch.setattr(disk_plan, "CHUNK_EDGES", 20)
     monkeypatch.setattr(subset_edges, "STEP_EDGES", 50)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from scr.compute._loops import default_threads
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -39,3 +41,12 @@ def map_in_order(
         finally:
             for each in waiting:
                 each.cancel()
+
+
+def run_on_threads(task: Callable[[Any], Any], pieces: list[Any], threads: int | None) -> list[Any]:
+    """Call a function that releases Python's lock for all pieces; results in their order."""
+    threads = default_threads() if threads is None else threads
+    if threads == 1 or len(pieces) <= 1:
+        return [task(piece) for piece in pieces]
+    with ThreadPoolExecutor(min(threads, len(pieces))) as pool:
+        return list(pool.map(task, pieces))

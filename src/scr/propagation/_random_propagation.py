@@ -25,13 +25,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, memory_budget, readable_bytes
+from scr.compute import aligned_empty, memory_budget, readable_bytes, run_on_threads
 from scr.errors import ConfigError, MemoryBudgetError
 from scr.propagation._config import PropagationConfig
 from scr.propagation._engine import check_features
 from scr.propagation._steps import unit_rows
 from scr.propagation._walks import adjacency_of, ways_of
-from scr.propagation.kernel._product import run_on_threads
 from scr.propagation.kernel._vector import LANES, SHAPES, sum_rows
 
 if TYPE_CHECKING:

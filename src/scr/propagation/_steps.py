@@ -10,14 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.compute import run_on_threads
 from scr.errors import ConfigError
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel._product import (
-    product,
-    product_of_first_rows,
-    run_on_threads,
-    scale_rows,
-)
+from scr.propagation.kernel._product import product, product_of_first_rows
+from scr.propagation.kernel._rows import scale_rows
 
 ROWS_PER_STEP = 1 << 13
 """Rows handled at once by elementwise passes: a few megabytes, which stay in the cache."""

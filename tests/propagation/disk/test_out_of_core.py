@@ -26,7 +26,7 @@ from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.disk import _run as disk_run
 from scr.propagation.disk import _work_folder as work_folder
-from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import verify
 
@@ -51,8 +51,8 @@ def stored(tmp_path, *, nodes=300, edges=3000, columns=40, seed=0, directed=Fals
 @pytest.fixture
 def tiny(monkeypatch):
     """Hubs, chunks, parts and slabs so small that a small graph has many of each."""
-    monkeypatch.setattr(kernel, "HUB_EDGES", 7)
-    monkeypatch.setattr(kernel, "TASK_COST", 16)
+    monkeypatch.setattr(rows_module, "HUB_EDGES", 7)
+    monkeypatch.setattr(rows_module, "TASK_COST", 16)
     monkeypatch.setattr(edge_chunks, "CHUNK_EDGES", 20)
     monkeypatch.setattr(disk_plan, "CHUNK_EDGES", 20)
     monkeypatch.setattr(edge_chunks, "CHUNK_ROWS", 11)
@@ -131,7 +131,7 @@ def test_chunks_cover_every_row_and_edge_once_and_hubs_in_whole_pieces(tiny):
     whole = [c for c in chunks if (c.start, c.stop) == (indptr[c.first], indptr[c.last])]
     parts = [c for c in chunks if c not in whole]
     assert {c.first for c in parts} == {3, 9, 10}
-    assert all((c.start - indptr[c.first]) % kernel.HUB_EDGES == 0 for c in parts)
+    assert all((c.start - indptr[c.first]) % rows_module.HUB_EDGES == 0 for c in parts)
     covered = sorted({row for c in chunks for row in range(c.first, c.last)})
     assert covered == list(range(len(degrees)))
 

@@ -13,6 +13,7 @@ from scr.propagation import normalize
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.kernel import _chosen_rows as chosen_rows
 from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows as rows_module
 
 
 @settings(max_examples=50, deadline=None)
@@ -34,7 +35,7 @@ def test_chosen_rows_are_those_of_the_whole_product_to_the_bit(
     chosen = rng.random(graph.num_nodes) < share
     adjacency = normalize(graph, norm="row", self_loops=self_loops)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "HUB_EDGES", hub)
+        patch.setattr(rows_module, "HUB_EDGES", hub)
         patch.setattr(chosen_rows, "PART_EDGES", part)
         expected, made = np.full_like(matrix, np.nan), np.full_like(matrix, np.nan)
         assert kernel.product(adjacency, matrix, expected, threads=1)

@@ -10,6 +10,7 @@ from scr.propagation import normalize
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.kernel import _nonzero_rows as nonzero_rows
 from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows as rows_module
 
 
 @settings(max_examples=50, deadline=None)
@@ -28,7 +29,7 @@ def test_leaving_out_zero_rows_changes_no_bit(drawn, self_loops, width, hub, fil
     matrix *= rng.random((graph.num_nodes, 1)) < filled
     adjacency = normalize(graph, norm="row", self_loops=self_loops)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "HUB_EDGES", hub)
+        patch.setattr(rows_module, "HUB_EDGES", hub)
         patch.setattr(nonzero_rows, "MOST_FILLED", 1)
         patch.setattr(nonzero_rows, "ROWS_PER_TASK", 5)
         patch.setattr(nonzero_rows, "ROWS_PER_STEP", 8)

@@ -10,6 +10,7 @@ from tests.propagation.graphs import make_graph, random_matrix, reference_operat
 
 from scr.propagation import _normalization as normalization
 from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows as rows_module
 
 
 def made_product(graph, features, *, threads=1, norm="row", self_loops=False):
@@ -18,7 +19,7 @@ def made_product(graph, features, *, threads=1, norm="row", self_loops=False):
     scaled = features
     if adjacency.column_scale is not None:
         scaled = np.empty_like(features)
-        kernel.scale_rows(features, adjacency.column_scale, scaled)
+        rows_module.scale_rows(features, adjacency.column_scale, scaled)
     assert kernel.product(adjacency, scaled, out, threads=threads)
     return out
 
@@ -31,8 +32,8 @@ def test_a_hub_that_is_cut_in_pieces_sums_to_the_same(monkeypatch, dtype, self_l
     matrix = random_matrix(rng, 60, 900, directed=False, weighted=True)
     graph = make_graph(matrix, directed=False)
     features = rng.normal(size=(60, 21)).astype(dtype)
-    monkeypatch.setattr(kernel, "HUB_EDGES", 7)
-    monkeypatch.setattr(kernel, "TASK_COST", 16)
+    monkeypatch.setattr(rows_module, "HUB_EDGES", 7)
+    monkeypatch.setattr(rows_module, "TASK_COST", 16)
     made = made_product(graph, features, threads=3, norm=norm, self_loops=self_loops)
     expected = reference_operator(matrix, norm, self_loops) @ features.astype(float)
     np.testing.assert_allclose(made, expected, atol=1e-5 if dtype == np.float32 else 5e-3)
@@ -40,8 +41,8 @@ def test_a_hub_that_is_cut_in_pieces_sums_to_the_same(monkeypatch, dtype, self_l
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_the_number_of_threads_changes_no_bit(monkeypatch, dtype):
-    monkeypatch.setattr(kernel, "HUB_EDGES", 50)
-    monkeypatch.setattr(kernel, "TASK_COST", 100)
+    monkeypatch.setattr(rows_module, "HUB_EDGES", 50)
+    monkeypatch.setattr(rows_module, "TASK_COST", 100)
     rng = np.random.default_rng(1)
     graph = make_graph(random_matrix(rng, 500, 9000, directed=False, weighted=True), directed=False)
     features = rng.normal(size=(500, 130)).astype(dtype)
@@ -67,7 +68,7 @@ def test_work_is_cut_by_edges_and_covers_every_row_once():
     degrees = np.array([0, 0, 1000, 1, 1, 400, 0, 300, 300, 0])
     indptr = np.concatenate([[0], np.cumsum(degrees)])
     hubs = np.array([2])
-    ranges = kernel._row_ranges(indptr, hubs, threads=2)
+    ranges = rows_module._row_ranges(indptr, hubs, threads=2)
     covered = [row for first, last in ranges for row in range(first, last)]
     assert covered == [0, 1, 3, 4, 5, 6, 7, 8, 9]
 
@@ -85,36 +86,36 @@ def test_wide_indices_are_read_too():
 def test_float16_is_rounded_as_numpy_rounds(value):
     matrix = np.full((3, 17), value, dtype=np.float32)
     half = np.empty((3, 17), dtype=np.float16)
-    assert kernel.scale_rows(matrix, None, half)
+    assert rows_module.scale_rows(matrix, None, half)
     assert np.array_equal(half, matrix.astype(np.float16))
     back = np.empty_like(matrix)
-    assert kernel.scale_rows(half, None, back)
+    assert rows_module.scale_rows(half, None, back)
     assert np.array_equal(back, half.astype(np.float32))
 
 
 def test_float16_overflow_is_reported():
     matrix = np.ones((3, 17), dtype=np.float32)
     matrix[2, 16] = 65520
-    assert not kernel.scale_rows(matrix, None, np.empty((3, 17), dtype=np.float16))
+    assert not rows_module.scale_rows(matrix, None, np.empty((3, 17), dtype=np.float16))
 
 
 _ALL_HALVES = """
 import numpy as np
-from scr.propagation.kernel import _product as kernel, _vector as vector
+from scr.propagation.kernel import _rows as rows_module, _vector as vector
 
 assert not vector.has_half_instructions()
 bits = np.arange(2**16, dtype=np.uint16)
 halves = bits.view(np.float16)[np.isfinite(bits.view(np.float16))].reshape(-1, 64)
 wide = np.empty(halves.shape, dtype=np.float32)
-assert kernel.scale_rows(halves, None, wide)
+assert rows_module.scale_rows(halves, None, wide)
 assert np.array_equal(wide, halves.astype(np.float32))
 rng = np.random.default_rng(0)
 numbers = (rng.normal(size=(500, 64)) * 10.0 ** rng.uniform(-9, 4, (500, 64))).astype(np.float32)
 numbers[0] = wide[0] + np.spacing(halves[0]).astype(np.float32) / 2  # ties
 back = np.empty(numbers.shape, dtype=np.float16)
-assert kernel.scale_rows(numbers, None, back)
+assert rows_module.scale_rows(numbers, None, back)
 assert np.array_equal(back, numbers.astype(np.float16))
-assert not kernel.scale_rows(numbers * 0 + np.float32(65520), None, back)
+assert not rows_module.scale_rows(numbers * 0 + np.float32(65520), None, back)
 """
 
 

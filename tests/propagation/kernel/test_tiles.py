@@ -10,6 +10,7 @@ from scr.compute import aligned_empty
 from scr.propagation import NormalizedAdjacency, normalize
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows as rows_module
 from scr.propagation.kernel import _tiles as tiles
 
 
@@ -34,7 +35,7 @@ def test_tiles_change_no_bit(drawn, norm, self_loops, width, dtype, hub, tile, s
         found.indptr, found.indices, None, found.row_scale, found.column_scale, self_loops
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "HUB_EDGES", hub)
+        patch.setattr(rows_module, "HUB_EDGES", hub)
         expected = np.full_like(matrix, np.nan)
         assert not tiles.tiles_pay(matrix, None)
         assert kernel.product(adjacency, matrix, expected, threads=1)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import product_of_chosen_rows
 from scr.propagation.kernel._nonzero_rows import product_rows_of_nonzero
-from scr.propagation.kernel._product import EdgeChunk, product_rows
+from scr.propagation.kernel._product import product_rows
+from scr.propagation.kernel._rows import EdgeChunk
 from scr.storage import stream_rows
 
 CHUNK_EDGES = 1 << 24
@@ -34,7 +35,7 @@ def edge_chunks(indptr: NDArray[np.int64], chunk_edges: int | None = None) -> li
         indptr: Bounds of the rows.
         chunk_edges: Most edges of a chunk; at least a piece of a hub.
     """
-    most = max(CHUNK_EDGES if chunk_edges is None else chunk_edges, kernel.HUB_EDGES)
+    most = max(CHUNK_EDGES if chunk_edges is None else chunk_edges, _rows.HUB_EDGES)
     count, first = len(indptr) - 1, 0
     chunks = []
     while first < count:
@@ -45,7 +46,7 @@ def edge_chunks(indptr: NDArray[np.int64], chunk_edges: int | None = None) -> li
             chunks.append(EdgeChunk(first, last, start, int(indptr[last])))
             first = last
             continue
-        end, step = int(indptr[first + 1]), most // kernel.HUB_EDGES * kernel.HUB_EDGES
+        end, step = int(indptr[first + 1]), most // _rows.HUB_EDGES * _rows.HUB_EDGES
         chunks += [
             EdgeChunk(first, first + 1, at, min(at + step, end)) for at in range(start, end, step)
         ]

@@ -29,7 +29,7 @@ from scr.propagation._plan import NARROWEST_BLOCK, PropagationPlan, subset_sizes
 from scr.propagation._subset_edges import subset_bytes, working_bytes
 from scr.propagation._walks import Subsets, matrices_of, ways_of
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
-from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class _Work:
 
     @property
     def chunk_edges(self) -> int:
-        return max(min(CHUNK_EDGES, self.graph.num_edges), kernel.HUB_EDGES)
+        return max(min(CHUNK_EDGES, self.graph.num_edges), _rows.HUB_EDGES)
 
     @property
     def slab_rows(self) -> int:

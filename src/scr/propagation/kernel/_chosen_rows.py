@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel import _product as kernel
-from scr.propagation.kernel._product import EdgeChunk, product_rows
+from scr.propagation.kernel import _rows
+from scr.propagation.kernel._product import product_rows
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
 
 PART_EDGES = 1 << 20
 """Edges whose neighbors are copied together: some 40 MB with all that it takes. A hub's are not."""
@@ -41,7 +42,7 @@ def product_of_chosen_rows(
         return True
     indptr = adjacency.indptr
     is_whole = (chunk.start, chunk.stop) == (indptr[chunk.first], indptr[chunk.last])
-    is_hub = indptr[chosen + 1] - indptr[chosen] > kernel.HUB_EDGES
+    is_hub = indptr[chosen + 1] - indptr[chosen] > _rows.HUB_EDGES
     if not is_whole:  # some pieces of one hub
         return product_rows(
             adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads
@@ -63,8 +64,8 @@ def product_of_chosen_rows(
             values[~is_own] = weights[edges[~is_own]]
         made = np.empty((len(some), out.shape[1]), out.dtype)
         scale = None if adjacency.row_scale is None else adjacency.row_scale[some]
-        arrays = kernel._Arrays(neighbors, values, scaled, made)
-        fits &= kernel._run(bounds, arrays, scale, False, threads)
+        arrays = RowArrays(neighbors, values, scaled, made)
+        fits &= sum_ranges(bounds, arrays, scale, False, threads)
         out[some] = made
     return fits
 

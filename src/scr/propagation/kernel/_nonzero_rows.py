@@ -13,9 +13,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.compute import run_on_threads
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel import _product as kernel
-from scr.propagation.kernel._product import EdgeChunk
+from scr.propagation.kernel import _rows
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces, sum_ranges
 from scr.propagation.kernel._vector import compiled_loop
 
 ROWS_PER_STEP = 1 << 16
@@ -58,26 +59,26 @@ def product_rows_of_nonzero(
     threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
     scale, own = adjacency.row_scale, adjacency.self_loops
     bounds = adjacency.indptr[chunk.first : chunk.last + 1] - chunk.start
-    hubs = np.flatnonzero(np.diff(bounds) > kernel.HUB_EDGES)
+    hubs = np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
 
     def finish(hub: int, sums: list[NDArray[np.float32]]) -> bool:
-        return kernel._Arrays(indices, weights, scaled, out).finish(hub, sums, scale, own)
+        return RowArrays(indices, weights, scaled, out).finish(hub, sums, scale, own)
 
-    def hub_pieces(start: int, stop: int) -> list[NDArray[np.float32]]:
+    def pieces_between(start: int, stop: int) -> list[NDArray[np.float32]]:
         """Sums of a hub's edges, cut as if none of them were left out."""
         made: list[NDArray[np.float32]] = []
-        for at in range(start, stop, kernel.HUB_EDGES):
-            part = slice(at, min(at + kernel.HUB_EDGES, stop))
+        for at in range(start, stop, _rows.HUB_EDGES):
+            part = slice(at, min(at + _rows.HUB_EDGES, stop))
             kept = _are_set(nonzero, indices[part])
             neighbors = indices[part][kept]
             values = None if weights is None else weights[part][kept]
-            arrays = kernel._Arrays(neighbors, values, scaled, out)
+            arrays = RowArrays(neighbors, values, scaled, out)
             zero = [np.zeros(scaled.shape[1], dtype=np.float32)]
-            made += kernel._hub_pieces(arrays, 0, len(neighbors), 1) if len(neighbors) else zero
+            made += hub_pieces(arrays, 0, len(neighbors), 1) if len(neighbors) else zero
         return made
 
     if chunk.stop - chunk.start != bounds[-1] or bounds[0] != 0:  # a part of one hub's row
-        pieces += hub_pieces(0, len(indices))
+        pieces += pieces_between(0, len(indices))
         if chunk.stop < adjacency.indptr[chunk.last]:
             return True
         fits = finish(chunk.first, pieces)
@@ -86,11 +87,11 @@ def product_rows_of_nonzero(
     kept_bounds, neighbors, values = _kept_edges(
         bounds, hubs, indices, weights, nonzero, chunk.first if own else -1, threads
     )
-    arrays = kernel._Arrays(neighbors, values, scaled, out[chunk.first : chunk.last])
+    arrays = RowArrays(neighbors, values, scaled, out[chunk.first : chunk.last])
     factors = None if scale is None else scale[chunk.first : chunk.last]
-    fits = kernel._run(kept_bounds, arrays, factors, False, threads)
+    fits = sum_ranges(kept_bounds, arrays, factors, False, threads)
     for hub in hubs:
-        sums = hub_pieces(int(bounds[hub]), int(bounds[hub + 1]))
+        sums = pieces_between(int(bounds[hub]), int(bounds[hub + 1]))
         fits &= finish(chunk.first + int(hub), sums)
     return fits
 
@@ -119,16 +120,16 @@ def _kept_edges(
     found = np.zeros(count + 1, dtype=np.int64)
     tasks = [(at, min(at + ROWS_PER_TASK, count)) for at in range(0, count, ROWS_PER_TASK)]
     read = (bounds, is_hub, indices, bits, own)
-    kernel.run_on_threads(lambda task: _count_kept(*task, *read, found), tasks, threads)
+    run_on_threads(lambda task: _count_kept(*task, *read, found), tasks, threads)
     kept_bounds = np.cumsum(found)
     neighbors = np.empty(int(kept_bounds[-1]), dtype=indices.dtype)
-    kernel.run_on_threads(
+    run_on_threads(
         lambda task: _copy_kept(*task, *read, indices, kept_bounds, neighbors, True), tasks, threads
     )
     if weights is None:
         return kept_bounds, neighbors, None
     values = np.ones(len(neighbors), dtype=np.float32)  # an edge to itself weighs 1
-    kernel.run_on_threads(
+    run_on_threads(
         lambda task: _copy_kept(*task, *read, weights, kept_bounds, values, False), tasks, threads
     )
     return kept_bounds, neighbors, values

@@ -17,9 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import CACHE_LINE, aligned_empty
+from scr.compute import CACHE_LINE, aligned_empty, run_on_threads
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel import _product as kernel
+from scr.propagation.kernel import _rows
+from scr.propagation.kernel._rows import (
+    EdgeChunk,
+    RowArrays,
+    constant,
+    flat,
+    hub_pieces,
+    pitch,
+    scale_rows,
+)
 from scr.propagation.kernel._vector import LANES, add_rows, compiled_loop
 
 TILED_BYTES = 1 << 30
@@ -57,7 +66,7 @@ def tiles_pay(scaled: NDArray[Any], weights: NDArray[np.float32] | None) -> bool
 
 def product_by_tiles(
     adjacency: NormalizedAdjacency,
-    chunk: kernel.EdgeChunk,
+    chunk: EdgeChunk,
     indices: NDArray[Any],
     scaled: NDArray[Any],
     out: NDArray[Any],
@@ -70,8 +79,8 @@ def product_by_tiles(
     """
     indptr = adjacency.indptr
     bounds = indptr[chunk.first : chunk.last + 1]
-    hubs = chunk.first + np.flatnonzero(np.diff(bounds) > kernel.HUB_EDGES)
-    most = max(PIECE_EDGES, kernel.HUB_EDGES)
+    hubs = chunk.first + np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
+    most = max(PIECE_EDGES, _rows.HUB_EDGES)
     pieces = _pieces(indptr, chunk, hubs, most)
     free: queue.SimpleQueue[_Buffers] = queue.SimpleQueue()
     rows = min(PIECE_ROWS, chunk.last - chunk.first)
@@ -89,10 +98,10 @@ def product_by_tiles(
         slice(at, min(at + TILE_COLUMNS, scaled.shape[1]))
         for at in range(0, scaled.shape[1], TILE_COLUMNS)
     ]
-    pitch = kernel._pitch(scaled)
-    shift = max((TILE_BYTES // (pitch * scaled.itemsize)).bit_length() - 1, 0)
-    flat, first_edge = kernel._constant(kernel._flat(scaled)), chunk.start
-    edges, read = kernel._constant(indices), kernel._constant(indptr)
+    row_pitch = pitch(scaled)
+    shift = max((TILE_BYTES // (row_pitch * scaled.itemsize)).bit_length() - 1, 0)
+    memory, first_edge = constant(flat(scaled)), chunk.start
+    edges, read = constant(indices), constant(indptr)
 
     def work(piece: tuple[int, int]) -> bool:
         first, last = piece
@@ -109,26 +118,26 @@ def product_by_tiles(
                 sums = buffers.sums[: (last - first) * width]
                 sums[:] = 0
                 add_rows(
-                    buffers.neighbors, buffers.rows, count, flat, pitch, block.start,
+                    buffers.neighbors, buffers.rows, count, memory, row_pitch, block.start,
                     width // LANES, sums, width,
                 )  # fmt: skip
                 scale = None if adjacency.row_scale is None else adjacency.row_scale[first:last]
                 made = sums.reshape(last - first, width)
-                fits &= kernel.scale_rows(made, scale, out[first:last, block], threads=1)
+                fits &= scale_rows(made, scale, out[first:last, block], threads=1)
             return fits
         finally:
             free.put(buffers)
 
-    fits = kernel.run_on_threads(work, pieces, threads)
-    arrays = kernel._Arrays(indices, None, scaled, out, first_edge)
+    fits = run_on_threads(work, pieces, threads)
+    arrays = RowArrays(indices, None, scaled, out, first_edge)
     for hub in hubs.tolist():
-        sums = kernel._hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
+        sums = hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
         fits.append(arrays.finish(hub, sums, adjacency.row_scale, adjacency.self_loops))
     return all(fits)
 
 
 def _pieces(
-    indptr: NDArray[np.int64], chunk: kernel.EdgeChunk, hubs: NDArray[np.int64], most: int
+    indptr: NDArray[np.int64], chunk: EdgeChunk, hubs: NDArray[np.int64], most: int
 ) -> list[tuple[int, int]]:
     """Ranges of rows between the hubs, each with few enough edges and rows."""
     pieces, first = [], chunk.first
