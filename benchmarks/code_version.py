@@ -56,6 +56,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "inference": (*PROPAGATION, "encoders", "networks", "training"),
 }
 """What decides the results of a kind: folders and files of the package `scr`."""
+PACKAGES["stand_ins_larger"] = PACKAGES["stand_ins"]
 EVERYTHING = (".",)
 UNKNOWN = "none"
 """The version of rows that were recorded without one."""

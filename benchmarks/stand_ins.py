@@ -25,7 +25,7 @@ from typing import Any
 
 from harness import HERE, RESULTS, Results, console
 from scr.experiments._reproduce import reproduce, stand_in_for
-from scr.experiments._stand_in import GRAPH
+from scr.experiments._stand_in import FACTS, GRAPH
 from scr.recipes import PublishedRecipe, read_recipe, recipe_names
 
 FILE = "stand_ins.json"
@@ -106,9 +106,13 @@ def trained_once(recipes: Iterable[PublishedRecipe]) -> list[list[PublishedRecip
     return [sorted(group, key=lambda each: not each.smoothed) for group in groups.values()]
 
 
-def run(recipes: Sequence[PublishedRecipe], seeds: int, work: Path) -> dict[str, dict[str, Any]]:
+def run(
+    recipes: Sequence[PublishedRecipe], seeds: int, work: Path, divisor: float | None = None
+) -> dict[str, dict[str, Any]]:
     """All seeds of recipes that are trained once; rows by their names."""
     recipe = recipes[0]
+    if divisor is not None:
+        FACTS[recipe.dataset] = dataclasses.replace(FACTS[recipe.dataset], divisor=divisor)
     folder = work / recipe.name.replace(" ", "-")
     started = time.process_time()
     graph, settings, remarks = stand_in_for(recipe, folder)
@@ -168,10 +172,14 @@ def main() -> None:
     parser.add_argument("--recipe", action="append", help="instead of all; may be repeated")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2, help="recipes at once, one thread each")
+    parser.add_argument("--divisor", type=float, help="other sizes; give another --out as well")
     parser.add_argument("--work", type=Path, default=HERE / ".cache" / "stand-ins")
     parser.add_argument("--out", type=Path, default=RESULTS / FILE)
     options = parser.parse_args()
-    results = Results(options.out, {"seeds": options.seeds})
+    settings = {"seeds": options.seeds}
+    if options.divisor is not None:
+        settings["divisor"] = options.divisor
+    results = Results(options.out, settings)
     planned = plan(options.recipe or recipe_names())
     missing = [name for name in planned if not results.find(name=name, code=results.code)]
     for row in results.rows:  # written with the next row
@@ -179,7 +187,10 @@ def main() -> None:
     groups = trained_once(planned[name][0] for name in missing)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=context, initializer=one_thread) as pool:
-        futures = [pool.submit(run, group, options.seeds, options.work) for group in groups]
+        futures = [
+            pool.submit(run, group, options.seeds, options.work, options.divisor)
+            for group in groups
+        ]
         for number, future in enumerate(as_completed(futures), 1):
             for name, values in future.result().items():
                 row = results.add({"name": name}, {"baseline": planned[name][1], **values})
