@@ -7,7 +7,6 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
-import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -35,6 +34,7 @@ from scr.prediction import (
     write_predictions,
 )
 from scr.report import MetricsInParts, read_history
+from scr.storage import atomic_folder
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
@@ -382,14 +382,9 @@ class NodeClassifier:
         store = None if graph.path is None else str(graph.path.resolve())
         found = source or graph.source or store
         run = runs.describe_run(graph, fitted.recipe, seed=self.seed, source=found, command=None)
-        temporary = path.with_name(f".{path.name}.partial")
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
-            runs.start_run(temporary, run, resume=False)
-            self.write_into(temporary, run)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with atomic_folder(path) as partial:
+            runs.start_run(partial, run, resume=False)
+            self.write_into(partial, run)
         return path
 
     def write_into(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from scr.cli import app
 from scr.features import FeatureConfig, prepare_features
 from scr.propagation import Hops, PropagationConfig, choose_subsets, load_cached_hops, propagate
-from scr.propagation.disk._work_folder import WorkFolder
+from scr.propagation.disk._pieces import Pieces
 from scr.sources import load_graph
 from scr.training._prepare import propagate_command
 from scr.typed_features import complete_features
@@ -84,15 +84,15 @@ def test_hops_of_some_rows_do_not_stand_for_all(store):
 
 
 def test_a_command_that_was_stopped_goes_on_when_it_is_given_again(store, tmp_path, monkeypatch):
-    out, record = tmp_path / "out", WorkFolder.record
+    out, record = tmp_path / "out", Pieces.record
 
-    def stop(self, name, piece):
+    def stop(self, name, *piece):
         if name == "part-0-2":
             raise KeyboardInterrupt
-        record(self, name, piece)
+        record(self, name, *piece)
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkFolder, "record", stop)
+        patch.setattr(Pieces, "record", stop)
         assert run(store, "--hops", 2, "--scale", "none", "--out", out).exit_code != 0
     assert (tmp_path / ".out.work" / "part-0-1").exists()
     assert run(store, "--hops", 2, "--scale", "none", "--out", out).exit_code == 0

@@ -26,7 +26,6 @@ from scr.ingest import _row_writer as row_writer
 from scr.ingest import _stream as stream_ingest
 from scr.ingest._plan import IngestSize, plan_ingest
 from scr.ingest._sorted_rows import RowRules
-from scr.ingest._work import WorkFolder
 from scr.sources import IngestOptions, load_graph, read_raw
 from scr.sources.readers import _npz as npz
 from scr.storage import read_manifest
@@ -166,11 +165,12 @@ def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monk
         except StoreError as full:
             said.append(str(full))
             assert not (tmp_path / "store").exists()
-            work = tmp_path / ".store.ingest"
+            work = tmp_path / ".store.work"
             assert work.exists() == ("what is finished stays in" in said[-1])
             if work.exists():
-                files = json.loads((work / "finished.json").read_text())["files"]
-                assert {*left(work)} == {*files, "finished.json", "lock"}
+                lines = map(json.loads, (work / "journal.jsonl").read_text().splitlines())
+                files = {name for line in lines for name in line.get("files", ())}
+                assert {*left(work)} == {*files, "journal.jsonl", "lock"}
     assert len(said) > 1
     assert all("disk is too full" in each for each in said)
     assert "what is finished stays in" in said[-1]
@@ -238,7 +238,7 @@ def test_interrupted_work_goes_on_either_way(tmp_path, monkeypatch, first, then,
     source = write_shards(tmp_path / "source")
     load_graph(source).save(tmp_path / "memory")
     interrupted(monkeypatch, source, tmp_path / "store", first, pieces)
-    assert left(tmp_path) == [".store.ingest", "memory", "source"]
+    assert left(tmp_path) == [".store.work", "memory", "source"]
     told = []
     with monkeypatch.context() as patch:
         # What is finished is not done again.
@@ -273,7 +273,7 @@ def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch, way):
 def test_work_that_is_not_gone_on_with_does_not_stay(tmp_path, monkeypatch):
     source = write_shards(tmp_path / "source")
     interrupted(monkeypatch, source, tmp_path / "store", "passes", 3)
-    assert left(tmp_path) == [".store.ingest", "source"]
+    assert left(tmp_path) == [".store.work", "source"]
     ingest(source, tmp_path / "store", IngestOptions())  # in memory, where there is enough
     assert left(tmp_path) == ["source", "store"]
 
@@ -321,17 +321,6 @@ def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeyp
     with pytest.raises(SourceError, match="not those that were counted"):
         stream(source, tmp_path / "store", way=way)
     assert left(tmp_path) == ["source"]
-
-
-def test_two_at_once_are_refused_and_the_first_goes_on(tmp_path):
-    with WorkFolder(tmp_path / "store", {}) as work:
-        with (
-            pytest.raises(StoreError, match="Another process is making"),
-            WorkFolder(tmp_path / "store", {}),
-        ):
-            pass
-        work.finish("counts", 1)
-        assert work.finished("counts") == 1
 
 
 _KILLED = """

@@ -36,10 +36,9 @@ from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.disk import _run as disk_run
-from scr.propagation.disk import _work_folder as work_folder
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
-from scr.storage import verify
+from scr.storage import WorkFolder, verify
 
 WRITES, CITES, EXTENDS, AFFILIATED, TOPIC = RELATIONS
 SUBSETS = ((CITES, EXTENDS), (WRITES, AFFILIATED), RELATIONS)
@@ -183,7 +182,7 @@ class Stop(BaseException):
 
 def stop_after(monkeypatch, count):
     """Stop when the journal is about to get its `count`-th line."""
-    append = work_folder.WorkFolder._append
+    append = WorkFolder._append
     seen = []
 
     def counting(self, line):
@@ -192,7 +191,7 @@ def stop_after(monkeypatch, count):
         seen.append(line)
         append(self, line)
 
-    monkeypatch.setattr(work_folder.WorkFolder, "_append", counting)
+    monkeypatch.setattr(WorkFolder, "_append", counting)
 
 
 @pytest.mark.parametrize("rows", ["all", "labeled"])
@@ -223,7 +222,7 @@ def test_finished_subsets_are_not_walked_again(tmp_path, monkeypatch):
     graph = load_graph(str(random_typed(3).save(tmp_path / "store")))
     asked = {"features": features_of(graph, 4), "subsets": SUBSETS, "out": tmp_path / "hops"}
     with pytest.MonkeyPatch.context() as patch:
-        stop_after(patch, 4)  # the header, X, and both hops of the first subset
+        stop_after(patch, 5)  # the identity, the layout, X, and both hops of the first subset
         with pytest.raises(Stop):
             propagate(graph, 2, **asked)
     walked = []
@@ -237,7 +236,7 @@ def test_work_on_other_subsets_is_not_gone_on_with(tmp_path):
     graph = load_graph(str(random_typed(3).save(tmp_path / "store")))
     asked = {"features": features_of(graph, 4), "out": tmp_path / "hops"}
     with pytest.MonkeyPatch.context() as patch:
-        stop_after(patch, 4)
+        stop_after(patch, 5)
         with pytest.raises(Stop):
             propagate(graph, 2, **asked, subsets=SUBSETS)
     made = propagate(graph, 2, **asked, subsets=SUBSETS[::-1])

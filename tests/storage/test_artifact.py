@@ -9,7 +9,7 @@ import pytest
 
 from scr.errors import StoreError
 from scr.storage import ArtifactWriter, open_array, read_manifest, verify
-from scr.storage import _artifact as artifact
+from scr.storage import _atomic as atomic
 from scr.storage import _manifest as manifest
 
 
@@ -68,7 +68,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(artifact.os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(StoreError, match="disk is too full"):
         write(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
@@ -94,7 +94,7 @@ def test_an_existing_artifact_is_replaced_only_when_asked(tmp_path):
 
 
 def test_replacing_works_where_the_system_cannot_exchange(tmp_path, monkeypatch):
-    monkeypatch.setattr(artifact, "_RENAME_EXCHANGE", 1 << 20)  # flags that no kernel knows
+    monkeypatch.setattr(atomic, "_RENAME_EXCHANGE", 1 << 20)  # flags that no kernel knows
     path = write(tmp_path / "a")
     write(path, (4,), overwrite=True)
     assert open_array(verify(path), "values").tolist() == [4]

@@ -105,8 +105,9 @@ def propagate(
         load_cached_hops,
     )
     from scr.propagation import propagate as propagate_graph
-    from scr.propagation.disk import DiskRequest, discard_work
+    from scr.propagation.disk import DiskRequest
     from scr.sources import load_graph
+    from scr.storage import discard_work
 
     config = PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,26 +124,15 @@ def _graph_of(run: Path, record: dict[str, Any]) -> Graph:
 def _new_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A hidden folder that takes its name when all is written, and is gone otherwise."""
     from scr.errors import RunError
+    from scr.storage import atomic_folder
 
     if path.exists() and not overwrite:
         raise RunError(
             f"`{path}` exists already; expected a run that was not smoothed yet",
             hint="replace it with `--overwrite`",
         )
-    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
+    with atomic_folder(path) as partial:
         yield partial
-        if path.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            path.rename(old)
-        partial.rename(path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if old.exists() and not path.exists():
-            old.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from scr.compute import default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_finite
 from scr.ingest._sorted_rows import OnProgress
-from scr.ingest._work import WorkFolder, entry_of
 from scr.storage import (
     CHUNK_BYTES,
     COPY_BYTES,
     ArrayEntry,
     FileRegion,
     StreamedArray,
+    WorkFolder,
     linked_entry,
     row_chunks,
     whole_file,
@@ -41,9 +41,9 @@ def copy_features(
     features: NDArray[Any], work: WorkFolder, on_progress: OnProgress | None = None
 ) -> ArrayEntry:
     """Copy features to a file in the work folder, converted and checked chunk by chunk."""
-    known = work.finished("features", [FILE])
+    known = work.finished("features")
     if known is not None:
-        return entry_of(known)
+        return ArrayEntry.from_json(known)
     dtype, done = stored_features_type(features), 0
 
     def work_on(piece: tuple[int, NDArray[Any]]) -> NDArray[Any]:
@@ -51,7 +51,7 @@ def copy_features(
         check_finite(rows, first)
         return rows.astype(dtype, copy=False)
 
-    stream = StreamedArray(work.file(FILE), features.shape, dtype, target=work.store)
+    stream = StreamedArray(work.file(FILE), features.shape, dtype, target=work.target)
     try:
         threads = default_threads()
         pieces = _numbered(features)
@@ -93,7 +93,7 @@ def link_features(
                 on_progress("read features", len(digests), len(starts))
         known = linked_entry(features, digests).as_json()
         work.finish("features", known)
-    return entry_of(known)
+    return ArrayEntry.from_json(known)
 
 
 def linkable(features: Any) -> FileRegion:

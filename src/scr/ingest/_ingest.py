@@ -22,9 +22,9 @@ from scr.ingest._features import linkable, stored_features_type
 from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
 from scr.ingest._sorted_rows import OnProgress
 from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
-from scr.ingest._work import remove_work, work_folder
 from scr.sources import IngestOptions, find_source, is_finished, make_graph, read_raw, read_source
 from scr.sources.readers import RawTypedGraph
+from scr.storage import discard_work, work_bytes
 
 
 def ingest(
@@ -69,7 +69,7 @@ def ingest(
     if plan.way == "memory":
         graph = make_graph(raw, options, source)
         graph = _save(graph, store, overwrite=overwrite, link=link)
-        remove_work(store)
+        discard_work(store)
         return graph
     del raw  # what is written is let go
     return stream_ingest(
@@ -156,9 +156,7 @@ def _stored_bytes(matrix: Any) -> int:
 def _free_disk(store: Path) -> int:
     """Disk that is free, or taken by what an interrupted ingest of the same store has finished."""
     existing = next(folder for folder in store.absolute().parents if folder.exists())
-    finished = work_folder(store)
-    taken = sum(file.stat().st_blocks * 512 for file in finished.rglob("*") if file.is_file())
-    return shutil.disk_usage(existing).free + taken
+    return shutil.disk_usage(existing).free + work_bytes(store)
 
 
 def _save(graph: Graph, store: Path, *, overwrite: bool, link: bool) -> Graph:

@@ -7,7 +7,6 @@ killed goes on with the next rows.
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,9 +32,8 @@ from scr.ingest._sorted_rows import (
     range_bytes,
     rows_by_passes,
 )
-from scr.ingest._work import WorkFolder, entry_of
 from scr.sources import EdgeSource
-from scr.storage import ArrayEntry, StreamedArray, disk_error
+from scr.storage import ArrayEntry, StreamedArray, WorkFolder, disk_errors, sync
 
 CHECKPOINT_BYTES = 1 << 30
 """Written between two records of buckets: bringing it to the disk stops everything else."""
@@ -78,7 +76,7 @@ def write_rows(
         refuse: The error to raise if so many bytes are needed.
         on_progress: Told of every step.
     """
-    finished = work.finished("rows", FILES)
+    finished = work.finished("rows")
     if finished is None:
         counts = count_rows(source, rules, work, on_progress)
         written = _Output(work, rules, int(counts.directions.sum()))
@@ -96,7 +94,7 @@ def write_rows(
         finally:
             written.close()
     loops = 0 if rules.keep_loops else finished["loops"]
-    indptr, indices = (entry_of(finished[name]) for name in ("indptr", "indices"))
+    indptr, indices = (ArrayEntry.from_json(finished[name]) for name in ("indptr", "indices"))
     listed = source.num_edges - loops
     steps = edge_steps(loops, listed, finished["listed"], indices.shape[0])
     return WrittenRows(indptr, indices, steps)
@@ -137,18 +135,13 @@ def count_rows(
     if it was not done before.
     """
     file = work.file("counts.npy")
-    known = work.finished("counts", [file.name])
+    known = work.finished("counts")
     if known is not None:
         return BlockCounts(np.load(file, allow_pickle=False), known["loops"])
     units = dataclasses.replace(rules, bits=_unit_bits(rules))
     counts = count_blocks(source, units, on_progress)
-    try:
-        with file.open("wb") as stream:
-            np.save(stream, counts.directions)
-            stream.flush()
-            os.fsync(stream.fileno())  # before it is recorded as finished
-    except OSError as error:
-        raise disk_error(error, work.store) from error
+    np.save(file, counts.directions)
+    sync(file)
     work.finish("counts", {"loops": counts.loops}, [file.name])
     return counts
 
@@ -205,7 +198,7 @@ class _Task:
         self, most: int, rules: RowRules, counts: NDArray[np.int64]
     ) -> list[tuple[int, int]]:
         """The ranges of the buckets, which are filled if they were not."""
-        known = self.work.finished("buckets", ["buckets"])
+        known = self.work.finished("buckets")
         if known is not None and known["bits"] == rules.bits:
             ranges = [(first, last) for first, last in known["ranges"]]
             largest = max(int(counts[first:last].sum()) for first, last in ranges)
@@ -213,10 +206,8 @@ class _Task:
                 return ranges
         buckets = Buckets(self.work.file("buckets"), rules, bucket_ranges(counts, most))
         shutil.rmtree(buckets.folder, ignore_errors=True)
-        try:
+        with disk_errors(self.work.target):
             fill_buckets(buckets, self.source, counts, self.on_progress)
-        except OSError as error:
-            raise disk_error(error, self.work.store) from error
         known = {"bits": rules.bits, "ranges": buckets.ranges}
         self.work.finish("buckets", known, ["buckets"])
         return list(buckets.ranges)
@@ -227,17 +218,17 @@ class _Output:
 
     def __init__(self, work: WorkFolder, rules: RowRules, directions: int) -> None:
         self._work = work
-        known: dict[str, Any] = work.finished("rows so far", FILES) or {}
+        known: dict[str, Any] = work.finished("rows so far") or {}
         self.row = int(known.get("row", 0))
         """The row to go on with."""
         self._listed, self._total = int(known.get("listed", 0)), int(known.get("total", 0))
         self._unrecorded = 0
         self._indices = StreamedArray(
-            work.file("indices.npy"), (directions,), np.int32, target=work.store,
+            work.file("indices.npy"), (directions,), np.int32, target=work.target,
             checkpoint=known.get("indices"),
         )  # fmt: skip
         self._indptr = StreamedArray(
-            work.file("indptr.npy"), (rules.num_nodes + 1,), np.int64, target=work.store,
+            work.file("indptr.npy"), (rules.num_nodes + 1,), np.int64, target=work.target,
             checkpoint=known.get("indptr"),
         )  # fmt: skip
         if not known:

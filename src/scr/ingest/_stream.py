@@ -1,7 +1,7 @@
 """From a source to a store, part by part, where edges and features may be larger than memory.
 
 Labels, splits and ids come first, then a look at all edges, then features, then the edges by row.
-Each part is finished in the work folder (`_work.py`) before the next one begins, and all of
+Each part is finished in the work folder before the next one begins, and all of
 them become a store at once. The store is the one that the same source makes in memory, bit for bit.
 """
 
@@ -33,10 +33,9 @@ from scr.ingest._features import FILE, copy_features, link_features, linkable, s
 from scr.ingest._plan import IngestPlan, IngestSize, too_little_memory
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
 from scr.ingest._sorted_rows import OnProgress, RowRules
-from scr.ingest._work import WorkFolder, entry_of, source_identity
 from scr.sources import EdgeSource, IngestOptions, as_edge_source, make_graph, reading_step
 from scr.sources.readers import RawGraph
-from scr.storage import ArrayEntry, ArtifactWriter, StreamedArray, row_chunks
+from scr.storage import ArrayEntry, ArtifactWriter, StreamedArray, WorkFolder, row_chunks
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -182,6 +181,20 @@ def _identity(
     }  # fmt: skip
 
 
+def source_identity(*sources: Path) -> list[list[Any]]:
+    """Names, sizes and times of the files of some sources, hidden ones left out."""
+    listed = []
+    for source in sources:
+        files = sorted(source.rglob("*")) if source.is_dir() else [source]
+        for file in files:
+            if file.is_file() and not any(
+                part.startswith(".") for part in file.relative_to(source).parts
+            ):
+                status = file.stat()
+                listed.append([str(file.absolute()), status.st_size, status.st_mtime_ns])
+    return listed
+
+
 def _write_nodes(
     parts: Parts, options: IngestOptions, source: Path, work: WorkFolder
 ) -> dict[str, Any]:
@@ -189,7 +202,7 @@ def _write_nodes(
     raw, features = parts.nodes, parts.features
     parts.nodes = None
     known: dict[str, Any] | None = work.finished("nodes")
-    if raw is None or (known is not None and _all_there(work, known)):
+    if raw is None or known is not None:
         return known or {}
     if features is not None:
         _check_shape(features, raw.num_nodes)
@@ -211,10 +224,6 @@ def _write_nodes(
     return known
 
 
-def _all_there(work: WorkFolder, known: dict[str, Any]) -> bool:
-    return all(work.file(f"{name}.npy").exists() for name in known["arrays"])
-
-
 def _converted(features: NDArray[Any]) -> tuple[str, ...]:
     # Whole numbers of a file are floats by the time that a store would have to convert them.
     return storing_steps(features) if features.dtype.kind == "f" else ()
@@ -231,7 +240,7 @@ def _check_shape(features: NDArray[Any], num_nodes: int) -> None:
 
 def _write(array: NDArray[Any], name: str, work: WorkFolder) -> ArrayEntry:
     file = work.file(f"{name}.npy")
-    stream = StreamedArray(file, array.shape, array.dtype, target=work.store)
+    stream = StreamedArray(file, array.shape, array.dtype, target=work.target)
     try:
         for rows in row_chunks(array):
             stream.write(rows)
@@ -251,12 +260,12 @@ def _assemble(
     staging = work.file("store")
     shutil.rmtree(staging, ignore_errors=True)
     with ArtifactWriter(
-        work.store, kind=KIND, schema=SCHEMA, overwrite=overwrite, staging=staging
+        work.target, kind=KIND, schema=SCHEMA, overwrite=overwrite, staging=staging
     ) as writer:
         for name, file, entry in zip(("indptr", "indices"), FILES, rows[:2], strict=True):
             writer.adopt_array(name, work.file(file), entry)
         for name, known in described["arrays"].items():
-            writer.adopt_array(name, work.file(f"{name}.npy"), entry_of(known))
+            writer.adopt_array(name, work.file(f"{name}.npy"), ArrayEntry.from_json(known))
         if features is not None:
             writer.adopt_array("features", work.file(FILE), features)
         writer.metadata = store_metadata(

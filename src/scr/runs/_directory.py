@@ -34,7 +34,8 @@ from scr.encoders import Encoder, ProblemShape
 from scr.errors import ConfigError, RunError, StoreError
 from scr.graph import Graph
 from scr.networks import OWN, OwnModule, make_encoder
-from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames, write_bytes
+from scr.storage import write_bytes
+from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames
 from scr.typed_features import restore_fitted
 
 SCHEMA = 1

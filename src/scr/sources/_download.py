@@ -23,6 +23,7 @@ from scr.sources._fetch import Progress, fetch
 from scr.sources._ogb_datasets import OGB_DATASETS, OgbDataset, data_folder
 from scr.sources._unpack import unpack
 from scr.sources.readers._ogb import is_ogb
+from scr.storage import write_bytes
 
 _CHUNK = 1 << 22
 
@@ -152,6 +153,4 @@ def _read_record(record: Path) -> dict[str, Any]:
 
 
 def _write_record(record: Path, content: dict[str, Any]) -> None:
-    temporary = record.with_name(f".{record.name}.partial")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(record)
+    write_bytes(record, (json.dumps(content, indent=1) + "\n").encode())

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from scr.errors import SourceError, StoreError
 from scr.sources.readers._ogb import is_ogb
+from scr.storage import publish_folder
 
 _CHUNK = 1 << 22
 
@@ -46,7 +47,7 @@ def unpack(
                 _refuse_unsafe(member, archive)
             _check_room(members, folder.parent, archive)
             _extract(packed, members, partial, progress)
-        _data_set_in(partial, inside, archive).rename(folder)
+        publish_folder(_data_set_in(partial, inside, archive), folder)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         # zipfile says by a RuntimeError that an archive is encrypted or compressed in a new way.
         raise SourceError(

@@ -9,7 +9,14 @@ from scr._front_door import front_door
 if TYPE_CHECKING:
     from scr.storage._artifact import ArtifactWriter as ArtifactWriter
     from scr.storage._artifact import linked_entry as linked_entry
-    from scr.storage._artifact import sync as sync
+    from scr.storage._atomic import atomic_file as atomic_file
+    from scr.storage._atomic import atomic_folder as atomic_folder
+    from scr.storage._atomic import check_new_folder as check_new_folder
+    from scr.storage._atomic import disk_errors as disk_errors
+    from scr.storage._atomic import publish_file as publish_file
+    from scr.storage._atomic import publish_folder as publish_folder
+    from scr.storage._atomic import sync as sync
+    from scr.storage._atomic import write_bytes as write_bytes
     from scr.storage._file_region import FileRegion as FileRegion
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill
@@ -31,12 +38,11 @@ if TYPE_CHECKING:
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._manifest import verify as verify
-    from scr.storage._resumable_folder import finished_file as finished_file
-    from scr.storage._resumable_folder import resumable_folder as resumable_folder
     from scr.storage._streamed_array import COPY_BYTES as COPY_BYTES
-    from scr.storage._streamed_array import NOTHING as NOTHING
     from scr.storage._streamed_array import StreamedArray as StreamedArray
-    from scr.storage._streamed_array import disk_error as disk_error
     from scr.storage._streamed_array import row_chunks as row_chunks
+    from scr.storage._work_folder import WorkFolder as WorkFolder
+    from scr.storage._work_folder import discard_work as discard_work
+    from scr.storage._work_folder import work_bytes as work_bytes
 
 __all__, __getattr__, __dir__ = front_door(__name__)

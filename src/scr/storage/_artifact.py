@@ -20,10 +20,8 @@ sees half of one, and a failure leaves nothing.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,37 +33,25 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr import __version__
 from scr.errors import StoreError
+from scr.storage._atomic import (
+    check_new_folder,
+    disk_errors,
+    is_empty_folder,
+    partial_path,
+    publish_folder,
+    sync,
+)
 from scr.storage._file_region import whole_file
 from scr.storage._manifest import (
     ARRAY_NAME,
     CHUNK_BYTES,
     MANIFEST,
     ArrayEntry,
-    Manifest,
     checksums,
     describe,
-    describe_file,
-    open_array,
     read_manifest,
-    stored_checksums,
-    verify,
 )
-from scr.storage._streamed_array import StreamedArray, allocate, disk_error, row_chunks
-
-__all__ = [
-    "CHUNK_BYTES",
-    "MANIFEST",
-    "ArrayEntry",
-    "ArtifactWriter",
-    "Manifest",
-    "checksums",
-    "open_array",
-    "read_manifest",
-    "verify",
-]
-
-_RENAME_EXCHANGE = 2  # linux/fs.h
-_AT_FDCWD = -100  # fcntl.h: paths are relative to the working directory
+from scr.storage._streamed_array import StreamedArray, allocate, row_chunks
 
 
 class ArtifactWriter:
@@ -79,7 +65,6 @@ class ArtifactWriter:
         schema: int = 1,
         overwrite: bool = False,
         staging: Path | None = None,
-        keep_staging: bool = False,
     ) -> None:
         """Plan an artifact.
 
@@ -88,24 +73,20 @@ class ArtifactWriter:
             kind: What it holds, such as ``graph``; a reader asks for the same kind.
             schema: Version of the layout of this kind.
             overwrite: Replace an artifact that is there already, at once when all is written.
-            staging: The folder to write in until all is written, on the same disk; none: a hidden
-                one beside the target.
-            keep_staging: Leave that folder as it is after a failure, for work that is to go on.
+            staging: The folder to write in until all is written, on the same disk; it stays after a
+                failure. None: a hidden one beside the target, which does not stay.
         """
         self.path = Path(path)
         self.metadata: dict[str, Any] = {}
         self._kind, self._schema, self._overwrite = kind, schema, overwrite
-        self._keeps, self._finished = keep_staging, False
-        hidden = f".{self.path.name}.partial-{secrets.token_hex(4)}"
-        self._folder = staging or self.path.parent / hidden
+        self._keeps = staging is not None
+        self._folder = staging or partial_path(self.path)
         self._arrays: dict[str, np.memmap[Any, Any] | StreamedArray | ArrayEntry] = {}
 
     def __enter__(self) -> ArtifactWriter:
         self.check_target()
-        try:
+        with disk_errors(self.path):
             self._folder.mkdir(parents=True, exist_ok=self._keeps)
-        except OSError as error:
-            raise disk_error(error, self.path) from error
         return self
 
     def __exit__(
@@ -116,15 +97,14 @@ class ArtifactWriter:
     ) -> None:
         try:
             if kind is None:
-                self._finish()
-        except OSError as problem:
-            raise disk_error(problem, self.path) from problem
+                with disk_errors(self.path):
+                    self._finish()
         finally:
             for array in self._arrays.values():
                 if isinstance(array, StreamedArray):
                     array.close()
             self._arrays.clear()
-            if self._finished or not self._keeps:
+            if not self._keeps:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def create_array(
@@ -132,11 +112,9 @@ class ArtifactWriter:
     ) -> np.memmap[Any, Any]:
         """Allocate an array on disk, filled with zeros, to be written through its memory map."""
         file, wanted = self._new_file(name, dtype)
-        try:
+        with disk_errors(self.path):
             allocate(file, shape, wanted)
             array = np.lib.format.open_memmap(file, mode="r+")
-        except OSError as error:
-            raise disk_error(error, self.path) from error
         self._arrays[name] = array
         return array
 
@@ -168,11 +146,9 @@ class ArtifactWriter:
         linked array is taken over as it is.
         """
         target, _ = self._new_file(name, entry.dtype)
-        try:
-            if entry.file is None:
+        if entry.file is None:
+            with disk_errors(self.path):
                 os.link(file, target)
-        except OSError as error:
-            raise disk_error(error, self.path) from error
         self._arrays[name] = entry
 
     def link_array(self, name: str, array: NDArray[Any], digests: Sequence[str] = ()) -> None:
@@ -200,18 +176,14 @@ class ArtifactWriter:
     def take_array(self, name: str) -> None:
         """Take in `name.npy`, which is whole and in the staging folder already."""
         file, _ = self._new_file(name, np.uint8)
-        self._arrays[name] = describe_file(file)
         sync(file)
+        self._arrays[name] = describe(np.lib.format.open_memmap(file, mode="r"))
 
     def check_target(self) -> None:
         """Raise a `StoreError` if there is something at the path that may not be replaced."""
-        if not self.path.exists() or _is_empty_folder(self.path):
+        if not self._overwrite or not self.path.exists() or is_empty_folder(self.path):
+            check_new_folder(self.path, hint="choose another name, or overwrite it")
             return
-        if not self._overwrite:
-            raise StoreError(
-                f"`{self.path}` exists already; expected a new folder",
-                hint="choose another name, or overwrite it",
-            )
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)
 
@@ -221,7 +193,7 @@ class ArtifactWriter:
             if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
                 raise StoreError(
                     f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
-                    hint="leave out `--link`, so that it is copied, or choose another name",
+                    hint="let it be copied instead, or choose another name",
                 )
 
     def _described(self, name: str) -> ArrayEntry:
@@ -245,16 +217,9 @@ class ArtifactWriter:
         }  # fmt: skip
         file = self._folder / MANIFEST
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
-        sync(file)
-        sync(self._folder)
         self.check_target()  # again: somebody may have been faster
         self._check_links(described)
-        if self.path.exists() and not _is_empty_folder(self.path):
-            _exchange(self._folder, self.path)
-        else:
-            self._folder.rename(self.path)
-        self._finished = True
-        sync(self.path.parent)
+        publish_folder(self._folder, self.path)
 
 
 def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
@@ -264,41 +229,9 @@ def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry
         raise StoreError(
             "The array cannot be linked: it is not all of a plain `.npy` file with rows one after "
             "the other",
-            hint="leave out `--link`, so that it is copied",
+            hint="let it be copied instead",
         )
     return ArrayEntry(
-        array.shape, array.dtype.str, array.nbytes, tuple(digests or stored_checksums(array)),
+        array.shape, array.dtype.str, array.nbytes, tuple(digests or checksums(array)),
         str(region.path.resolve()), region.offset,
     )  # fmt: skip
-
-
-def sync(path: Path) -> None:
-    """Wait until the disk has what was written to a file, or the names in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _exchange(new: Path, old: Path) -> None:
-    """Swap two folders in one step where the system can; otherwise in two renames."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-        source, target = os.fsencode(new), os.fsencode(old)
-        if rename(_AT_FDCWD, source, _AT_FDCWD, target, _RENAME_EXCHANGE) == 0:
-            return
-    except AttributeError:
-        pass
-    aside = new.with_name(new.name + ".old")
-    old.rename(aside)
-    try:
-        new.rename(old)
-    except OSError:
-        aside.rename(old)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())

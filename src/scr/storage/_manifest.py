@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import StoreError
-from scr.storage._file_region import as_bytes, fill, npy_region, open_for_reading, region_of
+from scr.storage._file_region import as_bytes, npy_region
 from scr.storage._file_rows import stream_rows
 
 MANIFEST = "manifest.json"
@@ -51,6 +51,15 @@ class ArrayEntry:
         """The entry as a manifest has it."""
         return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
 
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> ArrayEntry:
+        """The entry that `as_json` describes."""
+        link = (str(entry["file"]), int(entry["offset"])) if "file" in entry else (None, None)
+        return cls(
+            tuple(map(int, entry["shape"])), str(entry["dtype"]), int(entry["bytes"]),
+            tuple(entry["checksums"]), *link,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -78,13 +87,10 @@ def read_manifest(
         if raw["format"] != "scr-artifact":
             raise ValueError("another format")
         arrays = {
-            name: ArrayEntry(
-                tuple(map(int, entry["shape"])), str(entry["dtype"]), int(entry["bytes"]),
-                tuple(entry["checksums"]), *_link(entry),
-            )
+            name: ArrayEntry.from_json(entry)
             for name, entry in raw["arrays"].items()
             if ARRAY_NAME.fullmatch(name)
-        }  # fmt: skip
+        }
         manifest = Manifest(
             path, str(raw["kind"]), int(raw["schema"]), str(raw["created_by"]), arrays,
             dict(raw["metadata"]),
@@ -102,12 +108,6 @@ def read_manifest(
             hint="make it again from its source",
         )
     return manifest
-
-
-def _link(entry: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    if "file" not in entry:
-        return None, None
-    return str(entry["file"]), int(entry["offset"])
 
 
 def array_file(manifest: Manifest, name: str) -> Path:
@@ -175,7 +175,7 @@ def verify(path: str | Path) -> Manifest:
     """
     manifest = read_manifest(path)
     for name, entry in manifest.arrays.items():
-        found = stored_checksums(open_array(manifest, name))
+        found = checksums(open_array(manifest, name))
         for chunk, (now, then) in enumerate(zip(found, entry.checksums, strict=False)):
             if now != then:
                 raise StoreError(
@@ -191,17 +191,6 @@ def verify(path: str | Path) -> Manifest:
 def describe(array: NDArray[Any]) -> ArrayEntry:
     """What a manifest says of an array."""
     return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
-
-
-def describe_file(file: Path) -> ArrayEntry:
-    """What a manifest says of an array in a `.npy`, by plain reads of a chunk at a time."""
-    array = np.lib.format.open_memmap(file, mode="r")
-    with file.open("rb") as stream:
-        stream.seek(array.offset)
-        digests = []
-        while chunk := stream.read(CHUNK_BYTES):
-            digests.append(hashlib.blake2b(chunk, digest_size=8).hexdigest())
-    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(digests))
 
 
 def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
@@ -247,18 +236,3 @@ class RunningChecksums:
         """Digests of all bytes so far."""
         is_between = self.bytes % CHUNK_BYTES == 0
         return [*self.finished] if is_between else [*self.finished, self._current.hexdigest()]
-
-
-def stored_checksums(array: NDArray[Any]) -> list[str]:
-    """The digests of a memory map, read with plain reads: touched pages would count as memory."""
-    region = region_of(array)
-    if region is None:
-        return checksums(array)
-    found = RunningChecksums()
-    piece = np.empty(min(region.bytes, _READ_BYTES), np.uint8)
-    with open_for_reading(region.path) as descriptor:
-        for start in range(0, region.bytes, _READ_BYTES):
-            part = piece[: region.bytes - start]
-            fill(descriptor, region.offset + start, part)
-            found.update(part.data)
-    return found.digests()

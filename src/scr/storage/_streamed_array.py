@@ -8,7 +8,6 @@ from there.
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 from collections.abc import Iterator, Mapping
@@ -19,11 +18,10 @@ import numpy as np
 import numpy.lib.format as npy
 from numpy.typing import DTypeLike, NDArray
 
-from scr.errors import StoreError
+from scr.storage._atomic import disk_errors
 from scr.storage._file_region import fill, region_of
 from scr.storage._manifest import ArrayEntry, RunningChecksums
 
-NOTHING = "; nothing was written"
 COPY_BYTES = 1 << 22
 """Of an array that is copied, at a time: 4 MiB."""
 
@@ -54,22 +52,20 @@ class StreamedArray:
         """Rows written so far."""
         self._target = target
         self._hash = RunningChecksums()
-        try:
+        with disk_errors(target):
             begin = len(_header(self.shape, self.dtype))
             if checkpoint is None:
                 allocate(file, self.shape, self.dtype)
             self._descriptor = os.open(file, os.O_RDWR)
             os.lseek(self._descriptor, begin, os.SEEK_SET)
             if checkpoint is not None:
-                self._go_on(begin, checkpoint)
-        except OSError as error:
-            raise disk_error(error, target) from error
+                self._resume(begin, checkpoint)
 
     @property
     def _row_bytes(self) -> int:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
-    def _go_on(self, begin: int, checkpoint: Mapping[str, Any]) -> None:
+    def _resume(self, begin: int, checkpoint: Mapping[str, Any]) -> None:
         self.rows, done = int(checkpoint["rows"]), list(checkpoint["checksums"])
         self._hash = RunningChecksums(done)
         # The state of a hash cannot be kept, so the bytes since the last checksum are read again.
@@ -89,19 +85,15 @@ class StreamedArray:
             raise ValueError(f"rows of shape {chunk.shape} do not fit the rest of {self.shape}")
         rest = np.ascontiguousarray(chunk, self.dtype).reshape(-1).view(np.uint8).data
         self._hash.update(rest)
-        try:
+        with disk_errors(self._target):
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
-        except OSError as error:
-            raise disk_error(error, self._target) from error
         self.rows += len(chunk)
 
     def checkpoint(self) -> dict[str, Any]:
         """Bring all rows to the disk; returns what it takes to go on from here."""
-        try:
+        with disk_errors(self._target):
             getattr(os, "fdatasync", os.fsync)(self._descriptor)
-        except OSError as error:
-            raise disk_error(error, self._target) from error
         return {"rows": self.rows, "checksums": list(self._hash.finished)}
 
     def trim(self) -> None:
@@ -119,9 +111,8 @@ class StreamedArray:
         if self.shape and self.rows != self.shape[0]:
             raise ValueError(f"`{self.file.name}` has {self.rows:,} rows of {self.shape[0]:,}")
         try:
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise disk_error(error, self._target) from error
+            with disk_errors(self._target):
+                os.fsync(self._descriptor)
         finally:
             self.close()
         size = self.rows * self._row_bytes
@@ -165,13 +156,3 @@ def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     stream = io.BytesIO()
     npy.write_array_header_2_0(stream, header)
     return stream.getvalue()
-
-
-def disk_error(error: OSError, path: Path) -> StoreError:
-    """What the system said on writing, as one sentence."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreError(
-            f"The disk is too full to write `{path}`{NOTHING}",
-            hint="free some space or write elsewhere",
-        )
-    return StoreError(f"`{path}` cannot be written: {error.strerror or error}")

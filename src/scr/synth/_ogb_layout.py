@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-import secrets
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from scr.errors import StoreError
+from scr.storage import atomic_folder, check_new_folder
 from scr.synth._model import (
     SynthConfig,
     draw_labels,
@@ -61,7 +59,8 @@ def write_ogb(
         split_name: How the split was made: the name of its folder.
         class_names: Names of the classes; none: no mapping is written.
     """
-    with _new_folder(Path(folder)) as partial:
+    check_new_folder(Path(folder))
+    with atomic_folder(Path(folder)) as partial:
         raw, split = partial / "raw", partial / "split" / split_name
         for each in (raw, split, partial / "mapping"):
             each.mkdir(parents=True)
@@ -124,21 +123,3 @@ def _write_rows(path: Path, blocks: Iterable[NDArray[Any]]) -> int:
             writer.write_batch(batch)
             rows += len(block)
     return rows
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which takes its name when all is written."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(
-            f"`{folder}` exists already; expected a new folder", hint="choose another name"
-        )
-    partial = folder.parent / f".{folder.name}.partial-{secrets.token_hex(4)}"
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        partial.rename(folder)
-    except OSError as error:
-        raise StoreError(f"`{folder}` cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -23,10 +22,18 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from scr.errors import StoreError
+from scr.compute import map_in_order
 from scr.graph import KIND, SCHEMA, store_metadata
 from scr.ingest import EdgeBuckets
-from scr.storage import ArtifactWriter, finished_file, resumable_folder
+from scr.storage import (
+    ArtifactWriter,
+    WorkFolder,
+    atomic_file,
+    check_new_folder,
+    disk_errors,
+    publish_file,
+    publish_folder,
+)
 from scr.synth._model import (
     EDGE_CHUNK,
     ROW_CHUNK,
@@ -42,6 +49,8 @@ OnProgress = Callable[[str, int, int], None]
 SHARD_EDGES = 1 << 23
 """Edges in one shard: 64 MiB."""
 _EDGES, _FEATURES = "Drawing edges", "Drawing features"
+_SHARDS = "shards"
+"""Folder of the work folder that becomes the result."""
 
 
 def write_synth_store(
@@ -61,7 +70,7 @@ def write_synth_store(
     """
     path = Path(path)
     with (
-        _disk_errors(path),
+        disk_errors(path),
         ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer,
     ):
         steps, stored = _write_edges(config, writer, on_progress)
@@ -138,49 +147,48 @@ def write_synth_shards(
     """
     folder = Path(folder)
     identity = {**asdict(config), "kind": kind, "shard_edges": SHARD_EDGES}
-    hint = "when that is mended, the same command goes on with what is finished"
-    with _disk_errors(folder, hint), resumable_folder(folder, identity) as partial:
-        _write_edge_shards(config, partial, kind, on_progress)
+    check_new_folder(folder)
+    with WorkFolder(folder, identity) as work:
+        work.file(_SHARDS).mkdir(exist_ok=True)
+        _write_edge_shards(config, work, kind, on_progress)
         labels = draw_labels(config, np.empty(config.nodes, np.int64))
         splits = draw_splits(config, labels)
         arrays = {"labels": visible_labels(config, labels, splits)}
         arrays |= {name: nodes for name, nodes in splits.items() if len(nodes)}
         for name, array in arrays.items():
-            _save(partial / f"{name}.npy", array)
+            _save_array(work, f"{name}.npy", array)
         del splits, arrays
-        if config.features and not (partial / "features.npy").exists():
-            _write_features(config, partial / "features.npy", labels, on_progress)
+        if config.features:
+            _write_features(config, work, labels, on_progress)
+        publish_folder(work.file(_SHARDS), folder)
     return folder
 
 
 def _write_edge_shards(
-    config: SynthConfig, folder: Path, kind: str, on_progress: OnProgress | None
+    config: SynthConfig, work: WorkFolder, kind: str, on_progress: OnProgress | None
 ) -> None:
     """Write the shards that are missing; one is written while the next one is drawn."""
-    count = -(-config.edges // SHARD_EDGES)
-    files = [folder / f"edges-{number:05}.{kind}" for number in range(count)]
-    save = _save if kind == "npy" else _save_table
+    save = _save_array if kind == "npy" else _save_table
+    names = [f"edges-{number:05}.{kind}" for number in range(-(-config.edges // SHARD_EDGES))]
     # Shards are finished in order, so the missing ones are the last ones.
-    finished = sum(file.exists() for file in files)
-    chunks = edge_chunks(config, SHARD_EDGES, start=finished * SHARD_EDGES)
-    with ThreadPoolExecutor(1) as pool:
-        before: Future[None] | None = None
-        for number, edges in enumerate(chunks, start=finished):
-            if before is not None:
-                before.result()
-            if on_progress is not None:
-                on_progress(_EDGES, number * SHARD_EDGES, config.edges)
-            before = pool.submit(save, files[number], edges)
-        if before is not None:
-            before.result()
-    if on_progress is not None:
-        on_progress(_EDGES, config.edges, config.edges)
+    first = sum(work.finished(name) is not None for name in names)
+    chunks = edge_chunks(config, SHARD_EDGES, start=first * SHARD_EDGES)
+    written = map_in_order(
+        lambda shard: save(work, *shard), zip(names[first:], chunks, strict=True),
+        threads=1, ahead=2,
+    )  # fmt: skip
+    for number, _ in enumerate(written, start=first + 1):
+        if on_progress is not None:
+            on_progress(_EDGES, min(number * SHARD_EDGES, config.edges), config.edges)
 
 
 def _write_features(
-    config: SynthConfig, file: Path, labels: NDArray[np.int64], on_progress: OnProgress | None
+    config: SynthConfig, work: WorkFolder, labels: NDArray[np.int64], on_progress: OnProgress | None
 ) -> None:
     """Write the features as a stream, from the first block that is not whole in the file."""
+    name = "features.npy"
+    if work.finished(name) is not None:
+        return
     dtype, shape = np.dtype(config.dtype), (config.nodes, config.features)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -188,7 +196,8 @@ def _write_features(
     )
     block_bytes = ROW_CHUNK * config.features * dtype.itemsize
     # A stream and no memory map: a full disk is then an error, and not a signal.
-    with finished_file(file, go_on=True) as stream:
+    with work.file(name).open("ab") as stream:
+        work.finish(f"{name} so far", files=[name])
         start, left = divmod(stream.tell() - header.tell(), block_bytes)
         stream.seek(0 if start < 0 else stream.tell() - left)
         stream.truncate()
@@ -198,23 +207,23 @@ def _write_features(
         blocks = feature_blocks(config, labels, start)
         for block in _told(blocks, _FEATURES, start * ROW_CHUNK, config.nodes, on_progress):
             block.tofile(stream)
+    publish_file(work.file(name), work.file(f"{_SHARDS}/{name}"))
+    work.finish(name, files=[_SHARDS])
 
 
-def _save(file: Path, array: NDArray[Any]) -> None:
-    if not file.exists():
-        with finished_file(file) as stream:
-            np.save(stream, array)
+def _save_array(work: WorkFolder, name: str, array: NDArray[Any]) -> None:
+    with _shard(work, name) as file:
+        np.save(file, array)
 
 
-def _save_table(file: Path, edges: NDArray[np.int32]) -> None:
-    with finished_file(file) as stream:
-        pyarrow.parquet.write_table(pa.table({"source": edges[0], "target": edges[1]}), stream)
+def _save_table(work: WorkFolder, name: str, edges: NDArray[np.int32]) -> None:
+    with _shard(work, name) as file:
+        pyarrow.parquet.write_table(pa.table({"source": edges[0], "target": edges[1]}), file)
 
 
 @contextmanager
-def _disk_errors(path: Path, hint: str | None = None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        message = f"`{path}` cannot be written: {error.strerror or error}"
-        raise StoreError(message, hint=hint) from error
+def _shard(work: WorkFolder, name: str) -> Iterator[Path]:
+    """A file of the result, to be written; known to the journal in the end."""
+    with atomic_file(work.file(f"{_SHARDS}/{name}"), partial=work.file(name)) as file:
+        yield file
+    work.finish(name, files=[_SHARDS])

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
-    from scr.training._checkpoint import whole_file as whole_file
-    from scr.training._checkpoint import write_bytes as write_bytes
     from scr.training._config import TrainingConfig as TrainingConfig
     from scr.training._fitting import Fitted as Fitted
     from scr.training._fitting import check_trainable as check_trainable

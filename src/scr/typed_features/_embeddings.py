@@ -6,13 +6,13 @@ that was killed goes on to the same numbers. Whoever asks for the same at the sa
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from scr.compute import process_budget, readable_bytes, resident_bytes
@@ -104,8 +104,7 @@ def _check_memory(graph: Graph, width: int, memory: str | int) -> None:
 def _alone(path: Path) -> Iterator[None]:
     """Hold a lock of this process beside a path, which the system lets go of after a kill."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("w", encoding="utf-8") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    with FileLock(path.with_name(f".{path.name}.lock")):
         # What a killed attempt was writing; nobody else is writing now.
         for partial in path.parent.glob(f".{path.name}*.partial-*"):
             shutil.rmtree(partial, ignore_errors=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from scr.compute import aligned_empty
 from scr.propagation._steps import unit_rows
-from scr.propagation.disk._work_folder import WorkFolder
+from scr.propagation.disk._pieces import Pieces
 from scr.storage import as_bytes
 
 
@@ -41,7 +41,7 @@ class Layout:
 
 
 def assemble(
-    work: WorkFolder,
+    work: Pieces,
     layout: Layout,
     file: Path,
     *,

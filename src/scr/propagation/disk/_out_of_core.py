@@ -39,8 +39,8 @@ from scr.propagation._subsets import Subset
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
 from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
+from scr.propagation.disk._pieces import DamagedPieceError, Pieces, PieceWriter
 from scr.propagation.disk._plan import DiskPlan
-from scr.propagation.disk._work_folder import DamagedPieceError, PieceWriter, WorkFolder
 
 Progress = Callable[[str, int, int], None]
 Held = dict[tuple[str, Subset | None], NormalizedAdjacency]
@@ -61,7 +61,7 @@ class OutOfCore:
     """X, as `check_features` returns it."""
     rows: NDArray[np.int64] | None
     """Sorted numbers of the nodes that are kept; none: all."""
-    work: WorkFolder
+    work: Pieces
     threads: int | None = None
     on_progress: Progress | None = None
     subsets: Subsets = None
@@ -201,7 +201,7 @@ class _Block:
             for place in places[: places.index(wanted[-1]) + 1]:
                 if at is None or place > at:
                     self._advance(way, place)
-        for name in self.run.work.pieces():
+        for name in self.run.work.names():
             if name.startswith(f"state-{self.number}-"):
                 self.run.work.remove(name)
 
@@ -289,7 +289,7 @@ class _Block:
             yield writer.write
 
     def _forget_states(self, but: int) -> None:
-        for name in self.run.work.pieces():
+        for name in self.run.work.names():
             if name.startswith("state-") and name != self._state(but):
                 self.run.work.remove(name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.errors import ConfigError, StoreError
 from scr.features import LazyFeatures
 from scr.graph import Graph
 from scr.propagation._config import PropagationConfig
@@ -21,12 +19,18 @@ from scr.propagation._hops import ARRAY, KIND, ROWS, SCHEMA, Hops
 from scr.propagation._kept_rows import computed_rows, rows_hash
 from scr.propagation._walks import Subsets, hop_settings
 from scr.propagation.disk._out_of_core import OutOfCore, Progress
+from scr.propagation.disk._pieces import RESULT, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import DiskPlan, plan_on_disk
-from scr.propagation.disk._work_folder import DamagedPieceError, WorkFolder, opened, work_bytes
-from scr.storage import ArtifactWriter, as_bytes, checksums, region_of, release, stream_rows
-
-RESULT = "result"
-"""Folder within the work folder that becomes the artifact."""
+from scr.storage import (
+    ArtifactWriter,
+    WorkFolder,
+    as_bytes,
+    checksums,
+    region_of,
+    release,
+    stream_rows,
+    work_bytes,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,33 +93,23 @@ def propagate_to_disk(
         release(array)
     ArtifactWriter(target, kind=KIND, overwrite=overwrite).check_target()
     request.plan(target, used_bytes=work_bytes(target))  # refuses before anything is written
-    try:
-        with opened(target) as work:
-            try:
-                _run(request, target, work, settings, overwrite, on_progress)
-            except ConfigError:  # a number that float16 cannot hold: it would fail again
-                work.discard()
-                raise
-            work.discard()
-    except OSError as error:
-        raise _disk_error(error, target) from error
+    with WorkFolder(target, request.identity()) as work:
+        _run(request, target, Pieces(work), settings, overwrite, on_progress)
     return Hops.open(target)
 
 
 def _run(
     request: DiskRequest,
     target: Path,
-    work: WorkFolder,
+    work: Pieces,
     settings: Mapping[str, Any],
     overwrite: bool,
     on_progress: Progress | None,
 ) -> None:
-    identity, used = request.identity(), work_bytes(target)
-    recalled = work.recall(identity)
-    width = work.layout.get("block_columns") if recalled else None
-    plan = request.plan(target, used_bytes=used, block_columns=width)
-    if not recalled or width != plan.block_columns:
-        work.restart(identity, _layout(plan))
+    width = work.layout.get("block_columns")
+    plan = request.plan(target, used_bytes=work_bytes(target), block_columns=width)
+    if width != plan.block_columns:
+        work.restart(_layout(plan))
     folder = work.file(RESULT)
     run = OutOfCore(
         request.graph, request.config, plan, request.source,
@@ -125,13 +119,13 @@ def _run(
     try:
         run.run(folder / f"{ARRAY}.npy")
     except DamagedPieceError:  # the half-made result is gone, and with it rows of the parts
-        work.restart(identity, _layout(plan))
+        work.restart(_layout(plan))
         run.run(folder / f"{ARRAY}.npy")
     for file in folder.iterdir():
         if file.name != f"{ARRAY}.npy":
             file.unlink()
     with ArtifactWriter(
-        target, kind=KIND, schema=SCHEMA, overwrite=overwrite, staging=folder, keep_staging=True
+        target, kind=KIND, schema=SCHEMA, overwrite=overwrite, staging=folder
     ) as writer:
         writer.metadata.update(settings)
         writer.take_array(ARRAY)
@@ -178,12 +172,3 @@ def _digest(array: NDArray[Any]) -> list[str]:
     for (rows,) in stream_rows([array], ranges):
         digest.update(as_bytes(rows))
     return [digest.hexdigest()]
-
-
-def _disk_error(error: OSError, target: Path) -> StoreError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreError(
-            f"The disk became full while `{target}` was made; finished parts are kept",
-            hint="free some space and give the same command again: it goes on where it was",
-        )
-    return StoreError(f"`{target}` cannot be written: {error.strerror or error}")

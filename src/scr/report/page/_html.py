@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import NewType
 
 from scr.errors import RunError
 from scr.report._formatting import plain
+from scr.storage import write_bytes
 
 Markup = NewType("Markup", str)
 
@@ -169,18 +168,7 @@ def write_page(path: str | Path, html: str) -> Path:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     except OSError as error:
         raise RunError(f"`{target}` cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes files that only their owner can read; a report is for everybody.
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_bytes(target, html.encode())
     return target

@@ -8,8 +8,6 @@ are simply read. Pickles are refused in every case.
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
 import zipfile
 import zlib
@@ -21,6 +19,7 @@ import numpy.lib.format as npy
 from numpy.typing import NDArray
 
 from scr.errors import SourceError, StoreError
+from scr.storage import atomic_file, disk_errors
 
 SMALL_BYTES = 1 << 26
 """Compressed members up to this size are read into memory: 64 MiB."""
@@ -96,8 +95,7 @@ def _open_unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path) -> None:
     """Stream a member to a file, whole or not at all; the archive's checksum is checked."""
-    partial = file.with_name(f".{file.name}.partial-{secrets.token_hex(4)}")
-    try:
+    with disk_errors(file):
         file.parent.mkdir(exist_ok=True)
         free = shutil.disk_usage(file.parent).free
         if free < member.file_size:
@@ -106,15 +104,9 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path) -> No
                 f"{free:,} are free in `{file.parent}`",
                 hint="free some space, or move the folder to a larger disk",
             )
-        with archive.open(member) as packed, partial.open("wb") as target:
+        with (
+            atomic_file(file) as partial,
+            archive.open(member) as packed,
+            partial.open("wb") as target,
+        ):
             shutil.copyfileobj(packed, target, _COPY_BYTES)
-            target.flush()
-            os.fsync(target.fileno())
-        partial.rename(file)
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(
-            f"`{member.filename}` cannot be unpacked to `{file.parent}`: {reason}"
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)

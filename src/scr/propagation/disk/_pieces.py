@@ -1,0 +1,163 @@
+"""Pieces of a long propagation: files of rows in a work folder, with checksums.
+
+Each piece is written once. The journal of the work folder knows its size and one CRC-32 for each
+slab of rows; what a piece holds is believed only after they are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+from scr.storage import WorkFolder, as_bytes, open_for_reading, read_exactly
+
+SYNC_BYTES = 256 * 2**20
+"""Bytes after which written data is sent to the disk, so that the last wait is short."""
+RESULT = "result"
+"""Folder of the work folder that becomes the artifact."""
+_LAYOUT, _ASSEMBLED = "layout", "assembled"
+
+
+class DamagedPieceError(Exception):
+    """A piece is not what the journal says; it has been forgotten and must be made again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Pieces:
+    """The pieces of one propagation, and how far their assembly is."""
+
+    def __init__(self, work: WorkFolder) -> None:
+        self._work = work
+
+    @property
+    def path(self) -> Path:
+        """The work folder."""
+        return self._work.path
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        """How the result is cut into pieces; empty before `restart`."""
+        return self._work.finished(_LAYOUT) or {}
+
+    @property
+    def slab_rows(self) -> int:
+        """Rows under one checksum."""
+        return int(self.layout["slab_rows"])
+
+    @property
+    def assembled(self) -> int | None:
+        """First row that is in the result already; none before assembly has begun."""
+        row: int | None = self._work.finished(_ASSEMBLED)
+        return row
+
+    def file(self, name: str) -> Path:
+        """The file of a piece."""
+        return self._work.file(name)
+
+    def has(self, name: str, at_least: int | None = None) -> bool:
+        """Whether a piece is finished and of the right size.
+
+        Args:
+            name: The piece.
+            at_least: Bytes that must be left of a piece that is being assembled; all by default.
+        """
+        piece = self._work.finished(name)
+        if piece is None:
+            return False
+        size = self.file(name).stat().st_size
+        if at_least is None:
+            return bool(size == piece["bytes"])
+        return bool(at_least <= size <= piece["bytes"])
+
+    def names(self) -> list[str]:
+        """Names of the pieces that the journal knows."""
+        return [name for name in self._work.parts() if name not in (_LAYOUT, _ASSEMBLED)]
+
+    def record(self, name: str, size: int, crc32: list[int]) -> None:
+        """Note a piece whose file is whole and synced."""
+        self._work.finish(name, {"bytes": size, "crc32": crc32}, [name])
+
+    def remove(self, name: str) -> None:
+        """Forget a piece, then remove its file."""
+        self._work.forget(name)
+        self.file(name).unlink(missing_ok=True)
+
+    def record_assembled(self, row: int) -> None:
+        """Note that rows from here on are in the result and synced."""
+        self._work.finish(_ASSEMBLED, row, [RESULT])
+
+    def read_slab(self, name: str, slab: int, out: NDArray[Any]) -> None:
+        """Fill an array with one slab of a piece, and compare its checksum.
+
+        Raises:
+            DamagedPieceError: It is not what was written.
+        """
+        piece, row_bytes = self._work.finished(name), out.nbytes // max(len(out), 1)
+        try:
+            with open_for_reading(self.file(name)) as descriptor:
+                read_exactly(descriptor, out, slab * self.slab_rows * row_bytes, self.file(name))
+        except (StoreError, FileNotFoundError):
+            piece = None
+        if piece is None or zlib.crc32(as_bytes(out)) != piece["crc32"][slab]:
+            self.remove(name)
+            raise DamagedPieceError(name)
+
+    def restart(self, layout: Mapping[str, Any]) -> None:
+        """Remove everything and begin with another layout."""
+        if self.layout:
+            self._work.restart()
+        self._work.finish(_LAYOUT, dict(layout))
+
+
+class PieceWriter:
+    """Writes the rows of one piece in their order; `finish` makes it known to the journal."""
+
+    def __init__(self, pieces: Pieces, name: str) -> None:
+        self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
+        pieces.remove(name)
+        self._descriptor = os.open(pieces.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._crc32: list[int] = []
+        self._rows = self._bytes = self._unsynced = 0
+
+    def write(self, rows: NDArray[Any]) -> None:
+        """Append rows; C-contiguous."""
+        while len(rows):
+            inside = self._rows % self._slab_rows
+            part, rows = np.split(rows, [min(self._slab_rows - inside, len(rows))])
+            data = as_bytes(part)
+            if inside == 0:
+                self._crc32.append(0)
+            self._crc32[-1] = zlib.crc32(data, self._crc32[-1])
+            self._rows += len(part)
+            self._bytes += len(data)
+            while len(data):
+                data = data[os.write(self._descriptor, data[: 2**26]) :]
+            self._sync_if_due(part.nbytes)
+
+    def finish(self) -> None:
+        """Send everything to the disk, then note the piece."""
+        os.fsync(self._descriptor)
+        self.close()
+        self._pieces.record(self._name, self._bytes, self._crc32)
+
+    def close(self) -> None:
+        """Leave the file as it is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _sync_if_due(self, written: int) -> None:
+        self._unsynced += written
+        if self._unsynced >= SYNC_BYTES:
+            os.fsync(self._descriptor)
+            self._unsynced = 0
