@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scr.cli._console import console
+from scr.cli._options import Device, FinishedRun, Probabilities
+from scr.cli._run import shown_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,7 +28,7 @@ SEARCHED = ("steps", "correct_alpha", "correct_norm", "scale", "smooth_alpha", "
 
 
 def smooth(
-    run: Annotated[Path, typer.Argument(help="A finished run directory.")],
+    run: FinishedRun,
     labels: Annotated[
         str | None, typer.Option(help="Whose labels to spread: train (default) or train+valid.")
     ] = None,
@@ -38,11 +40,9 @@ def smooth(
         list[str] | None,
         typer.Option("--set", help="postprocess.key=value; may be repeated."),
     ] = None,
-    probabilities: Annotated[
-        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
-    ] = "none",
+    probabilities: Probabilities = "none",
     overwrite: Annotated[bool, typer.Option(help="Replace an earlier result.")] = False,
-    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+    device: Device = "cpu",
 ) -> None:
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
     import numpy as np
@@ -151,7 +151,6 @@ def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str
     """The content of `smooth.json`."""
     from dataclasses import asdict
 
-    from scr.cli.train import shown_command
     from scr.prediction.smoothing import steps_taken
 
     return {

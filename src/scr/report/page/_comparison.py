@@ -23,8 +23,8 @@ from scr.report.page._run import training_plots
 def comparison_page(
     compare: Mapping[str, Any],
     *,
-    title: str,
-    graph_facts: Mapping[str, object],
+    title: str = "",
+    graph_facts: Mapping[str, object] | None = None,
     histories: plots.Histories | None = None,
     examples: Sequence[ExampleGroup] | None = None,
     shown_for: str = "",
@@ -33,10 +33,10 @@ def comparison_page(
     """A comparison as one HTML page.
 
     Args:
-        compare: Content of `compare.json`: `runs`, and optionally `rows`, `notes`, `explanation`
-            and `command`.
-        title: Of the page.
-        graph_facts: Names and values to show about the graph.
+        compare: Content of `compare.json`: `runs`, and optionally `graph`, `rows`, `notes`,
+            `explanation` and `command`.
+        title: Of the page; empty: it names the graph.
+        graph_facts: Names and values to show about the graph; none: those of `compare`.
         histories: Per model, the training history of each seed, for curves.
         examples: Nodes to show, from `choose_examples`.
         shown_for: Which runs the curves and examples are of, such as `sagn, seed 0`.
@@ -48,7 +48,7 @@ def comparison_page(
     model = f"{explained_model(explanation)}, the best on validation nodes"
     return render(
         "comparison.html",
-        title=title,
+        title=title or f"Comparison on {compare['graph']['name']}",
         subtitle=intro
         or "Encoders with and without consistency regularization, on the same seeds.",
         headline=headline(rows),
@@ -64,9 +64,15 @@ def comparison_page(
         shown_for=shown_for,
         curves=training_plots(histories) if histories else [],
         examples=examples or (),
-        graph_facts=graph_facts,
+        graph_facts=facts_of(compare["graph"]) if graph_facts is None else graph_facts,
         command=compare.get("command"),
     )
+
+
+def facts_of(graph: Mapping[str, Any]) -> dict[str, object]:
+    """What a page shows about the graph of an experiment."""
+    shown = {name: graph[name] for name in ("nodes", "edges", "features", "classes")}
+    return {"graph": graph["name"], **shown, "splits": graph["splits"] or "the graph's own"}
 
 
 def _plots(runs: Sequence[Mapping[str, Any]], rows: Sequence[ComparisonRow]) -> list[Markup]:

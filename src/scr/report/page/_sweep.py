@@ -9,6 +9,7 @@ from scr.report import plots
 from scr.report._formatting import mean_and_spread
 from scr.report._sensitivity import SweepCurve
 from scr.report._sensitivity_sentences import curve_sentence
+from scr.report.page._comparison import facts_of
 from scr.report.page._render import plot, render
 
 
@@ -30,9 +31,7 @@ def sweep_page(result: Mapping[str, Any]) -> str:
             for name, svg in plots.sensitivity_curves(curves, base).items()
         ],
         graph_facts={
-            "graph": graph["name"],
-            **{name: graph[name] for name in ("nodes", "edges", "features", "classes")},
-            "splits": graph["splits"] or "the graph's own",
+            **facts_of(graph),
             "base, validation": mean_and_spread(base["valid_mean"], base["valid_std"]),
             "base, test": mean_and_spread(base["test_mean"], base["test_std"]),
         },
