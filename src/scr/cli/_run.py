@@ -14,6 +14,7 @@ import typer
 from scr.cli._console import console
 from scr.cli._progress import counted
 from scr.config import parse_assignment, read_toml
+from scr.errors import ConfigError
 
 if TYPE_CHECKING:
     from scr.experiments import Runner
@@ -44,6 +45,14 @@ def assigned(settings: list[str] | None) -> dict[str, Any]:
         section, key, value = parse_assignment(text)
         tables[section] = {**tables.get(section, {}), key: value}
     return tables
+
+
+def section_settings(settings: list[str] | None, section: str, example: str) -> dict[str, Any]:
+    """What `--set` assigns in one section, the only one that a command reads."""
+    for text in settings or []:
+        if parse_assignment(text)[0] != section:
+            raise ConfigError("--set", text, f"a setting of `{section}`, such as `{example}`")
+    return dict(assigned(settings).get(section, {}))
 
 
 def preset_below(recipe: Path | None, preset: str) -> str:

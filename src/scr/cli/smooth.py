@@ -12,12 +12,11 @@ import typer
 
 from scr.cli._console import console
 from scr.cli._options import Device, FinishedRun, Probabilities
-from scr.cli._run import shown_command
+from scr.cli._run import section_settings, shown_command
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scr.graph import Graph
     from scr.prediction.smoothing import Smoothed
     from scr.training import PostprocessConfig
 
@@ -50,7 +49,8 @@ def smooth(
     from scr import runs
     from scr.classifier import NodeClassifier
     from scr.compute import usable_device
-    from scr.prediction import ProbabilityColumns, write_predictions
+    from scr.errors import RunError
+    from scr.prediction import ProbabilityColumns, load_run_graph, write_predictions
     from scr.prediction.smoothing import smooth_predictions
 
     columns = ProbabilityColumns.parse(probabilities)
@@ -58,7 +58,12 @@ def smooth(
     record = runs.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
     with _new_folder(run / FOLDER, overwrite=overwrite) as folder:
-        graph = _graph_of(run, record)
+        if not (run / runs.METRICS).exists():
+            raise RunError(
+                f"The run in `{run}` is not finished: it has no {runs.METRICS}",
+                hint="continue it with `scr train ... --resume`",
+            )
+        graph = load_run_graph(run, record)
         with console.status("Predicting"):
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
             every = np.arange(graph.num_targets)
@@ -71,9 +76,10 @@ def smooth(
             lambda nodes: smoothed.probabilities[nodes],
             columns=columns,
         )
-        runs.write_json(folder / RECORD, _record(smoothed, config, record["seed"]))
+        result = _record(smoothed, config, record["seed"])
+        runs.write_json(folder / RECORD, result)
     console.print(_chosen_line(smoothed, searched=config.search))
-    console.print(_accuracies(smoothed))
+    console.print(_accuracies(result))
     console.print(f"Wrote {run / FOLDER} ({RECORD}, {runs.PREDICTIONS})", soft_wrap=True)
 
 
@@ -81,16 +87,11 @@ def _config(
     recipe: dict[str, Any], settings: list[str] | None, *, labels: str | None, search: bool | None
 ) -> PostprocessConfig:
     """The run's own section, if it asks for smoothing, with the options laid over it."""
-    from scr.config import build, parse_assignment
+    from scr.config import build
     from scr.errors import ConfigError
     from scr.training import PostprocessConfig
 
-    given: dict[str, Any] = {}
-    for text in settings or []:
-        section, key, value = parse_assignment(text)
-        if section != SECTION:
-            raise ConfigError("--set", text, f"a setting of `{SECTION}`: `{SECTION}.key=value`")
-        given[key] = value
+    given = section_settings(settings, SECTION, f"{SECTION}.key=value")
     options = {"labels": labels, "search": search}
     given |= {key: value for key, value in options.items() if value is not None}
     own = recipe.get(SECTION, {})
@@ -105,20 +106,6 @@ def _config(
             hint="use your own settings with `--no-search`",
         )  # fmt: skip
     return config
-
-
-def _graph_of(run: Path, record: dict[str, Any]) -> Graph:
-    """The graph that the run was trained on, with its split, exactly."""
-    from scr import runs
-    from scr.errors import RunError
-    from scr.prediction import load_run_graph
-
-    if not (run / runs.METRICS).exists():
-        raise RunError(
-            f"The run in `{run}` is not finished: it has no {runs.METRICS}",
-            hint="continue it with `scr train ... --resume`",
-        )
-    return load_run_graph(run, record)
 
 
 @contextmanager
@@ -188,22 +175,16 @@ def _chosen_line(smoothed: Smoothed, *, searched: bool) -> str:
     return f"{how}: {', then '.join(parts)}, labels of {config.labels}."
 
 
-def _accuracies(smoothed: Smoothed) -> Table:
+def _accuracies(record: dict[str, Any]) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, header_style="bold")
-    table.add_column("accuracy")
+    table = Table("accuracy", box=None, header_style="bold")
     table.add_column("before", justify="right")
     table.add_column("after", justify="right")
-    half = ", held-back half" if smoothed.config.labels == "train+valid" else ""
-    for name, before, after in (
-        (
-            f"valid ({smoothed.valid_nodes:,} nodes{half})",
-            smoothed.valid_accuracy_before,
-            smoothed.valid_accuracy,
-        ),
-        ("test", smoothed.test_accuracy_before, smoothed.test_accuracy),
-    ):
+    half = ", held-back half" if record["settings"]["labels"] == "train+valid" else ""
+    names = {"valid": f"valid ({record['valid']['nodes']:,} nodes{half})", "test": "test"}
+    for split, name in names.items():
+        before, after = record[split]["before"], record[split]["after"]
         if before is not None and after is not None:
             table.add_row(name, f"{before:.2%}", f"{after:.2%}")
     return table
