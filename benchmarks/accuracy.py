@@ -26,8 +26,7 @@ from typing import Any
 from rich.console import Console
 
 from code_version import code_version, is_current
-from scr.experiments import Comparison
-from scr.experiments._compare import Task, run_tasks
+from scr.experiments import Runner, Task
 from scr.report import compare_runs, comparison_table
 from scr.runs import versions, write_json
 from scr.sources import load_graph
@@ -76,13 +75,13 @@ DEFAULT_BENCHMARKS = (
 """Graphs of the table of presets: more of them, since nothing is searched."""
 
 
-def load(benchmark: Benchmark, data: Path) -> Comparison:
+def load(benchmark: Benchmark, data: Path) -> Runner:
     """The graph with its splits; actor's public splits are in its own file."""
     graph = load_graph(data / f"{benchmark.name}.npz")
     file = data / "splits" / f"{benchmark.name}.npz"
     if not benchmark.splits:
-        return Comparison(graph)
-    return Comparison(graph, str(file if file.exists() else data / f"{benchmark.name}.npz"))
+        return Runner(graph)
+    return Runner(graph, str(file if file.exists() else data / f"{benchmark.name}.npz"))
 
 
 def candidates(name: str, encoder: str, regularizer: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -131,7 +130,7 @@ def run(
 
     # A folder for each version: what older code has kept is not taken for new.
     out = CACHE / benchmark.name / version
-    for record in run_tasks(comparison, missing, out=out, jobs=jobs, on_run=tell):
+    for record in replace(comparison, out=out, jobs=jobs, on_run=tell).run(missing):
         known[record["key"]] = {**record, "code": version}
     return [known[key] for key in keys]
 

@@ -27,7 +27,7 @@ from rich.console import Console
 import accuracy
 from accuracy import BENCHMARKS, DATA, HERE, KEPT, Benchmark, run
 from code_version import code_version
-from scr.experiments._compare import Task
+from scr.experiments import Task
 from scr.runs import versions, write_json
 from scr.training import merge
 

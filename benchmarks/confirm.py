@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ import networks
 import regularizers
 from accuracy import CACHE, DATA, DEFAULT_BENCHMARKS
 from code_version import code_version, is_current
-from scr.experiments import Comparison
-from scr.experiments._compare import Task, run_tasks, use_one_thread
+from scr.experiments import Runner, Task
+from scr.experiments._runner import use_one_thread
 from scr.training import merge
 from stored_rows import StoredRow, results_files, stored_rows
 
@@ -96,10 +97,10 @@ SLOW = ("heterogeneous", "grand")
 """Only if asked for."""
 
 
-def comparison_of(kind: str, graph: str, data: Path) -> Comparison:
+def comparison_of(kind: str, graph: str, data: Path) -> Runner:
     """The graph that a record was run on."""
     if kind == "grand":
-        return Comparison(grand.load(graph, data))
+        return Runner(grand.load(graph, data))
     benchmarks = {each.name: each for each in (*DEFAULT_BENCHMARKS, heterogeneous.GRAPH)}
     return accuracy.load(benchmarks[graph], data)
 
@@ -126,7 +127,7 @@ def confirm(kind: str, file: Path, graphs: list[str] | None, data: Path, jobs: i
 class Confirmation:
     """Runs one seed of some rows of one graph again."""
 
-    def __init__(self, kind: str, graph: str, content: Content, comparison: Comparison) -> None:
+    def __init__(self, kind: str, graph: str, content: Content, comparison: Runner) -> None:
         self.kind = kind
         self.graph = graph
         self.content = content
@@ -148,7 +149,8 @@ class Confirmation:
             self._waiting.setdefault(self._key(task), []).append((row, record))
             tasks.append(task)
         out = CACHE / self.graph / self.version
-        for record in run_tasks(self.comparison, tasks, out=out, jobs=jobs, on_run=self._settle):
+        runner = replace(self.comparison, out=out, jobs=jobs, on_run=self._settle)
+        for record in runner.run(tasks):
             self._settle(record)  # what was run before is not told of
         return self.wrong
 

@@ -22,8 +22,7 @@ import numpy as np
 
 from cells import cell
 from harness import Results, console
-from scr.experiments import Comparison
-from scr.experiments._compare import Task, run_tasks
+from scr.experiments import Runner, Task
 from scr.features import FeatureConfig, prepare_features
 from scr.graph import Graph
 from scr.sources import load_graph
@@ -112,9 +111,9 @@ def run(name: str, options: argparse.Namespace, results: Results) -> None:
             results.add(key, {each: record[each] for each in kept})
 
     if tasks:
-        comparison = Comparison(load(name, options.data))
         folder = HERE / ".cache" / "grand" / name / results.code
-        for record in run_tasks(comparison, tasks, out=folder, jobs=options.jobs, on_run=keep):
+        graph = load(name, options.data)
+        for record in Runner(graph, out=folder, jobs=options.jobs, on_run=keep).run(tasks):
             keep(record)
     found = [row["test_accuracy"] for row in results.rows if row["graph"] == name]
     console.print(

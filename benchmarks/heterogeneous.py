@@ -22,7 +22,7 @@ from rich.console import Console
 
 from accuracy import DATA, HERE, Benchmark, candidates, run
 from code_version import code_version
-from scr.experiments._compare import Task
+from scr.experiments import Task
 from scr.report import paired_difference
 from scr.runs import versions, write_json
 from scr.training import merge

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from accuracy import BENCHMARKS, DATA, candidates, run
 from code_version import code_version
-from scr.experiments._compare import Task
+from scr.experiments import Task
 from scr.runs import write_json
 from scr.training import merge
 

@@ -25,7 +25,7 @@ from accuracy import BENCHMARKS, DATA, HERE, KEPT, Benchmark
 from code_version import code_version
 from scr.consistency import REGULARIZERS, defaults_of
 from scr.consistency._regularizers import NO_REGULARIZER
-from scr.experiments._compare import Task
+from scr.experiments import Task
 from scr.report import compare_runs
 from scr.runs import versions, write_json
 from scr.training import merge

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import HERE, RESULTS, Results, console
-from scr.experiments._reproduce import reproduce, stand_in_for
+from scr.experiments import Runner, reproduce, stand_in_for
 from scr.experiments._stand_in import FACTS, GRAPH
 from scr.recipes import PublishedRecipe, read_recipe, recipe_names
 
@@ -116,7 +116,8 @@ def run(
     folder = work / recipe.name.replace(" ", "-")
     started = time.process_time()
     graph, settings, remarks = stand_in_for(recipe, folder)
-    result = reproduce(recipe, graph, runs=seeds, settings=settings, out=folder, remarks=remarks)
+    runner = Runner(graph, out=folder)
+    result = reproduce(recipe, runner, runs=seeds, settings=settings, remarks=remarks)
     unlabeled = graph.num_targets - len(graph.train)
     if (folder / GRAPH).exists():  # some hundred megabytes, and made again in seconds
         unlabeled = len(graph.valid) + len(graph.test)

@@ -1,7 +1,7 @@
 """One seed of a row decides whether all of it still holds."""
 
 import json
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import pytest
 
@@ -19,27 +19,34 @@ class FakeTask:
         return f"{self.name} on {graph}"
 
 
+@dataclass
+class FakeRunner:
+    module: object
+    out: object = None
+    jobs: int = 1
+    on_run: object = None
+
+    def graph_of(self, seed):
+        return f"split {seed}"
+
+    def run(self, tasks):
+        records = []
+        for task in tasks:
+            self.module.asked.append(task.name)
+            records.append({**self.module.found[task.name], "key": task.key(f"split {task.seed}")})
+            self.on_run(records[-1])
+        return records
+
+
 @pytest.fixture
 def confirm(benchmark_module, tmp_path, monkeypatch):
     module = benchmark_module("confirm")
     for each in (module, benchmark_module("stored_rows")):
         monkeypatch.setattr(each, "code_version", lambda kind: NOW)
-    monkeypatch.setattr(
-        module, "comparison_of", lambda *_: SimpleNamespace(graph_of=lambda seed: f"split {seed}")
-    )
+    monkeypatch.setattr(module, "comparison_of", lambda *_: FakeRunner(module))
     tasks = {"accuracy": lambda graph, content, record: FakeTask(record)}
     monkeypatch.setattr(module, "TASKS", tasks)
     module.asked = []
-
-    def run_tasks(comparison, tasks, *, out, jobs, on_run):
-        records = []
-        for task in tasks:
-            module.asked.append(task.name)
-            records.append({**module.found[task.name], "key": task.key(f"split {task.seed}")})
-            on_run(records[-1])
-        return records
-
-    monkeypatch.setattr(module, "run_tasks", run_tasks)
     return module
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scr.errors import ConfigError
-from scr.experiments import Comparison
+from scr.experiments import Runner
 from scr.experiments._efficiency import Method, efficiency, parse_epochs, plan_efficiency
 
 QUICK = {
@@ -39,7 +39,7 @@ def test_epochs_are_for_all_methods_for_one_or_for_its_stages():
 
 @pytest.mark.parametrize("text", ["scr=5+6", "5+6", "a", "rlu=0", "scr-m=5", "rlu="])
 def test_epochs_that_make_no_sense_are_refused(text):
-    with pytest.raises(ConfigError, match=r"--epochs|--methods"):
+    with pytest.raises(ConfigError, match=r"epochs|methods"):
         parse_epochs([text], METHODS)
 
 
@@ -52,16 +52,16 @@ def test_each_method_has_its_own_tables_of_the_recipe(random_graph):
     planned = plan_efficiency(
         METHODS, encoder="ssgc", seeds=[0], layers=[recipe], epochs={"rlu": (3, 4)}
     )
-    scr, rlu = (task.classifier().resolve(random_graph()) for _, task in planned)
+    scr, rlu = (task.classifier().resolve(random_graph()) for task in planned)
     assert (scr.regularizer, scr.stages.method, scr.training.learning_rate) == ("scr", "none", 0.1)
     assert (rlu.regularizer, rlu.stages.method, rlu.training.learning_rate) == ("none", "rlu", 0.2)
     assert (rlu.stages.count, rlu.stages.epochs, rlu.stages.threshold) == (2, (3, 4), 0.7)
 
 
 def test_curves_end_where_the_runs_end_and_nothing_is_run_twice(tmp_path, random_graph):
-    comparison = Comparison(random_graph(nodes=90))
+    graph = random_graph(nodes=90)
     planned = plan_efficiency(METHODS, encoder="ssgc", seeds=range(2), layers=[QUICK])
-    result = efficiency(comparison, planned, out=tmp_path)
+    result = efficiency(Runner(graph, out=tmp_path), planned)
     for curve in result["curves"]:
         runs = [run for run in result["runs"] if run["method"] == curve["method"]]
         # What is kept along the curve must be the weights that training kept in the end.
@@ -81,12 +81,12 @@ def test_curves_end_where_the_runs_end_and_nothing_is_run_twice(tmp_path, random
         "runs.jsonl", "efficiency.json", "efficiency.csv", "efficiency.png",
     }  # fmt: skip
     again = []
-    efficiency(comparison, planned, out=tmp_path, on_run=again.append)
+    efficiency(Runner(graph, out=tmp_path, on_run=again.append), planned)
     assert again == []
 
 
 def test_a_reference_that_is_not_run_is_refused_before_any_run(tmp_path, random_graph):
     planned = plan_efficiency(METHODS[:1], encoder="ssgc", seeds=[0], layers=[QUICK])
     with pytest.raises(ConfigError, match="reference"):
-        efficiency(Comparison(random_graph()), planned, out=tmp_path / "new")
+        efficiency(Runner(random_graph(), out=tmp_path / "new"), planned)
     assert not (tmp_path / "new").exists()

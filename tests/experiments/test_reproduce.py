@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scr.errors import ConfigError, RunError, SourceError
+from scr.experiments import Runner
 from scr.experiments._reproduce import REPRODUCE_JSON, load_recipe_graph, measure, notes, reproduce
 from scr.features import replace_features
 from scr.graph import Graph
@@ -26,7 +27,7 @@ SMALL = {
 def test_the_mean_over_seeds_stands_beside_the_published_number(random_graph, tmp_path):
     recipe = read_recipe("zhang-2021-scr-m-gamlp-products")
     graph = random_graph(name="ogbn-products")
-    result = reproduce(recipe, graph, runs=2, settings=SMALL, out=tmp_path)
+    result = reproduce(recipe, Runner(graph, out=tmp_path), runs=2, settings=SMALL)
     tests = [100 * run["test_accuracy"] for run in result["runs"]]
     assert result["measured"]["test_accuracy"] == pytest.approx(np.mean(tests))
     assert result["measured"]["test_spread"] == pytest.approx(np.std(tests, ddof=1))
@@ -40,14 +41,15 @@ def test_a_repeated_command_runs_only_what_is_missing(random_graph, tmp_path):
     recipe, graph = read_recipe("frasca-2020-base-sign-products"), random_graph()
     fresh = []
     for runs in (1, 2, 2):
-        reproduce(recipe, graph, runs=runs, settings=SMALL, out=tmp_path, on_run=fresh.append)
+        runner = Runner(graph, out=tmp_path, on_run=fresh.append)
+        reproduce(recipe, runner, runs=runs, settings=SMALL)
     assert [run["seed"] for run in fresh] == [0, 1]
 
 
 def test_stages_and_smoothing_of_a_recipe_are_run(random_graph):
     recipe = read_recipe("zhang-2021-rlu-scr-gamlp-cs-products")
     stages = {"count": 2, "epochs": [2, 2], "threshold": 0.0}
-    result = reproduce(recipe, random_graph(), runs=1, settings={**SMALL, "stages": stages})
+    result = reproduce(recipe, Runner(random_graph()), runs=1, settings={**SMALL, "stages": stages})
     [run] = result["runs"]
     assert run["epochs"] == 4
     smooth = run["smooth"]
@@ -58,7 +60,7 @@ def test_stages_and_smoothing_of_a_recipe_are_run(random_graph):
 def test_what_is_measured_follows_the_settings(random_graph):
     off = {**SMALL, "postprocess": {"method": "none"}}
     result = reproduce(
-        read_recipe("huang-2020-base-mlp-cs-products"), random_graph(), runs=1, settings=off
+        read_recipe("huang-2020-base-mlp-cs-products"), Runner(random_graph()), runs=1, settings=off
     )
     [run] = result["runs"]
     assert "smooth" not in run
@@ -76,7 +78,7 @@ def test_a_smoothed_row_is_measured_after_smoothing():
 
 def test_what_differs_from_the_published_run_is_said(random_graph):
     recipe = read_recipe("hu-2020-base-mlp-products")
-    result = reproduce(recipe, random_graph(), runs=1, settings=SMALL)
+    result = reproduce(recipe, Runner(random_graph()), runs=1, settings=SMALL)
     said = " ".join(result["notes"])
     assert "The published numbers are for ogbn-products; this graph is `random`" in said
     assert "training.epochs = 3" in said
@@ -127,7 +129,8 @@ def test_directions_that_a_recipe_uses_and_a_graph_does_not_have_are_said_to_be_
 def test_another_encoder_or_regularizer_is_another_recipe(random_graph, tmp_path, settings):
     recipe = read_recipe("hu-2020-base-mlp-products")
     with pytest.raises(ConfigError, match="of which the published number is"):
-        reproduce(recipe, random_graph(), runs=1, settings=settings, out=tmp_path / "out")
+        runner = Runner(random_graph(), out=tmp_path / "out")
+        reproduce(recipe, runner, runs=1, settings=settings)
     assert not (tmp_path / "out").exists()
 
 
@@ -135,13 +138,13 @@ def test_a_missing_encoder_is_named_before_anything_is_run(random_graph, tmp_pat
     monkeypatch.delitem(ENCODERS, "gcn")
     recipe = read_recipe("hu-2020-base-gcn-products")
     with pytest.raises(RunError, match=f"needs the encoder `{recipe.encoder}`"):
-        reproduce(recipe, random_graph(), out=tmp_path / "out")
+        reproduce(recipe, Runner(random_graph(), out=tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
 def test_features_that_a_data_set_does_not_have_are_asked_for():
     recipe = read_recipe("zhang-2021-scr-sagn-giant-products")
-    with pytest.raises(SourceError, match=r"X\.all\.xrt-emb\.npy.*expected the path .*--features"):
+    with pytest.raises(SourceError, match=r"X\.all\.xrt-emb\.npy.*expected the path .*`features`"):
         load_recipe_graph(recipe)
 
 

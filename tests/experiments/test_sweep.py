@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scr.errors import ConfigError
-from scr.experiments import Comparison
+from scr.experiments import Runner
 from scr.experiments._sweep import Setting, full_name, parse_settings, plan_sweep, sweep
 
 QUICK = {"training": {"epochs": 4, "evaluate_every": 2}, "encoder": {"hidden": 8}}
@@ -13,7 +13,7 @@ WEIGHT = Setting("consistency", "weight", (0.1, 1.0))
 
 
 def resolved(planned, graph):
-    return [each.task.classifier().resolve(graph) for each in planned]
+    return [each.classifier().resolve(graph) for each in planned]
 
 
 def test_names_without_a_section_are_of_the_consistency_term():
@@ -62,7 +62,7 @@ def test_the_decay_is_swept_for_scr_m_alone_and_other_sections_for_the_base_too(
         [Setting("consistency", "decay", (0.5,)), Setting("training", "weight_decay", (0.1,))],
         seeds=[0],
     )
-    assert [(each.setting, each.task.regularizer) for each in planned] == [
+    assert [(each.labels["setting"], each.regularizer) for each in planned] == [
         (None, "none"),
         ("consistency.decay", "scr-m"),
         ("training.weight_decay", "none"),
@@ -93,7 +93,7 @@ def test_a_swept_threshold_does_not_fall_during_the_run(random_graph):
 
 
 def test_a_sweep_writes_curves_and_runs_nothing_twice(tmp_path, random_graph):
-    comparison = Comparison(random_graph())
+    graph = random_graph()
     planned = plan_sweep(
         [WEIGHT, Setting("consistency", "temperature", (0.5,))],
         encoder="ssgc", regularizers=["scr"], seeds=range(2),
@@ -101,7 +101,7 @@ def test_a_sweep_writes_curves_and_runs_nothing_twice(tmp_path, random_graph):
         layers=[QUICK, {"consistency": {"weight": 1.0, "temperature": 0.5}}],
     )  # fmt: skip
     finished = []
-    result = sweep(comparison, planned, out=tmp_path, on_run=finished.append)
+    result = sweep(Runner(graph, out=tmp_path, on_run=finished.append), planned)
     assert len(planned) == 8
     assert len(finished) == 6
     assert json.loads((tmp_path / "sweep.json").read_text()) == json.loads(json.dumps(result))
@@ -116,12 +116,12 @@ def test_a_sweep_writes_curves_and_runs_nothing_twice(tmp_path, random_graph):
         "consistency.temperature.png", "report.html",
     }  # fmt: skip
     again = []
-    sweep(comparison, planned, out=tmp_path, on_run=again.append)
+    sweep(Runner(graph, out=tmp_path, on_run=again.append), planned)
     assert again == []
 
 
 def test_a_wrong_value_is_refused_before_any_run(tmp_path, random_graph):
     planned = plan_sweep([Setting("consistency", "decay", (0.5, 1.5))], seeds=[0], layers=[QUICK])
     with pytest.raises(ConfigError, match=r"consistency.decay"):
-        sweep(Comparison(random_graph()), planned, out=tmp_path / "new")
+        sweep(Runner(random_graph(), out=tmp_path / "new"), planned)
     assert not (tmp_path / "new").exists()

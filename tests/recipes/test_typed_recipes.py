@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scr.experiments._reproduce import reproduce
+from scr.experiments import Runner, reproduce
 from scr.graph import Graph
 from scr.networks import ENCODERS
 from scr.propagation import choose_subsets
@@ -61,7 +61,7 @@ def test_a_recipe_runs(recipe, tiny_mag):
         settings["consistency"] = {"warmup": 0, "threshold": 0.0}
     if "stages" in recipe.tables:
         settings["stages"] = {"epochs": 1, "threshold": 0.2}
-    result = reproduce(recipe, tiny_mag, runs=1, settings=settings)
+    result = reproduce(recipe, Runner(tiny_mag), runs=1, settings=settings)
     assert 0 <= result["measured"]["test_accuracy"] <= 100
     [run] = result["runs"]
     assert run["epochs"] == recipe.tables.get("stages", {}).get("count", 1)

@@ -12,8 +12,8 @@ from tests.training.typed_graphs import make_typed_graph
 
 from scr.classifier import NodeClassifier
 from scr.errors import RunError
-from scr.experiments import Comparison
-from scr.experiments._compare import _Worker, compare, plan
+from scr.experiments import Runner, compare, plan
+from scr.experiments._runner import _Worker
 from scr.training import Recipe, Rows, chosen_subsets, fit, graph_facts, prepare_hops, resolve
 from scr.training.presets import GraphFacts
 
@@ -173,11 +173,11 @@ def test_a_comparison_shares_hops_of_encoders_that_read_the_same(monkeypatch):
         made.append(recipe.encoder)
         return prepare_hops(graph, recipe)
 
-    monkeypatch.setattr("scr.experiments._compare.prepare_hops", count)
+    monkeypatch.setattr("scr.experiments._runner.prepare_hops", count)
     graph = make_typed_graph()
     tasks = plan(["nars-sign", "nars-sagn", "sign", "sagn", "ssgc"], ["none", "scr"], [0],
                  layers=[SHORT])  # fmt: skip
-    result = compare(Comparison(graph), tasks)
+    result = compare(Runner(graph), tasks)
     assert made == ["nars-sign", "sign", "ssgc"]
     assert len(result["runs"]) == 10
     assert {run["preset"] for run in result["runs"]} == {"typed-few-labels"}
@@ -223,7 +223,7 @@ def test_a_recorded_recipe_is_read_back():
 
 def test_one_worker_makes_hops_once_for_all_seeds(monkeypatch):
     graph = make_typed_graph()
-    worker = _Worker(Comparison(graph))
+    worker = _Worker(Runner(graph))
     recipe = _recipe(graph, "nars-sign")
     assert worker._prepared(graph, recipe) is worker._prepared(graph, recipe)
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from scr.cli._console import console, print_note
-from scr.cli._progress import counted
-from scr.cli.train import keeping_runs, preset_below, recipe_layers, shown_command
+from scr.cli._options import (
+    Assignments,
+    FeaturesFile,
+    GraphSource,
+    Jobs,
+    Preset,
+    RecipeFile,
+    ResultFolder,
+    SplitPerSeed,
+)
+from scr.cli._run import names, preset_below, recipe_layers, running
 
 
 def compare(
-    graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
-    out: Annotated[Path, typer.Option(help="Folder for the result; goes on where it was.")],
+    graph: GraphSource,
+    out: ResultFolder,
     encoders: Annotated[
         str, typer.Option(help="Names of `scr encoders`, with commas.")
     ] = "ssgc,sign,gamlp",
@@ -26,18 +33,12 @@ def compare(
         ),
     ] = "none,scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,
-    splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="A .npy with one row of features per node, instead.")
-    ] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
+    splits: SplitPerSeed = None,
+    features: FeaturesFile = None,
+    recipe: RecipeFile = None,
+    settings: Assignments = None,
+    preset: Preset = "auto",
+    jobs: Jobs = 1,
 ) -> None:
     """Compare encoders and regularizers over seeds."""
     from scr import experiments
@@ -47,71 +48,44 @@ def compare(
     from scr.sources import load_graph
     from scr.training import check_regularizer
 
-    encoder_names = some_names("--encoders", encoders)
-    regularizer_names = some_names("--regularizers", regularizers)
+    encoder_names = _some_names("--encoders", encoders)
+    regularizer_names = _some_names("--regularizers", regularizers)
     for name in encoder_names:
         encoder_class(name)
     for name in regularizer_names:
         check_regularizer(name, "--regularizers")
-    comparison = experiments.Comparison(load_graph(graph, features=features), splits)
-    comparison.graph_of(seeds - 1)
-    layers = recipe_layers(recipe, settings)
+    loaded = load_graph(graph, features=features)
     tasks = experiments.plan(
         encoder_names,
         regularizer_names,
         range(seeds),
-        layers=layers,
+        layers=recipe_layers(recipe, settings),
         preset=preset_below(recipe, preset),
     )
-    with keeping_runs(out), counted("Comparing") as bar:
-        result = experiments.compare(
-            comparison,
-            tasks,
-            out=out,
-            jobs=jobs,
-            on_plan=bar.expect,
-            on_run=bar.finish,
-            command=shown_command(),
-        )
+    with running("Comparing", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
+        result = experiments.compare(runner, tasks)
     console.print(comparison_table(result["rows"]))
     for sentence in conclusions(result["rows"]):
         console.print(sentence)
     for note in result["notes"]:
         print_note(note)
     explained = result["explanation"]
-    # An encoder that reads the graph has no hops to tell of.
-    told = [] if explained is None else explanation_sentences(explained)
-    if told:
+    # An encoder that reads the graph has no hops to explain.
+    sentences = [] if explained is None else explanation_sentences(explained)
+    if sentences:
         best = explained_model(explained)
         console.print(f"What carries {best}, the best on validation nodes:", soft_wrap=True)
-    for sentence in told:
+    for sentence in sentences:
         console.print(f"  {sentence}")
-    page = out / "report.html"
-    title = f"Comparison on {result['graph']['name']}"
-    write_page(page, comparison_page(result, title=title, graph_facts=graph_facts(result["graph"])))
+    page = write_page(out / "report.html", comparison_page(result))
     console.print(f"Wrote {out / experiments.COMPARE_JSON} and {page}", soft_wrap=True)
 
 
-def graph_facts(graph: Mapping[str, Any]) -> dict[str, object]:
-    """What a page shows about the graph of a comparison."""
-    shown = {name: graph[name] for name in ("nodes", "edges", "features", "classes")}
-    return {"graph": graph["name"], **shown, "splits": graph["splits"] or "the graph's own"}
-
-
-def names(text: str) -> list[str]:
-    """Split a list with commas.
-
-    >>> names("ssgc, sign")
-    ['ssgc', 'sign']
-    """
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def some_names(option: str, text: str) -> list[str]:
+def _some_names(option: str, text: str) -> list[str]:
     """Split a list with commas that may not be empty."""
     from scr.errors import ConfigError
 
-    found = names(text)
-    if not found:
+    chosen = names(text)
+    if not chosen:
         raise ConfigError(option, text, "at least one name")
-    return found
+    return chosen

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from scr.cli._console import console
-from scr.cli._progress import counted
-from scr.cli.compare import graph_facts
-from scr.cli.train import keeping_runs, shown_command
+from scr.cli._run import running
 
 if TYPE_CHECKING:
-    from scr.experiments import Comparison
+    from scr.experiments import Runner
     from scr.report import ExampleGroup
 
 # One of the paper's, which learns how much of each hop to read, and one that averages the hops.
@@ -60,52 +57,43 @@ def demo(
         "accuracy on validation nodes, and are the same with and without SCR."
     )
     console.print(about)
-    comparison = experiments.Comparison(graph, SPLITS)
     tasks = experiments.plan(ENCODERS, REGULARIZERS, range(seeds), layers=[SETTINGS])
-    with keeping_runs(out), counted("Training") as bar:
-        result = experiments.compare(
-            comparison,
-            tasks,
-            out=out,
-            jobs=jobs or min(os.cpu_count() or 1, _MOST_JOBS),
-            on_plan=lambda runs: bar.expect(runs + len(REGULARIZERS)),
-            on_run=bar.finish,
-            command=shown_command(),
-        )
-        histories, examples = _closer_look(comparison, bar.finish)
+    jobs = jobs or min(os.cpu_count() or 1, _MOST_JOBS)
+    with running(
+        "Training", graph, out, splits=SPLITS, jobs=jobs, extra=len(REGULARIZERS)
+    ) as runner:
+        result = experiments.compare(runner, tasks)
+        histories, examples = _closer_look(runner)
     console.print(comparison_table(result["rows"]))
     for sentence in conclusions(result["rows"]):
         console.print(sentence)
-    page = out / "report.html"
     html = comparison_page(
         result,
         title="Handwritten digits, 2 labels per class",
         intro=about,
-        graph_facts=graph_facts(result["graph"]),
         histories=histories,
         examples=examples,
         shown_for=f"{ENCODERS[0]}, seed 0",
     )
-    write_page(page, html)
+    page = write_page(out / "report.html", html)
     console.print(f"Report: {page.resolve()}", soft_wrap=True)
 
 
-def _closer_look(
-    comparison: Comparison, on_run: Callable[[dict[str, Any]], None]
-) -> tuple[dict[str, Any], list[ExampleGroup]]:
+def _closer_look(runner: Runner) -> tuple[dict[str, Any], list[ExampleGroup]]:
     """Train the first encoder once more on the first split, for curves and example images."""
     import numpy as np
 
     from scr.classifier import NodeClassifier
     from scr.report import choose_examples
 
-    graph, encoder = comparison.graph_of(0), ENCODERS[0]
+    graph, encoder = runner.graph_of(0), ENCODERS[0]
     histories, probabilities = {}, {}
     for regularizer in REGULARIZERS:
         classifier = NodeClassifier(encoder, regularizer, seed=0, recipe=SETTINGS).fit(graph)
         histories[regularizer] = [classifier.history_]
         probabilities[regularizer] = classifier.predict_proba()
-        on_run({"encoder": encoder, "regularizer": regularizer, "seed": 0})
+        if runner.on_run is not None:
+            runner.on_run({"encoder": encoder, "regularizer": regularizer, "seed": 0})
     examples = choose_examples(
         graph.labels,
         {name: probabilities[name] for name in ("none", "scr")},

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from scr.cli._console import console
+from scr.cli._options import Device, FinishedRun, Probabilities
 from scr.cli._progress import steps_progress
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A finished run directory.")],
+    run: FinishedRun,
     out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
     graph: Annotated[
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
@@ -21,10 +22,8 @@ def predict(
         Path | None,
         typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]"),
     ] = None,
-    probabilities: Annotated[
-        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
-    ] = "all",
-    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+    probabilities: Probabilities = "all",
+    device: Device = "cpu",
 ) -> None:
     """Predict every node, or the nodes of a new graph.
 

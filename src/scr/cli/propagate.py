@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from scr.cli._console import console, facts
+from scr.cli._options import FeaturesFile, GraphSource
+from scr.cli._progress import steps_progress
+from scr.cli._run import section_settings
 
 if TYPE_CHECKING:
     from scr.features import FeatureConfig
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def propagate(
-    graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
+    graph: GraphSource,
     hops: Annotated[int, typer.Option(min=0, help="Largest power of the adjacency.")] = 5,
     norm: Annotated[
         Literal["row", "sym", "col"] | None,
@@ -51,10 +54,7 @@ def propagate(
     reduce_to: Annotated[
         int, typer.Option(min=1, help="Columns after a reduction, as `data.reduce_to`.")
     ] = 512,
-    features_file: Annotated[
-        Path | None,
-        typer.Option("--features", help="A .npy with one row of features per node, instead."),
-    ] = None,
+    features: FeaturesFile = None,
     rows: Annotated[
         str,
         typer.Option(
@@ -90,61 +90,60 @@ def propagate(
 ) -> None:
     """Compute A^k X for a graph and write the hops, out of core where memory is short.
 
-    A command that was stopped goes on where it was when it is given again.
+    A command that was stopped resumes when it is given again.
     """
-    from scr.cli._progress import steps_progress
     from scr.compute import peak_bytes, readable_bytes
     from scr.config import build
     from scr.errors import ConfigError
     from scr.features import FeatureConfig
+    from scr.graph import read_nodes
     from scr.propagation import (
         PropagationConfig,
         cached_hops_path,
         choose_subsets,
+        hop_settings,
         kept_rows,
         load_cached_hops,
     )
-    from scr.propagation import propagate as propagate_graph
-    from scr.propagation.disk import DiskRequest
+    from scr.propagation.disk import DiskRequest, propagate_to_disk
     from scr.sources import load_graph
     from scr.storage import discard_work
 
     config = PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
         direction=direction, dtype=dtype, hop_scale=hop_scale, subset_seed=subset_seed,
-        subsets=_asked(subsets),
+        subsets=_parsed_subsets(subsets),
     )  # fmt: skip
-    options = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
-    feature_config = build(FeatureConfig, options | _data_settings(settings), section="data")
-    source = load_graph(graph, features=features_file)
-    kept = kept_rows(source, _nodes(rows))
+    data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
+    data |= section_settings(settings, "data", "data.missing=random")
+    source = load_graph(graph, features=features)
+    kept = kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else choose_subsets(source, config)
-    with steps_progress() as tell:
+    with steps_progress() as on_progress:
         matrix, identity, steps = _features(
-            source, feature_config, memory=memory, on_progress=tell, is_planned=plan
+            source, build(FeatureConfig, data, section="data"), memory, on_progress, is_planned=plan
         )
     path = out or cached_hops_path(source, config, identity, kept, subsets=chosen)
+    request = DiskRequest(source, config, matrix, kept, memory, disk, threads, chosen)
     if path is None and not plan:
         raise ConfigError(
             "--out", "nothing", "a folder, since this graph has no store to put hops beside",
             hint=f"pass `--out DIR`, or first `scr ingest {graph} STORE`",
         )  # fmt: skip
     if plan or path is None:
-        request = DiskRequest(source, config, matrix, kept, memory, disk, threads, chosen)
         _print_plan(request.plan(path or Path("hops")), walks_subsets=chosen is not None)
         return
     if out is None and not overwrite:
-        there = load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
-        if there is not None and (kept is not None or there.nodes_kept is None):
+        cached = load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
+        if cached is not None and (kept is not None or cached.nodes_kept is None):
             discard_work(path)
-            console.print(f"The hops are there already: {there.path}", soft_wrap=True)
+            console.print(f"The hops are there already: {cached.path}", soft_wrap=True)
             return
     started = time.perf_counter()
-    with steps_progress() as tell:
-        made = propagate_graph(
-            source, hops, config.norm, self_loops, direction, dtype, memory, matrix,
-            hop_scale=hop_scale, out=path, overwrite=overwrite or out is None, threads=threads,
-            rows=kept, disk=disk, on_progress=tell, subsets=chosen,
+    with steps_progress() as on_progress:
+        written = propagate_to_disk(
+            request, path, settings=hop_settings(config, chosen),
+            overwrite=overwrite or out is None, on_progress=on_progress,
         )  # fmt: skip
     seconds = time.perf_counter() - started
     for step in steps:
@@ -152,7 +151,7 @@ def propagate(
     for number, subset in enumerate(chosen or (), 1):
         console.print(f"Subset {number}: {' '.join(map(str, subset))}", soft_wrap=True)
     console.print(
-        f"Wrote {made.count} hops of {made.nodes:,} nodes x {made.features:,} columns in "
+        f"Wrote {written.count} hops of {written.nodes:,} nodes x {written.features:,} columns in "
         f"{seconds:.1f} s, with at most {readable_bytes(peak_bytes())} of memory: {path}",
         soft_wrap=True,
     )
@@ -161,14 +160,14 @@ def propagate(
 def _features(
     graph: Graph,
     config: FeatureConfig,
-    *,
     memory: str,
     on_progress: Callable[[str, int, int], None],
+    *,
     is_planned: bool,
 ) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """X of all nodes, what tells it from others, and what was done, in words.
+    """X of all nodes, its identity, and what was done to it, in words.
 
-    Features that lie on disk stay there; of a plan, those of several types are not even made.
+    Features on disk stay there; for a plan, those of several types are not even computed.
     """
     from scr.features import fit_features, transform_lazily
     from scr.propagation import check_features
@@ -186,34 +185,13 @@ def _features(
     return transform_lazily(fitted, features), fitted.identity, fitted.steps
 
 
-def _data_settings(settings: list[str] | None) -> dict[str, Any]:
-    """What `--set` says of the section `data`; the other sections have no say here."""
-    from scr.config import parse_assignment
-    from scr.errors import ConfigError
-
-    found = {}
-    for text in settings or []:
-        section, key, value = parse_assignment(text)
-        if section != "data":
-            raise ConfigError("--set", text, "a setting of `data`, such as `data.missing=random`")
-        found[key] = value
-    return found
-
-
-def _asked(subsets: str | None) -> int | str:
+def _parsed_subsets(subsets: str | None) -> int | str:
     """What `--subsets` names, as the setting `propagation.subsets` takes it."""
     from scr.propagation import PropagationConfig
 
     if subsets is None:
         return PropagationConfig.subsets
     return int(subsets) if subsets.strip().isdecimal() else subsets
-
-
-def _nodes(rows: str) -> Any:
-    """What `--rows` names: a word, or the numbers in a file."""
-    from scr.graph import read_nodes
-
-    return read_nodes(rows) if rows.endswith(".npy") else rows
 
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:

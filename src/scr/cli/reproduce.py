@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scr.cli._console import console, print_note
-from scr.cli._progress import counted
-from scr.cli.train import assigned, keeping_runs, shown_command
+from scr.cli._options import Assignments, Jobs, SplitPerSeed
+from scr.cli._run import assigned, running
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,13 +32,12 @@ def reproduce(
         Path | None, typer.Option(help="The folder of data sets, instead of $SCR_DATA.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the result; goes on where it was. [runs/NAME]")
+        Path | None,
+        typer.Option(help="Folder for the result; a stopped command resumes there. [runs/NAME]"),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, one thread each.")] = 1,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
-    ] = None,
-    splits: Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")] = None,
+    jobs: Jobs = 1,
+    settings: Assignments = None,
+    splits: SplitPerSeed = None,
     stand_in: Annotated[
         bool,
         typer.Option("--stand-in", help="Scaled down, on a generated graph instead of the data."),
@@ -64,20 +63,8 @@ def reproduce(
         loaded = experiments.load_recipe_graph(
             recipe, graph=graph, features=features, settings=changes
         )
-    with keeping_runs(folder), counted("Reproducing") as bar:
-        result = experiments.reproduce(
-            recipe,
-            loaded,
-            runs=runs,
-            splits=splits,
-            settings=changes,
-            out=folder,
-            jobs=jobs,
-            on_plan=bar.expect,
-            on_run=bar.finish,
-            command=shown_command(),
-            remarks=remarks,
-        )
+    with running("Reproducing", loaded, folder, splits=splits, jobs=jobs) as runner:
+        result = experiments.reproduce(recipe, runner, runs=runs, settings=changes, remarks=remarks)
     row = recipe.published
     console.print(f"{name}, {row.where}: {row.row}", soft_wrap=True)
     console.print(reproduction_table(result))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scr.cli._console import console
+from scr.cli._options import Device, FinishedRun, Probabilities
+from scr.cli._run import section_settings, shown_command
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scr.graph import Graph
     from scr.prediction.smoothing import Smoothed
     from scr.training import PostprocessConfig
 
@@ -25,7 +26,7 @@ SEARCHED = ("steps", "correct_alpha", "correct_norm", "scale", "smooth_alpha", "
 
 
 def smooth(
-    run: Annotated[Path, typer.Argument(help="A finished run directory.")],
+    run: FinishedRun,
     labels: Annotated[
         str | None, typer.Option(help="Whose labels to spread: train (default) or train+valid.")
     ] = None,
@@ -37,11 +38,9 @@ def smooth(
         list[str] | None,
         typer.Option("--set", help="postprocess.key=value; may be repeated."),
     ] = None,
-    probabilities: Annotated[
-        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
-    ] = "none",
+    probabilities: Probabilities = "none",
     overwrite: Annotated[bool, typer.Option(help="Replace an earlier result.")] = False,
-    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+    device: Device = "cpu",
 ) -> None:
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
     import numpy as np
@@ -49,7 +48,8 @@ def smooth(
     from scr import runs
     from scr.classifier import NodeClassifier
     from scr.compute import usable_device
-    from scr.prediction import ProbabilityColumns, write_predictions
+    from scr.errors import RunError
+    from scr.prediction import ProbabilityColumns, load_run_graph, write_predictions
     from scr.prediction.smoothing import smooth_predictions
 
     columns = ProbabilityColumns.parse(probabilities)
@@ -57,7 +57,12 @@ def smooth(
     record = runs.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
     with _new_folder(run / FOLDER, overwrite=overwrite) as folder:
-        graph = _graph_of(run, record)
+        if not (run / runs.METRICS).exists():
+            raise RunError(
+                f"The run in `{run}` is not finished: it has no {runs.METRICS}",
+                hint="continue it with `scr train ... --resume`",
+            )
+        graph = load_run_graph(run, record)
         with console.status("Predicting"):
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
             every = np.arange(graph.num_targets)
@@ -70,9 +75,10 @@ def smooth(
             lambda nodes: smoothed.probabilities[nodes],
             columns=columns,
         )
-        runs.write_json(folder / RECORD, _record(smoothed, config, record["seed"]))
+        result = _record(smoothed, config, record["seed"])
+        runs.write_json(folder / RECORD, result)
     console.print(_chosen_line(smoothed, searched=config.search))
-    console.print(_accuracies(smoothed))
+    console.print(_accuracies(result))
     console.print(f"Wrote {run / FOLDER} ({RECORD}, {runs.PREDICTIONS})", soft_wrap=True)
 
 
@@ -80,16 +86,11 @@ def _config(
     recipe: dict[str, Any], settings: list[str] | None, *, labels: str | None, search: bool | None
 ) -> PostprocessConfig:
     """The run's own section, if it asks for smoothing, with the options laid over it."""
-    from scr.config import build, parse_assignment
+    from scr.config import build
     from scr.errors import ConfigError
     from scr.training import PostprocessConfig
 
-    given: dict[str, Any] = {}
-    for text in settings or []:
-        section, key, value = parse_assignment(text)
-        if section != SECTION:
-            raise ConfigError("--set", text, f"a setting of `{SECTION}`: `{SECTION}.key=value`")
-        given[key] = value
+    given = section_settings(settings, SECTION, f"{SECTION}.key=value")
     options = {"labels": labels, "search": search}
     given |= {key: value for key, value in options.items() if value is not None}
     own = recipe.get(SECTION, {})
@@ -104,20 +105,6 @@ def _config(
             hint="use your own settings with `--no-search`",
         )  # fmt: skip
     return config
-
-
-def _graph_of(run: Path, record: dict[str, Any]) -> Graph:
-    """The graph that the run was trained on, with its split, exactly."""
-    from scr import runs
-    from scr.errors import RunError
-    from scr.prediction import load_run_graph
-
-    if not (run / runs.METRICS).exists():
-        raise RunError(
-            f"The run in `{run}` is not finished: it has no {runs.METRICS}",
-            hint="continue it with `scr train ... --resume`",
-        )
-    return load_run_graph(run, record)
 
 
 @contextmanager
@@ -139,7 +126,6 @@ def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str
     """The content of `smooth.json`."""
     from dataclasses import asdict
 
-    from scr.cli.train import shown_command
     from scr.prediction.smoothing import steps_taken
 
     return {
@@ -177,22 +163,16 @@ def _chosen_line(smoothed: Smoothed, *, searched: bool) -> str:
     return f"{how}: {', then '.join(parts)}, labels of {config.labels}."
 
 
-def _accuracies(smoothed: Smoothed) -> Table:
+def _accuracies(record: dict[str, Any]) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, header_style="bold")
-    table.add_column("accuracy")
+    table = Table("accuracy", box=None, header_style="bold")
     table.add_column("before", justify="right")
     table.add_column("after", justify="right")
-    half = ", held-back half" if smoothed.config.labels == "train+valid" else ""
-    for name, before, after in (
-        (
-            f"valid ({smoothed.valid_nodes:,} nodes{half})",
-            smoothed.valid_accuracy_before,
-            smoothed.valid_accuracy,
-        ),
-        ("test", smoothed.test_accuracy_before, smoothed.test_accuracy),
-    ):
+    half = ", held-back half" if record["settings"]["labels"] == "train+valid" else ""
+    names = {"valid": f"valid ({record['valid']['nodes']:,} nodes{half})", "test": "test"}
+    for split, name in names.items():
+        before, after = record[split]["before"], record[split]["after"]
         if before is not None and after is not None:
             table.add_row(name, f"{before:.2%}", f"{after:.2%}")
     return table

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,20 +15,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from scr.cli._console import console, print_note, print_warning
+from scr.cli._options import (
+    Assignments,
+    Device,
+    FeaturesFile,
+    GraphSource,
+    Preset,
+    Probabilities,
+    RecipeFile,
+)
 from scr.cli._progress import steps_progress
-from scr.config import parse_assignment, read_toml
+from scr.cli._run import INTERRUPTED, preset_below, recipe_layers, shown_command
 from scr.errors import InactiveTermWarning
 
 if TYPE_CHECKING:
     from scr.graph import Graph
     from scr.training import EpochRecord, Prepared, Recipe
 
-INTERRUPTED = 130
-"""Exit code of a run that was stopped from the keyboard, as shells have it."""
-
 
 def train(
-    graph: Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")],
+    graph: GraphSource,
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
     encoder: Annotated[
         str | None, typer.Option(help="Such as ssgc, sign or gamlp; see `scr encoders`.")
@@ -42,30 +46,22 @@ def train(
             "see `scr regularizers`."
         ),
     ] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
-    ] = None,
+    recipe: RecipeFile = None,
+    settings: Assignments = None,
     refresh_sample: Annotated[
         int | None,
         typer.Option(min=1, help="Unlabeled nodes that a refresh of the confident set scores."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="A preset, or auto.")] = "auto",
+    preset: Preset = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Decides weights, batches and dropout.")] = 0,
     splits: Annotated[
         str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
     ] = None,
     split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="A .npy with one row of features per node, instead.")
-    ] = None,
+    features: FeaturesFile = None,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
-    probabilities: Annotated[
-        str, typer.Option(help="Class probabilities to write: none, top-K or all.")
-    ] = "none",
-    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+    probabilities: Probabilities = "none",
+    device: Device = "cpu",
 ) -> None:
     """Train one encoder on one graph."""
     from scr import runs
@@ -141,49 +137,6 @@ def train(
     console.print(f"Wrote {out} (page: {out / runs.REPORT})", soft_wrap=True)
 
 
-def recipe_layers(
-    recipe: Path | None, settings: list[str] | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A recipe, by file or by name, and what `--set` lays over it.
-
-    They stay two layers: in one, the recipe's `for` tables would win over `--set`.
-    """
-    if recipe is None:
-        return {}, assigned(settings)
-    from scr.recipes import settings_only
-
-    return settings_only(read_toml(recipe_file(recipe))), assigned(settings)
-
-
-def assigned(settings: list[str] | None) -> dict[str, Any]:
-    """The tables that `--set section.key=value`, repeated, comes to."""
-    tables: dict[str, Any] = {}
-    for text in settings or []:
-        section, key, value = parse_assignment(text)
-        tables[section] = {**tables.get(section, {}), key: value}
-    return tables
-
-
-def preset_below(recipe: Path | None, preset: str) -> str:
-    """The preset to lay a recipe over: a published one stands alone, unless one is asked for."""
-    published = recipe is not None and "published" in read_toml(recipe_file(recipe))
-    return "none" if published and preset == "auto" else preset
-
-
-def recipe_file(recipe: Path) -> Path:
-    """The file given, or the file of the published recipe of this name."""
-    if recipe.exists() or recipe.suffix == ".toml" or len(recipe.parts) > 1:
-        return recipe
-    from scr.recipes import read_recipe
-
-    return read_recipe(str(recipe)).path
-
-
-def shown_command() -> str:
-    """The command as it can be typed again, for the record."""
-    return shlex.join(["scr", *sys.argv[1:]])
-
-
 def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
     parts = []
@@ -236,20 +189,6 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
             progress.update(task, completed=record.epoch, state=losses + accuracy)
 
         yield on_epoch
-
-
-@contextmanager
-def keeping_runs(out: Path) -> Iterator[None]:
-    """End a Ctrl-C among many runs with a sentence on what is kept and how to continue."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        console.print(
-            f"Stopped; finished runs are kept in {out}. Continue with the same command: "
-            f"{shown_command()}",
-            soft_wrap=True,
-        )
-        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager

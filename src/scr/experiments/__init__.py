@@ -8,7 +8,6 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.experiments._compare import COMPARE_JSON as COMPARE_JSON
-    from scr.experiments._compare import Comparison as Comparison
     from scr.experiments._compare import compare as compare
     from scr.experiments._compare import plan as plan
     from scr.experiments._efficiency import EFFICIENCY_JSON as EFFICIENCY_JSON
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from scr.experiments._reproduce import load_recipe_graph as load_recipe_graph
     from scr.experiments._reproduce import reproduce as reproduce
     from scr.experiments._reproduce import stand_in_for as stand_in_for
+    from scr.experiments._runner import Runner as Runner
+    from scr.experiments._runner import Task as Task
     from scr.experiments._sweep import SWEEP_JSON as SWEEP_JSON
     from scr.experiments._sweep import SWEEP_PAGE as SWEEP_PAGE
     from scr.experiments._sweep import SWEEP_PICTURE as SWEEP_PICTURE

@@ -10,15 +10,14 @@ Reads a graph, writes `efficiency.json`, `efficiency.csv` and `efficiency.png`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from scr.config import did_you_mean
 from scr.consistency import REGULARIZERS
 from scr.errors import ConfigError, GraphError
-from scr.experiments._compare import Comparison, Task, run_tasks
+from scr.experiments._runner import Runner, Task
 from scr.report import (
     KeptCurve,
     efficiency_csv,
@@ -28,7 +27,7 @@ from scr.report import (
     reaches,
 )
 from scr.report.plots import efficiency_curves
-from scr.runs import versions, write_json
+from scr.runs import versions
 from scr.selection import Selection
 from scr.storage import write_bytes
 from scr.training import Recipe, merge, specialize, stage_count, variants
@@ -57,7 +56,7 @@ class Method:
         if regularizer not in REGULARIZERS or stages not in ("", *STAGED):
             known = (*REGULARIZERS, *STAGED)
             raise ConfigError(
-                "--methods",
+                "methods",
                 name,
                 f"one of {', '.join(known)}, or two such as `scr+rlu`",
                 hint=did_you_mean(name, known),
@@ -84,9 +83,9 @@ def parse_epochs(texts: Sequence[str], methods: Sequence[Method]) -> dict[str, E
             numbers = ()
         staged = Method.parse(name).stages != "none" if equals else False
         if not numbers or min(numbers) < 1 or (len(numbers) > 1 and not staged):
-            raise ConfigError("--epochs", text, "`200`, `scr=400` or, by stages, `rlu=400+300`")
+            raise ConfigError("epochs", text, "`200`, `scr=400` or, by stages, `rlu=400+300`")
         if equals and name not in names:
-            raise ConfigError("--epochs", text, f"one of the methods {', '.join(names)}")
+            raise ConfigError("epochs", text, f"one of the methods {', '.join(names)}")
         value: Epochs = numbers[0] if len(numbers) == 1 else numbers
         found |= {name: value} if equals else dict.fromkeys(names, value)
     return found
@@ -100,93 +99,80 @@ def plan_efficiency(
     layers: Sequence[Mapping[str, Any]] = (),
     epochs: Mapping[str, Epochs] | None = None,
     preset: str = "auto",
-) -> list[tuple[Method, Task]]:
-    """All methods with all seeds.
+) -> list[Task]:
+    """All methods with all seeds; tasks are labeled with their `method`.
 
     Layers may have tables for a method, such as `[for.rlu.training]`, besides those for encoders
     and regularizers; those for a method win.
     """
     if not methods:
-        raise ConfigError("--methods", "", "at least one, such as `scr,scr-m,rlu`")
+        raise ConfigError("methods", "", "at least one, such as `scr,scr-m,rlu`")
     given = epochs or {}
-    planned = []
+    tasks = []
     for seed in seeds:
         for method in methods:
             names = [*variants(encoder, method.regularizer)]
             if method.stages != "none":
                 names += [method.stages, f"{encoder}+{method.stages}", method.name]
             known = [specialize(layer, *names) for layer in layers]
-            fixed = _fixed(method, given.get(method.name))
-            tables = merge(*known, fixed)
-            task = Task(encoder, method.regularizer, seed, (tables,), preset, watch=True)
-            planned.append((method, task))
-    return planned
+            tables = merge(*known, _fixed(method, given.get(method.name)))
+            tasks.append(
+                Task(
+                    encoder, method.regularizer, seed, (tables,), preset, watch=True,
+                    labels={"method": method.name},
+                )
+            )  # fmt: skip
+    return tasks
 
 
-def efficiency(
-    comparison: Comparison,
-    planned: Sequence[tuple[Method, Task]],
-    *,
-    reference: str = "rlu",
-    out: Path | None = None,
-    jobs: int = 1,
-    on_plan: Callable[[int], None] | None = None,
-    on_run: Callable[[Mapping[str, Any]], None] | None = None,
-    command: str | None = None,
-) -> dict[str, Any]:
-    """Run what is not done yet and draw all.
+def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu") -> dict[str, Any]:
+    """Run the tasks of `plan_efficiency` and draw their curves.
+
+    With several processes, each has one thread: methods share the machine alike, so seconds
+    compare.
 
     Args:
-        comparison: The graph and its splits.
-        planned: From `plan_efficiency`.
+        runner: The graph, and where runs are kept.
+        tasks: From `plan_efficiency`.
         reference: The method whose final accuracy the others are to reach.
-        out: Folder for `runs.jsonl` and results; none keeps nothing.
-        jobs: Processes, one thread each; methods share the machine alike, so seconds compare.
-        on_plan: Called once, with the number of runs that are not done yet.
-        on_run: Called with every run that finishes.
-        command: Recorded in the result.
 
     Returns:
         The content of `efficiency.json`.
     """
-    names = [method.name for method, _ in planned]
-    if reference not in names:
-        known = ", ".join(dict.fromkeys(names))
-        raise ConfigError("--reference", reference, f"one of the methods {known}")
-    records = run_tasks(comparison, [task for _, task in planned], out=out, jobs=jobs,
-                        on_plan=on_plan, on_run=on_run)  # fmt: skip
-    runs = [{**record, "method": name} for record, name in zip(records, names, strict=True)]
-    kept: dict[str, dict[int, KeptCurve]] = {}
-    for (method, task), run in zip(planned, runs, strict=True):
-        graph = comparison.graph_of(task.seed)
+    methods = dict.fromkeys(task.labels["method"] for task in tasks)
+    if reference not in methods:
+        raise ConfigError("reference", reference, f"one of the methods {', '.join(methods)}")
+    runs = runner.run(tasks)
+    kept: dict[str, dict[int, KeptCurve]] = {method: {} for method in methods}
+    for task, run in zip(tasks, runs, strict=True):
+        graph = runner.graph_of(task.seed)
         recipe = task.classifier().resolve(graph)
         curve = kept_curve(run["curve"], selections_of(recipe, len(graph.valid)))
         if len(curve.epochs) == 0:
             raise GraphError(
-                f"The graph `{comparison.graph.name}` has no labeled validation and test nodes; "
+                f"The graph `{runner.graph.name}` has no labeled validation and test nodes; "
                 "expected both for a curve of accuracy"
             )
-        kept.setdefault(method.name, {})[task.seed] = curve
+        kept[run["method"]][task.seed] = curve
     curves = [mean_curve(name, by_seed) for name, by_seed in kept.items()]
-    found = reaches(curves, reference)
+    reached = reaches(curves, reference)
     result = {
-        "graph": comparison.facts(),
-        "encoder": planned[0][1].encoder,
-        "command": command,
+        "graph": runner.facts(),
+        "encoder": tasks[0].encoder,
+        "command": runner.command,
         "versions": versions(),
         "reference": reference,
-        "methods": found,
-        "sentences": efficiency_sentences(curves, found, reference),
+        "methods": reached,
+        "sentences": efficiency_sentences(curves, reached, reference),
         "curves": curves,
         # The epochs of every run are in runs.jsonl.
         "runs": [{key: run[key] for key in run if key != "curve"} for run in runs],
     }
-    if out is not None:
-        write_json(out / EFFICIENCY_JSON, result)
-        write_bytes(out / TABLE, efficiency_csv(curves).encode())
-        write_bytes(
-            out / EFFICIENCY_PICTURE, efficiency_curves(curves, found, reference, file_format="png")
-        )
+    runner.write(EFFICIENCY_JSON, result)
+    if runner.out is not None:
+        write_bytes(runner.out / TABLE, efficiency_csv(curves).encode())
+        image = efficiency_curves(curves, reached, reference, file_format="png")
+        write_bytes(runner.out / EFFICIENCY_PICTURE, image)
     return result
 
 

@@ -1,7 +1,6 @@
 """Run a row of the paper's tables again and lay the result beside the published one.
 
-A published recipe stands alone: no preset is below it. Seeds 0, 1, 2... are run as in a comparison,
-so that every finished run is kept in `runs.jsonl` and a repeated command only runs what is missing.
+A published recipe stands alone: no preset is below it. Seeds are 0, 1, 2...
 
 Reads a `PublishedRecipe` and its graph, writes `reproduce.json`. What keeps the two numbers from
 being compared (another graph, changed settings, fewer runs) is said in `notes`, in sentences.
@@ -11,23 +10,22 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scr.errors import ConfigError, RunError, SourceError
-from scr.experiments._compare import Comparison, Task, run_tasks
+from scr.experiments._runner import Runner, Task
 from scr.experiments._stand_in import load_stand_in, stand_in_name, stand_in_of
 from scr.features import took_features
 from scr.graph import Graph
 from scr.recipes import PublishedRecipe
 from scr.report import number_or_none, plain
-from scr.runs import versions, write_json
+from scr.runs import versions
 from scr.sources import OGB_DATASETS, IngestOptions, is_finished, load_graph
 from scr.training import Tables, merge
 
 REPRODUCE_JSON = "reproduce.json"
-MEASURES = ("valid", "test")
 
 
 def check_runnable(recipe: PublishedRecipe, settings: Tables | None = None) -> None:
@@ -75,7 +73,7 @@ def load_recipe_graph(
     if recipe.features is not None and features is None:
         raise SourceError(
             f"`{recipe.name}` was run on `{recipe.features}` instead of the features of "
-            f"{recipe.dataset}; expected the path of that file in `--features`",
+            f"{recipe.dataset}; expected the path of that file as `features`",
             hint=f"`scr recipes {recipe.name}` says where to get it",
         )
     options = IngestOptions(features=features, symmetrize=both_ways)
@@ -102,31 +100,19 @@ def stand_in_for(
 
 def reproduce(
     recipe: PublishedRecipe,
-    graph: Graph,
+    runner: Runner,
     *,
     runs: int | None = None,
-    splits: str | None = None,
     settings: Tables | None = None,
-    out: Path | None = None,
-    jobs: int = 1,
-    on_plan: Callable[[int], None] | None = None,
-    on_run: Callable[[Mapping[str, Any]], None] | None = None,
-    command: str | None = None,
     remarks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run a published recipe over seeds and compare the mean with the published one.
 
     Args:
         recipe: What to run.
-        graph: What to run it on; see `load_recipe_graph`.
+        runner: The graph to run it on, see `load_recipe_graph`, and where runs are kept.
         runs: Seeds 0 to runs - 1; none: as many as were published.
-        splits: A splits file or rule: seed i uses split i; none: the graph's own split.
         settings: Tables to be laid over the recipe.
-        out: Folder for `runs.jsonl` and `reproduce.json`; none keeps nothing.
-        jobs: Processes.
-        on_plan: Called once, with the number of runs that are not done yet.
-        on_run: Called with every run that finishes.
-        command: Recorded in the result.
         remarks: Notes of the caller's own, in front of the others.
 
     Returns:
@@ -135,39 +121,33 @@ def reproduce(
     """
     check_runnable(recipe, settings)
     count = recipe.published.runs if runs is None else runs
-    layers = (merge(recipe.tables, settings or {}),)
+    tables = merge(recipe.tables, settings or {})
     tasks = [
-        Task(recipe.encoder, recipe.regularizer, seed, layers, preset="none")
+        Task(recipe.encoder, recipe.regularizer, seed, (tables,), preset="none")
         for seed in range(count)
     ]
-    comparison = Comparison(graph, splits)
-    smoothed = _is_smoothed(tasks[0], comparison)
-    records = run_tasks(comparison, tasks, out=out, jobs=jobs, on_plan=on_plan, on_run=on_run)
+    smoothed = runner.recipe_of(tasks[0]).postprocess.method != "none"
+    records = runner.run(tasks)
     measured = measure(records, smoothed=smoothed)
     published = dataclasses.asdict(recipe.published)
+    said = notes(recipe, runner.graph, runs=count, splits=runner.splits, settings=settings)
     result = {
         "recipe": recipe.name,
-        "graph": comparison.facts(),
-        "notes": [
-            *remarks,
-            *notes(recipe, graph, runs=count, splits=splits, settings=settings),
-        ],
+        "graph": runner.facts(),
+        "notes": [*remarks, *said],
         "unit": "percent",
         "published": published,
         "measured": measured,
         "difference": {
-            f"{split}_accuracy": _minus(
-                measured[f"{split}_accuracy"], published[f"{split}_accuracy"]
-            )
-            for split in MEASURES
+            name: None if measured[name] is None else measured[name] - published[name]
+            for name in ("valid_accuracy", "test_accuracy")
         },
-        "settings": layers[0],
-        "command": command,
+        "settings": tables,
+        "command": runner.command,
         "versions": versions(),
         "runs": records,
     }
-    if out is not None:
-        write_json(out / REPRODUCE_JSON, result)
+    runner.write(REPRODUCE_JSON, result)
     return result
 
 
@@ -179,7 +159,7 @@ def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str
         smoothed: Take the accuracies below `smooth`.
     """
     found: dict[str, float | None] = {}
-    for split in MEASURES:
+    for split in ("valid", "test"):
         scores = [(record["smooth"] if smoothed else record) for record in records]
         known = [number_or_none(score[f"{split}_accuracy"]) for score in scores]
         values = [100 * value for value in known if value is not None]
@@ -228,17 +208,7 @@ def notes(
     return said
 
 
-def _is_smoothed(task: Task, comparison: Comparison) -> bool:
-    """Whether records of a run have accuracies after Correct and Smooth, settings included."""
-    recipe = task.classifier().resolve(comparison.graph_of(task.seed))
-    return recipe.postprocess.method != "none"
-
-
 def _needs_directions(tables: Tables) -> bool:
     """Whether edges may not be stored in both directions, because their direction is used."""
     propagation = tables.get("propagation", {})
     return any(propagation.get(key, "both") != "both" for key in ("direction", "label_direction"))
-
-
-def _minus(measured: float | None, published: float) -> float | None:
-    return None if measured is None else measured - published

@@ -3,8 +3,7 @@
 A sweep is the base (no regularizer) once, and for each setting every value with each regularizer
 that reads it, of SCR and SCR-m if none are named. All else stays as the recipe has it. Tasks are
 ordered so that those with the same propagation follow each other, and a worker keeps its hops;
-settings of the consistency term never change them. Every finished run is kept in `runs.jsonl`, as
-in a comparison.
+settings of the consistency term never change them.
 
 Reads a graph, writes `sweep.json`, `sweep.csv`, one picture per setting, one of all, and a page.
 """
@@ -12,14 +11,14 @@ Reads a graph, writes `sweep.json`, `sweep.csv`, one picture per setting, one of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from scr.consistency import ConsistencyConfig, settings_of
 from scr.errors import ConfigError
-from scr.experiments._compare import Comparison, Task, run_tasks
+from scr.experiments._runner import Runner, Task
 from scr.report import (
     BASE,
     number_or_none,
@@ -32,7 +31,7 @@ from scr.report import (
 )
 from scr.report.page import sweep_page, write_page
 from scr.report.plots import sensitivity_curves, sensitivity_overview
-from scr.runs import versions, write_json
+from scr.runs import versions
 from scr.storage import write_bytes
 from scr.training import SECTIONS, check_regularizer
 
@@ -62,7 +61,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """As in `--set`."""
+        """`section.key`."""
         return f"{self.section}.{self.key}"
 
     def applies_to(self, regularizer: str) -> bool:
@@ -82,15 +81,6 @@ class Setting:
         return {self.section: table}
 
 
-@dataclass(frozen=True, eq=False)
-class SweepTask:
-    """One run of a sweep; the base belongs to no setting."""
-
-    task: Task
-    setting: str | None = None
-    value: float | None = None
-
-
 def parse_settings(names: Sequence[str], values: Sequence[str] = ()) -> list[Setting]:
     """Settings by name, with the values of texts such as `weight=0.1,1,10`.
 
@@ -102,17 +92,19 @@ def parse_settings(names: Sequence[str], values: Sequence[str] = ()) -> list[Set
     for text in values:
         left, equals, right = text.partition("=")
         if not equals:
-            raise ConfigError("--values", text, "a setting with numbers, such as `weight=0.1,1,10`")
+            raise ConfigError("values", text, "a setting with numbers, such as `weight=0.1,1,10`")
         given[full_name(left)] = _numbers(left, right)
     settings = []
     for name in dict.fromkeys([*(full_name(name) for name in names), *given]):
         chosen = given.get(name) or DEFAULT_VALUES.get(name)
         if chosen is None:
-            raise ConfigError("--settings", name, "values for it", hint=f"--values {name}=1,2,3")
+            raise ConfigError(
+                "settings", name, "values for it", hint=f"give them, such as `{name}=1,2,3`"
+            )
         section, _, key = name.partition(".")
         settings.append(Setting(section, key, chosen))
     if not settings:
-        raise ConfigError("--settings", "", f"one or more of {', '.join(DEFAULT_VALUES)}")
+        raise ConfigError("settings", "", f"one or more of {', '.join(DEFAULT_VALUES)}")
     return settings
 
 
@@ -121,7 +113,7 @@ def full_name(name: str) -> str:
     name = name.strip()
     full = name if "." in name else f"consistency.{name}"
     if full.partition(".")[0] not in SECTIONS:
-        raise ConfigError("--settings", name, f"section.key with one of {', '.join(SECTIONS)}")
+        raise ConfigError("settings", name, f"section.key with one of {', '.join(SECTIONS)}")
     return full
 
 
@@ -133,18 +125,25 @@ def plan_sweep(
     seeds: Sequence[int] = range(5),
     layers: Sequence[Mapping[str, Any]] = (),
     preset: str = "auto",
-) -> list[SweepTask]:
-    """The base and all values of all settings, those that share hops next to each other."""
-    for name in regularizers:
-        check_regularizer(name, "--regularizers")
-    names = [BASE, *(name for name in regularizers if name != BASE)]
-    known = [dict(layer) for layer in layers]
+) -> list[Task]:
+    """The base and all values of all settings, those that share hops next to each other.
 
-    def task(regularizer: str, seed: int, swept: Mapping[str, Any]) -> Task:
-        return Task(encoder, regularizer, seed, (*known, dict(swept)), preset)
+    Tasks are labeled with their `setting` and `value`; the base belongs to no setting.
+    """
+    for name in regularizers:
+        check_regularizer(name, "regularizers")
+    names = [BASE, *(name for name in regularizers if name != BASE)]
+    known = tuple(dict(layer) for layer in layers)
+
+    def task(
+        regularizer: str, seed: int, setting: Setting | None = None, value: float | None = None
+    ) -> Task:
+        swept = {} if setting is None or value is None else setting.tables(value)
+        labels = {"setting": setting and setting.name, "value": value}
+        return Task(encoder, regularizer, seed, (*known, swept), preset, labels=labels)
 
     swept = [
-        SweepTask(task(regularizer, seed, setting.tables(value)), setting.name, value)
+        task(regularizer, seed, setting, value)
         for setting in settings
         for value in setting.values
         for seed in seeds
@@ -153,41 +152,27 @@ def plan_sweep(
     ]
     if not swept:
         raise ConfigError(
-            "--regularizers", ",".join(regularizers), "one to which the settings apply, as `scr-m`"
+            "regularizers", ",".join(regularizers), "one to which the settings apply, as `scr-m`"
         )
-    return [*(SweepTask(task(BASE, seed, {})) for seed in seeds), *swept]
+    return [*(task(BASE, seed) for seed in seeds), *swept]
 
 
-def sweep(
-    comparison: Comparison,
-    planned: Sequence[SweepTask],
-    *,
-    out: Path | None = None,
-    jobs: int = 1,
-    on_plan: Callable[[int], None] | None = None,
-    on_run: Callable[[Mapping[str, Any]], None] | None = None,
-    command: str | None = None,
-) -> dict[str, Any]:
-    """Run what is not done yet and summarize all; arguments as those of `compare`.
+def sweep(runner: Runner, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Run the tasks of `plan_sweep`, summarize and draw them.
 
     Returns:
         The content of `sweep.json`: `graph`, `encoder`, `base`, `curves`, `sentences`, `runs`.
     """
-    records = run_tasks(comparison, [each.task for each in planned], out=out, jobs=jobs,
-                        on_plan=on_plan, on_run=on_run)  # fmt: skip
-    runs = [
-        {**record, "setting": each.setting, "value": each.value}
-        for each, record in zip(planned, records, strict=True)
-    ]
+    runs = runner.run(tasks)
     base_runs = [run for run in runs if run["setting"] is None]
     swept = [run for run in runs if run["setting"] is not None]
-    curves = sweep_curves(swept, base_runs, recipe_values=_recipe_values(comparison, planned))
+    curves = sweep_curves(swept, base_runs, recipe_values=_recipe_values(runner, tasks))
     base = summarize({run["seed"]: run for run in base_runs}, {}, value=0.0)
     notes = [note for run in swept for note in run.get("notes") or []]
     result = {
-        "graph": comparison.facts(),
-        "encoder": planned[0].task.encoder,
-        "command": command,
+        "graph": runner.facts(),
+        "encoder": tasks[0].encoder,
+        "command": runner.command,
         "versions": versions(),
         "base": base,
         "curves": curves,
@@ -196,46 +181,44 @@ def sweep(
         "cautions": sweep_cautions(curves, notes),
         "runs": runs,
     }
-    if out is not None:
-        write_sweep(out, result)
+    runner.write(SWEEP_JSON, result)
+    if runner.out is not None:
+        _draw(runner.out, result)
     return result
 
 
-def write_sweep(out: Path, result: Mapping[str, Any]) -> None:
-    """Write what a sweep showed: numbers, table, pictures and page."""
+def _draw(out: Path, result: Mapping[str, Any]) -> None:
+    """Write the table, the plots and the page."""
     curves, base = result["curves"], result["base"]
-    write_json(out / SWEEP_JSON, result)
     write_bytes(out / TABLE, sweep_csv(curves, base).encode())
-    for setting, picture in sensitivity_curves(curves, base, file_format="png").items():
-        write_bytes(out / f"{setting}.png", picture)
+    for setting, image in sensitivity_curves(curves, base, file_format="png").items():
+        write_bytes(out / f"{setting}.png", image)
     write_bytes(out / SWEEP_PICTURE, sensitivity_overview(curves, base, file_format="png"))
     write_page(out / SWEEP_PAGE, sweep_page(result))
 
 
-def _recipe_values(
-    comparison: Comparison, planned: Sequence[SweepTask]
-) -> dict[tuple[str, str], float | None]:
+def _recipe_values(runner: Runner, tasks: Sequence[Task]) -> dict[tuple[str, str], float | None]:
     """What the recipe has for each setting and regularizer where nothing is swept."""
-    graph = comparison.graph_of(planned[0].task.seed)
-    found: dict[tuple[str, str], float | None] = {}
-    for each in planned:
-        if each.setting is None or (each.setting, each.task.regularizer) in found:
-            continue
-        section, _, key = each.setting.partition(".")
-        plain = replace(each.task, layers=each.task.layers[:-1])
-        value = plain.classifier().resolve(graph).tables().get(section, {}).get(key)
-        found[each.setting, each.task.regularizer] = number_or_none(value)
-    return found
+    graph = runner.graph_of(tasks[0].seed)
+    first = {(task.labels["setting"], task.regularizer): task for task in reversed(tasks)}
+    values = {}
+    for (setting, regularizer), task in first.items():
+        if setting is not None:
+            section, _, key = setting.partition(".")
+            recipe = replace(task, layers=task.layers[:-1]).classifier().resolve(graph)
+            own = recipe.tables().get(section, {}).get(key)
+            values[setting, regularizer] = number_or_none(own)
+    return values
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:
-    found: list[float] = []
+    numbers: list[float] = []
     for part in text.split(","):
         try:
             # Some settings take whole numbers only.
-            found.append(int(part) if part.strip().lstrip("-").isdecimal() else float(part))
+            numbers.append(int(part) if part.strip().lstrip("-").isdecimal() else float(part))
         except ValueError:
-            raise ConfigError(f"--values {name.strip()}", part, "a number") from None
-        if not math.isfinite(found[-1]):
-            raise ConfigError(f"--values {name.strip()}", part, "a finite number")
-    return tuple(dict.fromkeys(found))
+            raise ConfigError(f"values of {name.strip()}", part, "a number") from None
+        if not math.isfinite(numbers[-1]):
+            raise ConfigError(f"values of {name.strip()}", part, "a finite number")
+    return tuple(dict.fromkeys(numbers))

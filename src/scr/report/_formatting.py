@@ -25,6 +25,12 @@ def percent(share: Any, decimals: int = 1) -> str:
     return MISSING if value is None else f"{100 * value:.{decimals}f}"
 
 
+def fixed(value: Any, decimals: int) -> str:
+    """0.53172 -> 0.532."""
+    number = number_or_none(value)
+    return MISSING if number is None else f"{number:.{decimals}f}"
+
+
 def mean_and_spread(mean: Any, std: Any) -> str:
     """0.8537, 0.0051 -> 85.4 ± 0.5, or the mean alone where there is no spread."""
     return percent(mean) if number_or_none(std) is None else f"{percent(mean)} ± {percent(std)}"

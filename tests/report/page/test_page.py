@@ -42,7 +42,7 @@ class Reader(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.text.append(data)
+        self.text.append(re.sub(r"\s+", " ", data))  # as a browser shows it
 
 
 def check_self_contained(page: str) -> Reader:

@@ -10,7 +10,7 @@ Networks", arXiv:2010.13993. Where the paper leaves a detail open, we do as PyG'
 
 Pure functions of arrays. Columns do not depend on each other while they spread, so few of them
 are in memory more than once, however many classes there are. Only the labels that are passed are
-read: there is no way to a label of another node.
+read.
 """
 
 from __future__ import annotations
@@ -152,30 +152,26 @@ def as_probabilities(predictions: Matrix) -> Matrix:
     Args:
         predictions: Results of `correct` or `smooth`. Shape (nodes, classes).
     """
-    made = np.empty(predictions.shape, np.float32)
+    probabilities = np.empty(predictions.shape, np.float32)
     for part in row_parts(len(predictions)):
-        made[part] = _distributions(predictions[part])
-    return made
+        likeliest, largest = predictions[part].argmax(axis=1), predictions[part].max(axis=1)
+        # A row without a positive entry still has an order: it starts from its least one instead.
+        least = np.where(largest > 0, 0, predictions[part].min(axis=1))
+        rows = np.maximum(predictions[part] - least[:, None], 0)
+        sums = rows.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            rows = np.where(sums > 0, rows / sums, np.float32(1 / rows.shape[1]))
+        # Neighboring numbers can become equal by division; the first of them would win then.
+        moved = np.flatnonzero(rows.argmax(axis=1) != likeliest)
+        rows[moved, likeliest[moved]] = np.nextafter(rows[moved].max(axis=1), np.float32(2))
+        probabilities[part] = rows
+    return probabilities
 
 
 def row_parts(count: int) -> Iterator[slice]:
     """Few rows at a time, for passes whose temporaries would be as large as all predictions."""
     for first in range(0, count, ROWS_PER_STEP):
         yield slice(first, min(first + ROWS_PER_STEP, count))
-
-
-def _distributions(predictions: Matrix) -> Matrix:
-    likeliest = predictions.argmax(axis=1)
-    # A row without a positive entry still has an order: it starts from its least one instead.
-    least = np.where(predictions.max(axis=1) > 0, 0, predictions.min(axis=1))
-    rows = np.maximum(predictions - least[:, None], 0)
-    sums = rows.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        rows = np.where(sums > 0, rows / sums, np.float32(1 / rows.shape[1]))
-    # Neighboring numbers can become equal by division; the first of them would win then.
-    moved = np.flatnonzero(rows.argmax(axis=1) != likeliest)
-    rows[moved, likeliest[moved]] = np.nextafter(rows[moved].max(axis=1), np.float32(2))
-    return np.asarray(rows, dtype=np.float32)
 
 
 def _spread(
@@ -189,8 +185,7 @@ def _spread(
     """Replace M_0 by M_T, where M_t = (1 - alpha) M_0 + alpha A M_{t-1}, a few columns at a time.
 
     Args:
-        after_hop: Changes each M_t in place, before the next hop is made from it; is told which
-            columns it sees.
+        after_hop: Changes the given columns of M_t in place, before the next hop reads them.
     """
     rows, classes = matrix.shape
     for first in range(0, classes, BLOCK_CLASSES):
@@ -199,7 +194,7 @@ def _spread(
         current, spare = aligned_empty(shape, np.float32), aligned_empty(shape, np.float32)
         current[...] = matrix[:, columns]
         last = current
-        # `walk` makes each hop from what we leave in the one before.
+        # `walk` computes each hop from what we leave in the one before.
         for hop in walk(adjacency, current, spare, hops, threads=threads):
             for part in row_parts(rows):
                 hop[part] *= np.float32(alpha)
@@ -219,7 +214,7 @@ def _auto_scale(errors: Matrix, size: float) -> Matrix:
         sums[part] = np.abs(errors[part]).sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.float32(size) / sums
-    # Not `scale > LARGEST_SCALE`: 0 / 0 is no number, where PyG lets it into the result.
+    # Not `scale > LARGEST_SCALE`: 0 / 0 is NaN, which PyG lets into the result.
     scale[~(scale <= LARGEST_SCALE)] = 1
     return np.asarray(scale, dtype=np.float32)
 

@@ -1,14 +1,12 @@
 """Correct & Smooth for a graph's predictions, with settings chosen on validation nodes.
 
-Who does what: `_correct_and_smooth.py` has the equations, `_smoothing_steps.py` applies them to one
-graph, `_smoothing_search.py` chooses the settings. Here it is decided whose labels each may read.
+`_correct_and_smooth.py` has the equations, `_search.py` applies them to one graph and chooses the
+settings. Here it is decided whose labels each may read (`PostprocessConfig.labels`):
 
-Which labels are read (`PostprocessConfig.labels`):
-
-    train         training labels are spread; all validation nodes judge.
+    train         training labels are spread; all validation nodes are scored.
     train+valid   while settings are chosen, one random half of the validation nodes is spread with
-                  the training labels and the other half judges. The accuracy on that half is the
-                  one reported. Then all labels are spread, for the final result.
+                  the training labels and the other half is scored. The accuracy on that half is
+                  the one reported. Then all labels are spread, for the final result.
 
 Test labels are read once, after everything, to say how accurate the result is.
 
@@ -18,12 +16,10 @@ edges alike; nodes of other types begin with zeros, and their rows are left out 
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scr.compute import memory_budget, readable_bytes
 from scr.errors import GraphError, MemoryBudgetError
@@ -34,15 +30,14 @@ from scr.prediction.smoothing._correct_and_smooth import (
     as_probabilities,
     row_parts,
 )
-from scr.prediction.smoothing._smoothing_search import search_settings
-from scr.prediction.smoothing._smoothing_steps import Steps
+from scr.prediction.smoothing._search import Nodes, Steps, search_settings
 from scr.propagation import turned_bytes
 from scr.training import PostprocessConfig
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Smoothed:
-    """Predictions after Correct & Smooth, and how its settings were found."""
+    """Predictions after Correct & Smooth, and how its settings were chosen."""
 
     probabilities: Matrix
     """Shape (target nodes, classes)."""
@@ -51,7 +46,7 @@ class Smoothed:
     trials: list[dict[str, Any]]
     """What was tried, in turn: `steps`, the settings of these steps, and `valid_accuracy`."""
     valid_nodes: int
-    """Validation nodes that judged: all, or half of them if the others' labels were spread."""
+    """Validation nodes that were scored: all, or half of them if the others' labels were spread."""
     valid_accuracy: float | None
     """Accuracy on those nodes while their labels were not spread."""
     valid_accuracy_before: float | None
@@ -70,7 +65,7 @@ def smooth_predictions(
         graph: With labels and splits; it needs no features.
         probabilities: One distribution per target node. Shape (target nodes, classes).
         config: Whether to search, whose labels to spread, and settings that are not searched.
-        seed: Decides which half of the validation nodes judges, with labels `train+valid`.
+        seed: Decides which half of the validation nodes is scored, with labels `train+valid`.
 
     Raises:
         MemoryBudgetError: It does not fit into the memory that is free.
@@ -82,20 +77,20 @@ def smooth_predictions(
     steps = Steps(graph, _of_all_nodes(graph, probabilities, config))
     trials: list[dict[str, Any]] = []
     if config.method != "none" and config.search:
-        config, trials = search_settings(steps, config, spread=roles.spread, judges=roles.judges)
+        config, trials = search_settings(steps, config, spread=roles.spread, scored=roles.scored)
     final = steps.take(config, roles.spread)[:count]
-    valid_accuracy = _accuracy(graph, final, roles.judges)
-    if config.method != "none" and len(roles.spread_at_last) > len(roles.spread):
-        del final  # what was judged goes before what is spread at last comes
-        final = steps.take(config, roles.spread_at_last)[:count]
+    valid_accuracy = _accuracy(graph, final, roles.scored)
+    if config.method != "none" and len(roles.spread_in_the_end) > len(roles.spread):
+        del final  # free its memory before the final result needs as much
+        final = steps.take(config, roles.spread_in_the_end)[:count]
     test = _labeled(graph, "test")
     return Smoothed(
         probabilities=final if config.method == "none" else as_probabilities(final),
-        config=dataclasses.replace(config, search=False),
+        config=replace(config, search=False),
         trials=trials,
-        valid_nodes=len(roles.judges),
+        valid_nodes=len(roles.scored),
         valid_accuracy=valid_accuracy,
-        valid_accuracy_before=_accuracy(graph, probabilities, roles.judges),
+        valid_accuracy_before=_accuracy(graph, probabilities, roles.scored),
         test_accuracy=_accuracy(graph, final, test),
         test_accuracy_before=_accuracy(graph, probabilities, test),
     )
@@ -119,7 +114,7 @@ def _check_memory(graph: Graph, config: PostprocessConfig) -> None:
     needed, budget = needed_bytes(graph, config), memory_budget("auto")
     if needed <= budget:
         return
-    plain = needed_bytes(graph, dataclasses.replace(config, search=False))
+    plain = needed_bytes(graph, replace(config, search=False))
     hint = "free memory, or use a machine with more"
     if plain < needed:
         hint += f"; with your own settings, without a search, {readable_bytes(plain)} are enough"
@@ -133,10 +128,10 @@ def _check_memory(graph: Graph, config: PostprocessConfig) -> None:
 class _Roles(NamedTuple):
     """Node numbers, all of nodes with labels."""
 
-    spread: NDArray[np.int64]
-    """Their labels are spread while settings are judged."""
-    judges: NDArray[np.int64]
-    spread_at_last: NDArray[np.int64]
+    spread: Nodes
+    """Their labels are spread while settings are scored."""
+    scored: Nodes
+    spread_in_the_end: Nodes
     """Their labels are spread for the final result."""
 
 
@@ -152,7 +147,7 @@ def _share_roles(graph: Graph, config: PostprocessConfig, seed: int) -> _Roles:
         roles = _Roles(np.concatenate([train, shown]), np.sort(held_back), every)
     if len(roles.spread) == 0:
         raise GraphError("No training node has a label; Correct & Smooth needs at least one")
-    if config.search and len(roles.judges) == 0:
+    if config.search and len(roles.scored) == 0:
         raise GraphError(
             "No validation node has a label; the search for settings needs at least one",
             hint="give the settings yourself and switch `postprocess.search` off",
@@ -182,12 +177,12 @@ def _of_all_nodes(graph: Graph, probabilities: Matrix, config: PostprocessConfig
     return rows
 
 
-def _labeled(graph: Graph, split: str) -> NDArray[np.int64]:
+def _labeled(graph: Graph, split: str) -> Nodes:
     nodes = np.asarray(getattr(graph, split))
     return np.asarray(nodes[np.asarray(graph.labels)[nodes] >= 0], dtype=np.int64)
 
 
-def _accuracy(graph: Graph, predictions: Matrix, nodes: NDArray[np.int64]) -> float | None:
+def _accuracy(graph: Graph, predictions: Matrix, nodes: Nodes) -> float | None:
     if len(nodes) == 0:
         return None
     labels = np.asarray(graph.labels)

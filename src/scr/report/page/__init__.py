@@ -8,8 +8,8 @@ on a phone and on paper.
 from __future__ import annotations
 
 from scr.report.page._comparison import comparison_page
-from scr.report.page._html import write_page
+from scr.report.page._render import write_page
 from scr.report.page._run import run_page
-from scr.report.page._sensitivity import sweep_page
+from scr.report.page._sweep import sweep_page
 
 __all__ = ["comparison_page", "run_page", "sweep_page", "write_page"]

@@ -1,0 +1,34 @@
+"""Options that several commands have, with the same name and meaning in each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+GraphSource = Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")]
+FinishedRun = Annotated[Path, typer.Argument(help="A finished run directory.")]
+ResultFolder = Annotated[
+    Path, typer.Option(help="Folder for the result; a stopped command resumes there.")
+]
+EncoderOfRecipe = Annotated[
+    str | None, typer.Option(help="Such as ssgc or sign; none: the recipe's, else gamlp.")
+]
+RecipeFile = Annotated[
+    Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
+]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+]
+Preset = Annotated[str, typer.Option(help="A preset, or auto.")]
+SplitPerSeed = Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")]
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option("--features", help="A .npy with one row of features per node, instead."),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes, one thread each.")]
+Probabilities = Annotated[
+    str, typer.Option(help="Class probabilities to write: none, top-K or all.")
+]
+Device = Annotated[str, typer.Option(help="Where torch computes.")]

@@ -1,0 +1,335 @@
+"""Run a list of tasks on one graph: tasks in, records out, every finished run kept.
+
+Tasks are independent, so they may run in several processes; a process computes hops once for tasks
+in a row that read the same. Each finished run is appended to `runs.jsonl` at once: an experiment
+that was stopped resumes there, and a repeated one with more seeds runs only what is new.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scr.classifier import NodeClassifier
+from scr.errors import InactiveTermWarning, SCRError, StoreError
+from scr.graph import Graph
+from scr.prediction.smoothing import smooth_predictions
+from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
+from scr.report import classification_metrics
+from scr.runs import write_json
+from scr.sources import IngestOptions, draw_split
+from scr.training import (
+    Prepared,
+    Recipe,
+    chosen_subsets,
+    prepare_hops,
+    run_identity,
+    subsets_identity,
+    what_is_prepared,
+)
+
+RUNS = "runs.jsonl"
+NUMERICS = 2
+"""Raised when a change of code changes results: runs that older code has kept are then repeated,
+where they would otherwise be taken for new ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One run of an experiment."""
+
+    encoder: str
+    regularizer: str
+    seed: int
+    layers: tuple[dict[str, Any], ...]
+    """Recipe tables; later ones win, also over the `for` tables of earlier ones."""
+    preset: str = "auto"
+    watch: bool = False
+    """Put every epoch into the record, with the test accuracy of evaluated ones; for curves."""
+    explain: bool = False
+    """Put into the record which hops and relations carry the predictions."""
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    """What the run stands for in its experiment; added to the record that `Runner.run` returns."""
+
+    def classifier(self) -> NodeClassifier:
+        """What the task trains."""
+        return NodeClassifier(
+            self.encoder,
+            self.regularizer,
+            seed=self.seed,
+            preset=self.preset,
+            recipe=self.layers,
+        )
+
+    def key(self, graph: Graph) -> str:
+        """Names the run by everything that decides its result: graph, split, settings, seed."""
+        recipe = self.classifier().resolve(graph)
+        watched = ["watched"] if self.watch else []
+        subsets = subsets_identity(chosen_subsets(graph, recipe))
+        return run_identity(graph, recipe, self.seed, *watched, f"numerics {NUMERICS}", *subsets)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs tasks on one graph and keeps their records."""
+
+    graph: Graph
+    splits: str | None = None
+    """A splits file or a rule such as `per-class:20,30`: seed i uses split i; none: all seeds use
+    the graph's own split."""
+    out: Path | None = None
+    """Folder for `runs.jsonl` and results; none keeps nothing."""
+    jobs: int = 1
+    """Processes; each uses one thread if there are several."""
+    on_plan: Callable[[int], None] | None = None
+    """Called once, with the number of runs that are not finished yet."""
+    on_run: Callable[[Mapping[str, Any]], None] | None = None
+    """Called with every run that finishes."""
+    command: str | None = None
+    """Recorded in results."""
+
+    def graph_of(self, seed: int) -> Graph:
+        """The graph as one seed sees it."""
+        if self.splits is None:
+            return self.graph
+        return draw_split(self.graph, IngestOptions(splits=self.splits, split=seed))
+
+    def recipe_of(self, task: Task) -> Recipe:
+        """All settings of a task."""
+        return task.classifier().resolve(self.graph_of(task.seed))
+
+    def facts(self) -> dict[str, Any]:
+        """What a result says about its graph."""
+        graph = self.graph
+        return {
+            "name": graph.name,
+            "nodes": graph.num_targets,
+            "edges": graph.num_edges,
+            "features": graph.num_features,
+            "classes": graph.num_classes,
+            "fingerprint": graph.fingerprint(),
+            "splits": self.splits and Path(self.splits).name,
+        }
+
+    def run(self, tasks: Iterable[Task]) -> list[dict[str, Any]]:
+        """Run all tasks that are not in `runs.jsonl` yet.
+
+        Tasks that come to the same settings and seed are run once and share their record.
+
+        Returns:
+            One record per task, in their order.
+        """
+        tasks = list(tasks)
+        seeds = dict.fromkeys(task.seed for task in tasks)
+        graphs = {seed: self.graph_of(seed) for seed in seeds}
+        keys = {task: task.key(graphs[task.seed]) for task in tasks}
+        done = {} if self.out is None else _read_runs(self.out / RUNS)
+        missing = {keys[task]: task for task in tasks if keys[task] not in done}
+        if self.on_plan is not None:
+            self.on_plan(len(missing))
+        for task, record in self._execute(list(missing.values())):
+            record["key"] = keys[task]
+            done[record["key"]] = record
+            if self.out is not None:
+                _append(self.out / RUNS, record)
+            if self.on_run is not None:
+                self.on_run(record)
+        return [{**done[keys[task]], **task.labels} for task in tasks]
+
+    def write(self, name: str, result: Mapping[str, Any]) -> None:
+        """Write a result beside the runs, if runs are kept."""
+        if self.out is not None:
+            write_json(self.out / name, result)
+
+    def _execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+        if self.jobs <= 1 or len(tasks) <= 1:
+            worker = _Worker(self)
+            for task in tasks:
+                yield task, worker.run(task)
+            return
+        others = set(multiprocessing.active_children())
+        with ProcessPoolExecutor(
+            self.jobs,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(self.graph, self.splits),
+        ) as pool:
+            futures = {pool.submit(_run_in_worker, task): task for task in tasks}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                # What runs now would be waited for and then thrown away.
+                for process in set(multiprocessing.active_children()) - others:
+                    process.terminate()
+                raise
+
+
+class _Worker:
+    """Runs tasks one after another and keeps the hops of the last settings."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.hops: tuple[str, Prepared] | None = None
+
+    def run(self, task: Task) -> dict[str, Any]:
+        graph = self.runner.graph_of(task.seed)
+        classifier = task.classifier()
+        recipe = classifier.resolve(graph)
+        epochs: list[dict[str, Any]] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InactiveTermWarning)  # rows are marked instead
+            classifier.fit(
+                graph,
+                prepared=self._prepared(graph, recipe),
+                watch_test=task.watch,
+                on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
+            )
+        summary = classifier.summary()
+        test = summary.get("test", {})
+        record = {
+            "graph": graph.name,
+            "encoder": task.encoder,
+            "regularizer": task.regularizer,
+            "seed": task.seed,
+            "valid_accuracy": summary["valid_accuracy"],
+            "test_accuracy": summary["test_accuracy"],
+            "train_seconds": round(summary["train_seconds"], 3),
+            **{name: value for name, value in test.items() if name != "accuracy"},
+            "epochs": summary["epochs"],
+            "best_epoch": summary["best_epoch"],
+            "propagate_seconds": round(summary["propagate_seconds"], 3),
+            "preset": recipe.preset,
+            "notes": classifier.notes_,
+        }
+        if "consistency" in summary:
+            record["consistency"] = summary["consistency"]
+        if recipe.consistency is not None:
+            # Of evaluated epochs after the warm-up.
+            record["confident_nodes"] = [
+                epoch["confident_nodes"]
+                for epoch in classifier.history_
+                if epoch["epoch"] > recipe.consistency.warmup
+            ]
+        if task.watch:
+            record["curve"] = [_watched(epoch) for epoch in epochs]
+        if task.explain:
+            record["explanation"] = classifier.explain().tables()
+        if recipe.postprocess.method != "none":
+            record["smooth"] = _smoothed(graph, classifier, recipe, task.seed)
+        return record
+
+    def _prepared(self, graph: Graph, recipe: Recipe) -> Prepared:
+        needed = what_is_prepared(graph, recipe)
+        if has_hops_of_some_rows(graph):
+            needed.append(rows_hash(labeled_nodes(graph)))  # another split may find other hops
+        key = json.dumps(needed, sort_keys=True)
+        if self.hops is None or self.hops[0] != key:
+            self.hops = None  # the old hops go before the new ones come
+            self.hops = key, prepare_hops(graph, recipe)
+        return self.hops[1]
+
+
+_WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy")
+
+
+def _watched(epoch: Mapping[str, Any]) -> dict[str, Any]:
+    """What a curve needs of one epoch; most have no accuracies, but all take time."""
+    return {name: epoch[name] for name in _WATCHED if epoch[name] is not None}
+
+
+def _smoothed(
+    graph: Graph, classifier: NodeClassifier, recipe: Recipe, seed: int
+) -> dict[str, Any]:
+    """Accuracies after Correct and Smooth, and its settings."""
+    # All nodes: where hops were kept for some nodes only, one sentence says so.
+    probabilities = classifier.predict_proba(np.arange(graph.num_targets))
+    smoothed = smooth_predictions(graph, probabilities, recipe.postprocess, seed=seed)
+    test = classification_metrics(graph.labels[graph.test], smoothed.probabilities[graph.test])
+    return {
+        "valid_accuracy": smoothed.valid_accuracy,
+        "test_accuracy": smoothed.test_accuracy,
+        "balanced_accuracy": test["balanced_accuracy"],
+        "settings": asdict(smoothed.config),
+    }
+
+
+_worker: _Worker | None = None
+
+
+def _start_worker(graph: Graph, splits: str | None) -> None:
+    """Set up one process: a thread each, since small runs gain nothing from more."""
+    global _worker
+    use_one_thread()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker = _Worker(Runner(graph, splits))
+
+
+def use_one_thread() -> None:
+    """Compute with one thread from now on, as a process of several does."""
+    import numba
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    # A Ctrl-C reaches all processes of a terminal; the one that shows it ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    threadpool_limits(1)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _run_in_worker(task: Task) -> dict[str, Any]:
+    if _worker is None:
+        raise SCRError("A worker of the experiment was not set up")
+    return _worker.run(task)
+
+
+def _read_runs(path: Path) -> dict[str, dict[str, Any]]:
+    """Finished runs by key; a torn last line of a killed process is dropped."""
+    runs: dict[str, dict[str, Any]] = {}
+    if not path.exists():
+        return runs
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        runs[record["key"]] = record
+    return runs
+
+
+def _append(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a finished run to a line of its own, also after a torn line of a killed process."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            torn = False
+            if file.tell() > 0:
+                file.seek(-1, os.SEEK_END)
+                torn = file.read(1) != b"\n"
+            line = json.dumps(record) + "\n"
+            file.write((f"\n{line}" if torn else line).encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"`{path}` could not be written: {error.strerror}") from None

@@ -1,0 +1,61 @@
+"""Fill the templates of the pages; every text is escaped, only `Markup` stands as it is."""
+
+from __future__ import annotations
+
+import base64
+import functools
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from scr.errors import RunError
+from scr.report import _formatting as formatting
+from scr.report import plots
+from scr.report._tables import marked_regularizer
+from scr.storage import write_bytes
+
+
+def render(template: str, **values: Any) -> str:
+    """A page from a template of this package.
+
+    Fields that a record does not have, since an older version wrote it or the run was
+    interrupted, count as missing numbers and as false.
+    """
+    return _environment().get_template(template).render(values)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("scr.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.ChainableUndefined,
+    )
+    environment.globals["missing"] = formatting.MISSING
+    names = ("fixed", "interval", "mean_and_spread", "memory", "percent", "plain", "points",
+             "seconds")  # fmt: skip
+    environment.filters.update({name: getattr(formatting, name) for name in names})
+    environment.filters["marked_regularizer"] = marked_regularizer
+    environment.filters["png"] = lambda pixels: base64.b64encode(plots.image_tile(pixels)).decode()
+    return environment
+
+
+def plot(svg: bytes, *, name: str, description: str) -> Markup:
+    """A plot that follows the theme of the page; `name` must differ between its plots."""
+    return Markup(plots.inline_svg(svg, name=name, description=escape(description)))
+
+
+def write_page(path: str | Path, html: str) -> Path:
+    """Write a page whole or not at all, and create its folder if needed."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"`{target}` cannot be written: {error.strerror}") from error
+    write_bytes(target, html.encode())
+    return target
