@@ -12,7 +12,6 @@ import ast
 import contextlib
 import dataclasses
 import difflib
-import functools
 import inspect
 import itertools
 import math
@@ -118,8 +117,8 @@ def build(
     return section_class(**checked)
 
 
-@functools.cache
 def _type_hints(section_class: type[Any]) -> dict[str, Any]:
+    """The type of each field, with its bounds."""
     hints = typing.get_type_hints(section_class, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(section_class)}
 

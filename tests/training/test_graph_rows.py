@@ -1,5 +1,7 @@
 """Rows of coupled encoders: whole graphs, drawn neighbors, and predictions layer by layer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -138,8 +140,8 @@ def test_who_is_drawn_depends_on_the_seed_the_epoch_and_the_batch_alone():
 
     def drawn(index, seed=0, epoch=0):
         rows, _ = rows_and_encoder(graph, "graphsage", seed, neighbors=[3, 3])
-        rows.begin_epoch(epoch)
-        [(_, batch)] = rows.stream([index], lambda part: part)
+        one_step = SimpleNamespace(epoch=epoch, steps=lambda: [None], index=lambda step: index)
+        [(_, batch)] = rows.epoch_steps(one_step)
         return [*batch.layers[0].indices, *batch.features[:, 0].tolist()]
 
     index = torch.arange(20)

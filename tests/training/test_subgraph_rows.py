@@ -144,5 +144,5 @@ def test_a_graph_of_few_nodes_is_cut_into_no_more_parts_than_nodes():
 
 @names
 def test_neighbors_are_refused(name):
-    with pytest.raises(ConfigError, match=r"`encoder\.neighbors` is \(5, 5\); expected"):
+    with pytest.raises(ConfigError, match=r"`encoder\.neighbors` is \[5, 5\]; expected `none`"):
         rows_of(make_random_graph(), name, neighbors=[5, 5])

@@ -41,7 +41,7 @@ from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, TrainingOutcome
 from scr.training._row_source import RowSource
-from scr.training._rows import positions_of
+from scr.training._rows import Rows, positions_of
 from scr.training._stages import Handover, StagePlan, train_in_stages
 from scr.training._validation import NO_VALIDATION, ValidationNodes
 from scr.training.presets import GraphFacts
@@ -152,7 +152,7 @@ def fit(
         unlabeled=all_but(graph.train, graph.num_targets, kept),
         validation=_labeled(graph, graph.valid),
         seed=seed,
-        watched=_labeled(graph, graph.test) if watch_test else None,
+        watched=_labeled(graph, graph.test) if watch_test else NO_VALIDATION,
         identity=""
         if checkpoint is None
         else run_identity(graph, recipe, seed, *_special(prepared)),
@@ -163,7 +163,8 @@ def fit(
     def rows_with(handover: Handover | None) -> RowSource:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
         rows = prepared.rows(graph.num_classes, labels, place, seed=seed)
-        return rows if dropper is None else dropper.over(rows)
+        # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
+        return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 
     def make(rows: RowSource) -> Encoder:
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
