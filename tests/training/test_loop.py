@@ -10,7 +10,7 @@ import torch
 from scr.errors import TrainingError
 from scr.networks import make_encoder
 from scr.sources._digits import digits
-from scr.training import Trainer, TrainingConfig, fit, graph_facts, prepare_hops, resolve
+from scr.training import Trainer, TrainingConfig, fit, graph_facts, prepare, resolve
 from scr.training._fitting import all_but
 from scr.training._loop import learning_rate_at
 from scr.training._validation import NO_VALIDATION
@@ -105,7 +105,7 @@ def trainer(graph, **consistency):
     training = {"epochs": 12, "patience": 0, "learning_rate": 0.1}
     layers = [{"consistency": settings, "training": training}]
     recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer="scr-m", layers=layers)
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     rows = prepared.rows(graph.num_classes, None, torch.device("cpu"), seed=0)
     torch.manual_seed(0)
     return Trainer(

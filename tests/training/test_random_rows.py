@@ -13,7 +13,7 @@ from scr.consistency import noisy_views
 from scr.encoders import HopBatch
 from scr.errors import ConfigError
 from scr.propagation import propagate_mixture
-from scr.training import Recipe, fit, graph_facts, prepare_hops, resolve
+from scr.training import Recipe, fit, graph_facts, prepare, resolve
 from scr.training._random_rows import NodeDropper, node_dropper
 
 SETTINGS = {
@@ -31,7 +31,7 @@ def _recipe(graph, encoder="ssgc", regularizer="grand", **more):
 
 def _rows(graph, **more):
     recipe = _recipe(graph, **more)
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     dropper = node_dropper(graph, recipe, prepared)
     assert isinstance(dropper, NodeDropper)
     rows = prepared.rows(graph.num_classes, None, torch.device("cpu"))
@@ -77,7 +77,7 @@ def test_without_the_regularizer_nothing_is_dropped(random_graph):
     graph = random_graph()
     for name in ("none", "scr"):
         recipe = _recipe(graph, regularizer=name)
-        assert node_dropper(graph, recipe, prepare_hops(graph, recipe)) is None
+        assert node_dropper(graph, recipe, prepare(graph, recipe)) is None
         assert fit(graph, recipe).rows.noise is None
 
 

@@ -8,7 +8,7 @@ from tests.conftest import make_random_graph
 import scr
 from scr.errors import ConfigError
 from scr.sources._digits import digits
-from scr.training import fit, graph_facts, prepare_hops, resolve
+from scr.training import fit, graph_facts, prepare, resolve
 from scr.training._objective import supervised_loss
 
 SETTINGS = {
@@ -22,7 +22,7 @@ def rows_of(graph, name, **settings):
     encoder = {"name": name, **SETTINGS[name], "hidden": 8, **settings}
     layer = {"encoder": encoder}
     recipe = resolve(graph_facts(graph), regularizer="none", layers=[layer], preset="none")
-    return prepare_hops(graph, recipe).rows(graph.num_classes, None, torch.device("cpu"))
+    return prepare(graph, recipe).rows(graph.num_classes, None, torch.device("cpu"))
 
 
 def epoch(rows, graph, number, confident):

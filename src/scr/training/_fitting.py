@@ -36,7 +36,7 @@ from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.training._inference import predict_probabilities
 from scr.training._notes import TermReport, collapse_notes, term_report
-from scr.training._prepare import Prepared, SubsetNames, label_rows, prepare_hops
+from scr.training._prepare import Prepared, SubsetNames, label_rows, prepare
 from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, TrainingOutcome
@@ -133,7 +133,7 @@ def fit(
     check_trainable(graph, recipe)
     place = usable_device(device)
     keep_freed_memory()
-    prepared = prepared or prepare_hops(graph, recipe, device=device)
+    prepared = prepared or prepare(graph, recipe, device=device)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
     train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
     kept = prepared.kept
@@ -308,7 +308,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
     if len(graph.train) == 0:
         raise GraphError(
             f"The graph `{graph.name}` has no training nodes; expected at least one",
-            hint="give a split, such as --splits per-class:20,30 or train=...",
+            hint="give `splits`, such as `per-class:20,30`, or `train=...`",
         )
     if len(graph.valid) == 0 and recipe.training.select != "last":
         raise ConfigError(

@@ -162,8 +162,7 @@ def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[n
         missing = nodes[~found][0]
         raise GraphError(
             f"Node {missing} has no hops; they were kept for {len(kept):,} nodes",
-            hint="`scr propagate STORE --rows all` keeps those of all nodes, "
-            "`--rows FILE.npy` those of the nodes in a file",
+            hint="propagate again with `rows` that hold this node, such as `all`",
         )
     return positions
 
