@@ -70,7 +70,7 @@ def scr_inference(folder: Path, options: argparse.Namespace) -> Callable[[], Any
 
     from scr.graph import Graph
     from scr.networks import make_encoder
-    from scr.training import graph_facts, prepare_hops, resolve
+    from scr.training import graph_facts, prepare, resolve
     from scr.training._inference import predict_logits
 
     arrays = {name: np.load(folder / f"{name}.npy") for name in ("indptr", "indices", "features")}
@@ -80,7 +80,7 @@ def scr_inference(folder: Path, options: argparse.Namespace) -> Callable[[], Any
         "data": {"scale": "none", "reduce": "none"},
     }
     recipe = resolve(graph_facts(graph), regularizer="none", layers=[layer], preset="none")
-    rows = prepare_hops(graph, recipe).rows(options.classes, None, torch.device("cpu"))
+    rows = prepare(graph, recipe).rows(options.classes, None, torch.device("cpu"))
     encoder = make_encoder("graphsage", recipe.encoder_settings, rows.shape)
     with np.load(folder / "weights.npz") as stored:
         encoder.load_state_dict({name: torch.from_numpy(stored[name]) for name in stored})

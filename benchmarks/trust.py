@@ -23,7 +23,7 @@ from harness import RESULTS, Results, console
 from scr.consistency import ConsistencyConfig
 from scr.graph import Graph
 from scr.sources import load_graph
-from scr.training import Prepared, graph_facts, prepare_hops, resolve
+from scr.training import Prepared, graph_facts, prepare, resolve
 from scr.training._fitting import judge_trust
 
 GRAPHS = (
@@ -82,7 +82,7 @@ def main() -> None:
                 drawn, others = draw(graph, per_class, seed)
                 if prepared is None:
                     recipe = resolve(graph_facts(drawn), encoder="ssgc", regularizer="scr")
-                    prepared = prepare_hops(drawn, recipe)
+                    prepared = prepare(drawn, recipe)
                 labels = np.asarray(drawn.labels[drawn.train])
                 judged, _ = judge_trust(
                     ConsistencyConfig(weight=1.0), prepared.averages, drawn.train, labels, drawn

@@ -1,13 +1,24 @@
 """Filling sections from plain values, and saying at once everything that is wrong."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scr.config import build, check, parse_assignment, parse_bytes, read_toml
+from scr.config import (
+    Chance,
+    Count,
+    Range,
+    Settings,
+    build,
+    check,
+    check_value,
+    parse_assignment,
+    parse_bytes,
+    read_toml,
+)
 from scr.errors import ConfigError, SourceError
 
 
@@ -46,6 +57,45 @@ def test_every_mistake_is_named_at_once():
 def test_a_section_checks_itself():
     with pytest.raises(ConfigError, match=r"`section.count` is 0; expected a whole number above 0"):
         build(Section, {"count": 0}, section="section")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounded(Settings):
+    section: ClassVar[str] = "bounded"
+    count: Count | Literal["auto"] = "auto"
+    chance: Chance | None = None
+    chances: tuple[Chance, ...] = ()
+
+
+def test_bounds_in_types_are_checked_when_a_section_is_made():
+    made = Bounded(count=3, chance=0, chances=[0, 0.5])
+    assert made == Bounded(count=3, chance=0.0, chances=(0.0, 0.5))
+    with pytest.raises(ConfigError) as caught:
+        Bounded(count=0, chance=1.0, chances=(2,))
+    assert str(caught.value).splitlines() == [
+        "`bounded.count` is 0; expected a whole number of at least 1 or `auto`",
+        "`bounded.chance` is 1.0; expected a number in [0, 1) or `none`",
+        "`bounded.chances` is 2; expected a number in [0, 1)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "inside", "outside", "words"),
+    [
+        (Range(0, 1), (0, 1), (-0.1, 1.1), "in [0, 1]"),
+        (Range(0, 1, "[)"), (0, 0.9), (1,), "in [0, 1)"),
+        (Range(0, 1, "(]"), (0.1, 1), (0,), "in (0, 1]"),
+        (Range(2), (2, 3), (1,), "of at least 2"),
+        (Range(0, ends="(]"), (0.1,), (0, float("inf"), float("nan")), "above 0"),
+    ],
+)
+def test_a_range_holds_finite_numbers_between_its_bounds(bounds, inside, outside, words):
+    for value in inside:
+        assert check_value("rate", value, Annotated[float, bounds]) == value
+    for value in outside:
+        with pytest.raises(ConfigError) as caught:
+            check_value("rate", value, Annotated[float, bounds])
+        assert str(caught.value).endswith(f"expected a number {words}")
 
 
 @pytest.mark.parametrize(

@@ -89,19 +89,19 @@ def test_the_sentinel_barks_at_a_planted_leak(monkeypatch):
 
 def test_the_sentinel_barks_when_the_confident_set_asks_validation_labels(monkeypatch):
     """A subtler leak: keeping only those confident nodes whose prediction is right."""
-    from scr.training import Trainer
+    from scr.training._term import UnlabeledTerm
 
     graph = digits(seed=0)
-    honest = Trainer._refresh_confident_set
+    honest = UnlabeledTerm.refresh
     known = {}
 
-    def leaky(self, epoch):
-        honest(self, epoch)
+    def leaky(self, epoch, rows):
+        honest(self, epoch, rows)
         labels = torch.from_numpy(np.array(known["labels"]))
         nodes = self.confident.candidates
         self.confident.nodes = nodes[labels[nodes] < 5]
 
-    monkeypatch.setattr(Trainer, "_refresh_confident_set", leaky)
+    monkeypatch.setattr(UnlabeledTerm, "refresh", leaky)
     at_once = {"consistency": {"warmup": 0}}
     known["labels"] = graph.labels
     before = weights_and_predictions(graph, "ssgc", "scr", **at_once)

@@ -51,7 +51,7 @@ from scr.training import (
     merge,
     positions_of,
     predict_probabilities,
-    prepare_hops,
+    prepare,
     rebuilds_label_hops,
     resolve,
     stream_logits,
@@ -129,6 +129,7 @@ class NodeClassifier:
         self._model: runs.StoredModel | None = None
         self._rows: RowSource | None = None
         self._fitted: Fitted | None = None
+        self._resolved: tuple[Graph, Recipe] | None = None
 
     def __repr__(self) -> str:
         is_fitted = self._fitted is not None or self._model is not None
@@ -147,6 +148,11 @@ class NodeClassifier:
 
     def resolve(self, graph: Graph) -> Recipe:
         """The recipe that `fit` would use on this graph."""
+        if self._resolved is None or self._resolved[0] is not graph:
+            self._resolved = graph, self._resolve(graph)
+        return self._resolved[1]
+
+    def _resolve(self, graph: Graph) -> Recipe:
         check_graph(graph)
         layers = self._layers
         if self._own is not None:
@@ -501,7 +507,7 @@ class NodeClassifier:
             handover = None
             if rebuilds_label_hops(model.recipe):
                 handover = runs.read_handover(model.path / runs.HANDOVER)
-            made = prepare_hops(
+            made = prepare(
                 known, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
             )
             labels = label_rows(

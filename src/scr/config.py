@@ -1,17 +1,21 @@
 """Settings: frozen dataclasses filled from TOML tables, keywords or `section.key=value`.
 
-A section is a frozen dataclass that checks itself when it is made. `build` fills one from plain
-values and names every wrong key and type at once, so that nobody mends a recipe one error per run.
-The dataclasses live beside the code they steer; this module only knows how to fill them.
+A section is a frozen dataclass whose types hold all bounds and choices, and which checks its values
+against them when it is made. `build` fills one from plain values and names every wrong key and type
+at once, so that nobody fixes a recipe one error per run. The dataclasses live beside the code that
+they steer; this module only knows how to check and fill them.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import difflib
 import inspect
 import itertools
+import math
+import numbers
 import re
 import sys
 import tomllib
@@ -19,14 +23,64 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from scr.errors import ConfigError, ConfigErrors, SourceError
 
 Section = TypeVar("Section")
 
+_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text",
+          type(None): "`none`"}  # fmt: skip
+_ACCEPTED = {int: numbers.Integral, float: numbers.Real, bool: bool, str: str}
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
           "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Bounds of a finite number, as a note in its type: ``Annotated[float, Range(0, 1)]``."""
+
+    low: float
+    high: float = math.inf
+    ends: Literal["[]", "[)", "(]", "()"] = "[]"
+    """Whether each bound itself is allowed."""
+
+    def __contains__(self, value: float) -> bool:
+        above = value > self.low if self.ends[0] == "(" else value >= self.low
+        below = value < self.high if self.ends[1] == ")" else value <= self.high
+        return above and below and math.isfinite(value)
+
+    def __str__(self) -> str:
+        if self.high < math.inf:
+            return f"in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
+        return f"{'above' if self.ends[0] == '(' else 'of at least'} {self.low:g}"
+
+
+Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
+Share = Annotated[float, Range(0, 1)]
+Chance = Annotated[float, Range(0, 1, "[)")]
+Positive = Annotated[float, Range(0, ends="(]")]
+NonNegative = Annotated[float, Range(0)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Base of sections: every value is checked against its field's type when one is made.
+
+    Rules between several fields stand in ``__post_init__`` of the section, after this one's.
+    """
+
+    section: ClassVar[str]
+    """Its name, for messages such as ``training.epochs``."""
+
+    def __post_init__(self) -> None:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        checked, errors = _check_values(type(self), values, self.section)
+        _raise_all(errors)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
 
 def build(
@@ -44,27 +98,47 @@ def build(
         section: Its name, for messages such as ``training.epochs``.
         elsewhere: Hints for names that are not of this section and that people look for in it.
     """
-    hints = typing.get_type_hints(section_class)
-    fields = {field.name for field in dataclasses.fields(section_class) if field.init}  # type: ignore[arg-type]
-    errors: list[ConfigError] = []
-    kept: dict[str, Any] = {}
+    known = set(_type_hints(section_class))
+    of_class = getattr(section_class, "unknown_hint", None)
+    unknown = [
+        ConfigError(
+            f"{section}.{key}",
+            value,
+            "a known setting",
+            hint=of_class or (elsewhere or {}).get(key) or _closest(key, known),
+        )
+        for key, value in values.items()
+        if key not in known
+    ]
+    checked, errors = _check_values(
+        section_class, {key: value for key, value in values.items() if key in known}, section
+    )
+    _raise_all(unknown + errors)
+    return section_class(**checked)
+
+
+def _type_hints(section_class: type[Any]) -> dict[str, Any]:
+    """The type of each field, with its bounds."""
+    hints = typing.get_type_hints(section_class, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(section_class)}
+
+
+def _check_values(
+    section_class: type[Any], values: Mapping[str, Any], section: str
+) -> tuple[dict[str, Any], list[ConfigError]]:
+    """Values in the types of their fields, and what is wrong with the others."""
+    hints, checked, errors = _type_hints(section_class), {}, []
     for key, value in values.items():
-        name = f"{section}.{key}"
-        if key not in fields:
-            of_class = getattr(section_class, "unknown_hint", None)
-            hint = of_class or (elsewhere or {}).get(key) or _closest(key, fields)
-            errors.append(ConfigError(name, value, "a known setting", hint=hint))
-            continue
         try:
-            kept[key] = _convert(name, value, hints[key])
+            checked[key] = check_value(f"{section}.{key}", value, hints[key])
         except ConfigError as error:
             errors.append(error)
-    if not errors:
-        try:
-            return section_class(**kept)
-        except ConfigError as error:
-            errors.append(error)
-    raise errors[0] if len(errors) == 1 else ConfigErrors(errors)
+    return checked, errors
+
+
+def _raise_all(errors: list[ConfigError]) -> None:
+    if errors:
+        raise errors[0] if len(errors) == 1 else ConfigErrors(errors)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
@@ -84,32 +158,41 @@ def _closest(key: str, known: set[str]) -> str:
     return f"the settings here are {', '.join(sorted(known))}"
 
 
-def _convert(name: str, value: Any, hint: Any) -> Any:
-    """Check one plain value against a type hint; integers pass as floats, lists as tuples."""
+def check_value(name: str, value: Any, hint: Any) -> Any:
+    """Check one plain value against a type; integers pass as floats, lists as tuples.
+
+    Args:
+        name: Of the setting, for the message.
+        value: As a user gave it.
+        hint: A type, perhaps with a `Range`, a `Literal`, or a union of such.
+
+    Returns:
+        The value in that type.
+
+    >>> check_value("rate", 1, Share)
+    1.0
+    """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         for option in arguments:
-            try:
-                return _convert(name, value, option)
-            except ConfigError:
-                continue
-        raise ConfigError(name, value, _describe(hint))
-    if origin is typing.Literal:
-        if value not in arguments or (isinstance(value, bool) and True not in arguments):
-            raise ConfigError(name, value, _describe(hint))
-        return value
-    if origin is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise ConfigError(name, value, "a list")
-        return tuple(_convert(name, item, arguments[0]) for item in value)
-    if hint is type(None) and (value is None or value == "none"):
-        return None
-    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if hint is int and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if hint in (bool, str) and isinstance(value, hint):
-        return value
+            with contextlib.suppress(ConfigError):
+                return check_value(name, value, option)
+    elif origin is Annotated:
+        with contextlib.suppress(ConfigError):
+            number = check_value(name, value, arguments[0])
+            if number in arguments[1]:
+                return number
+    elif origin is Literal:
+        if value in arguments and (not isinstance(value, bool) or True in arguments):
+            return value
+    elif origin is tuple:
+        if isinstance(value, (list, tuple)):
+            return tuple(check_value(name, item, arguments[0]) for item in value)
+    elif hint is type(None):
+        if value is None or value == "none":
+            return None
+    elif isinstance(value, _ACCEPTED[hint]) and isinstance(value, bool) == (hint is bool):
+        return hint(value)
     raise ConfigError(name, value, _describe(hint))
 
 
@@ -117,12 +200,15 @@ def _describe(hint: Any) -> str:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_describe(option) for option in arguments)
-    if origin is typing.Literal:
-        return "one of " + ", ".join(f"`{value}`" for value in arguments)
-    if hint is type(None):
-        return "`none`"
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-    return names.get(hint, "a list" if origin is tuple else str(hint))
+    if origin is Annotated:
+        return f"{_describe(arguments[0])} {arguments[1]}"
+    if origin is Literal:
+        choices = ", ".join(f"`{value}`" for value in arguments)
+        return choices if len(arguments) == 1 else f"one of {choices}"
+    if origin is tuple:
+        is_bounded = typing.get_origin(arguments[0]) is Annotated
+        return f"a list, each {_describe(arguments[0])}" if is_bounded else "a list"
+    return _NAMES[hint]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,14 +229,14 @@ def list_settings(section_class: type[Any]) -> list[Setting]:
     Args:
         section_class: A frozen dataclass whose fields are explained by a text below each.
     """
-    hints, texts = typing.get_type_hints(section_class), _field_texts(section_class)
-    found = []
+    hints, texts = _type_hints(section_class), _field_texts(section_class)
+    settings = []
     for field in dataclasses.fields(section_class):
-        made = field.default_factory
-        default = field.default if made is dataclasses.MISSING else made()
+        factory = field.default_factory
+        default = field.default if factory is dataclasses.MISSING else factory()
         text = texts.get(field.name, "")
-        found.append(Setting(field.name, default, _describe(hints[field.name]), text))
-    return found
+        settings.append(Setting(field.name, default, _describe(hints[field.name]), text))
+    return settings
 
 
 def _field_texts(section_class: type[Any]) -> dict[str, str]:
@@ -226,6 +312,6 @@ def parse_bytes(text: str | int, *, setting: str = "memory") -> int:
 
 
 def check(condition: bool, setting: str, found: object, expected: str) -> None:
-    """Raise a `ConfigError` unless `condition` holds; for ``__post_init__`` of sections."""
+    """Raise a `ConfigError` unless `condition` holds; for rules that no type can state."""
     if not condition:
         raise ConfigError(setting, found, expected)

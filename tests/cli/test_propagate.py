@@ -8,11 +8,12 @@ from tests.propagation.typed_graphs import random_typed
 from typer.testing import CliRunner
 
 from scr.cli import app
+from scr.cli._hints import propagate_command
 from scr.features import FeatureConfig, prepare_features
 from scr.propagation import Hops, PropagationConfig, choose_subsets, load_cached_hops, propagate
 from scr.propagation.disk._pieces import Pieces
 from scr.sources import load_graph
-from scr.training._prepare import propagate_command
+from scr.training import HopsBudgetError
 from scr.typed_features import complete_features
 
 runner = CliRunner()
@@ -162,7 +163,11 @@ def test_the_command_that_training_names_leaves_what_it_looks_for(typed_store):
     graph = load_graph(str(typed_store))
     config = PropagationConfig(hops=1, norm="row", subsets="single", subset_seed=3, dtype="float16")
     data = FeatureConfig(missing="random", embedding_seed=5, scale="none")
-    command = propagate_command(graph, config, data, rows="all", walks_subsets=True).split()
+    error = HopsBudgetError(
+        "It does not fit", store=str(typed_store), features_file=None, rows="all",
+        propagation=config, data=data, walks_subsets=True,
+    )  # fmt: skip
+    command = propagate_command(error).split()
     assert run(*command[2:]).exit_code == 0
     identity = complete_features(graph, data).fitted.identity
     subsets = choose_subsets(graph, config)

@@ -12,7 +12,7 @@ from tests.contracts.catalog import pairwise_cases
 from scr.encoders import ProblemShape
 from scr.errors import ConfigError, GraphError
 from scr.networks import COUPLED, Embedded, make_encoder
-from scr.training import graph_facts, prepare_hops, resolve
+from scr.training import graph_facts, prepare, resolve
 
 NODES, FEATURES, CLASSES = 300, 12, 5
 SUBGRAPHS = ("cluster-gcn", "graph-saint")  # GraphSAGE on other batches
@@ -41,7 +41,7 @@ def make(name, settings, label_hops=0):
     labels = None
     if label_hops:
         labels = np.random.default_rng(0).random((NODES, label_hops, CLASSES), np.float32)
-    rows = prepare_hops(graph, recipe).rows(CLASSES, labels, torch.device("cpu"))
+    rows = prepare(graph, recipe).rows(CLASSES, labels, torch.device("cpu"))
     torch.manual_seed(0)
     return make_encoder(name, recipe.encoder_settings, rows.shape), rows
 

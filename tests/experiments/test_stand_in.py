@@ -15,7 +15,7 @@ from scr.experiments import _stand_in as stand_ins
 from scr.experiments._stand_in import load_stand_in, stand_in_of
 from scr.recipes import read_recipe, recipe_names
 from scr.synth import community_graph
-from scr.training import Recipe, merge, prepare_hops
+from scr.training import Recipe, merge, prepare
 from scr.training._batches import epoch_batches
 
 RECIPES = [read_recipe(name) for name in recipe_names()]
@@ -226,7 +226,7 @@ def test_hops_of_the_stand_in_of_papers_are_kept_for_labeled_nodes(tmp_path, mon
     stand_in = stand_in_of(read_recipe("zhang-2021-scr-gamlp-papers100m"))
     graph = load_stand_in(stand_in, tmp_path)
     recipe = Recipe.from_tables(merge(stand_in.recipe.tables, stand_in.settings))
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     splits = np.concatenate([graph.train, graph.valid, graph.test])
     np.testing.assert_array_equal(prepared.kept, np.sort(splits))
     assert load_stand_in(stand_in, tmp_path).fingerprint() == graph.fingerprint()

@@ -1,5 +1,7 @@
 """Rows of coupled encoders: whole graphs, drawn neighbors, and predictions layer by layer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +14,7 @@ from scr.errors import ConfigError, GraphError, MemoryBudgetError
 from scr.graph import Graph
 from scr.networks import COUPLED, make_encoder
 from scr.sources._digits import digits
-from scr.training import fit, graph_facts, prepare_hops, resolve
+from scr.training import fit, graph_facts, prepare, resolve
 from scr.training._inference import predict_logits
 from scr.training._layerwise import LayerwiseLogits
 
@@ -48,7 +50,7 @@ def typed_graph(seed=0, papers=90):
 def rows_and_encoder(graph, name, seed=0, **settings):
     layer = {"encoder": {"name": name, "hidden": 8, "layers": 2, **settings}}
     recipe = resolve(graph_facts(graph), regularizer="none", layers=[layer], preset="none")
-    rows = prepare_hops(graph, recipe).rows(graph.num_classes, None, CPU, seed=seed)
+    rows = prepare(graph, recipe).rows(graph.num_classes, None, CPU, seed=seed)
     torch.manual_seed(0)
     return rows, make_encoder(name, recipe.encoder_settings, rows.shape).eval()
 
@@ -111,15 +113,15 @@ def test_another_graph_is_scaled_as_the_training_graph_was(kind):
     made = [sp.csr_array(part) if kind == "sparse" else part for part in (features, features[:30])]
     first, second = make_random_graph(features=made[0]), make_random_graph(30, features=made[1])
     recipe = resolve(graph_facts(first), regularizer="none", layers=[layer], preset="none")
-    known = prepare_hops(first, recipe)
-    found = prepare_hops(second, recipe, fitted=known.features)
+    known = prepare(first, recipe)
+    found = prepare(second, recipe, fitted=known.features)
     assert found.features is known.features
     rows = [each if isinstance(each, np.ndarray) else each.toarray()
             for each in (found.inputs, known.inputs[:30])]  # fmt: skip
     np.testing.assert_array_equal(*rows)
     other = make_random_graph(features=np.ones((60, 7), np.float32))
     with pytest.raises(GraphError, match="have 7 columns; expected 40"):
-        prepare_hops(other, recipe, fitted=known.features)
+        prepare(other, recipe, fitted=known.features)
 
 
 @names
@@ -138,8 +140,8 @@ def test_who_is_drawn_depends_on_the_seed_the_epoch_and_the_batch_alone():
 
     def drawn(index, seed=0, epoch=0):
         rows, _ = rows_and_encoder(graph, "graphsage", seed, neighbors=[3, 3])
-        rows.begin_epoch(epoch)
-        [(_, batch)] = rows.stream([index], lambda part: part)
+        one_step = SimpleNamespace(epoch=epoch, steps=lambda: [None], index=lambda step: index)
+        [(_, batch)] = rows.epoch_steps(one_step)
         return [*batch.layers[0].indices, *batch.features[:, 0].tolist()]
 
     index = torch.arange(20)

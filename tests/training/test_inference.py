@@ -10,8 +10,8 @@ from torch import nn
 
 from scr.consistency import ConsistencyConfig
 from scr.training import Rows, Trainer, TrainingConfig, predict_probabilities, stream_logits
-from scr.training import _loop as loop
 from scr.training import _stages as stages
+from scr.training import _term as term
 from scr.training._config import StagesConfig
 from scr.training._inference import predict_logits
 from scr.training._validation import NO_VALIDATION
@@ -67,7 +67,7 @@ def test_no_rows_have_no_parts(rows):
 
 def test_a_refresh_holds_a_part_of_the_predictions_at_a_time(rows, monkeypatch):
     small_parts = functools.partial(stream_logits, at_once=8)
-    monkeypatch.setattr(loop, "stream_logits", small_parts)
+    monkeypatch.setattr(term, "stream_logits", small_parts)
     model = Watched(6, 5)
     trainer = Trainer(
         model,
@@ -79,12 +79,12 @@ def test_a_refresh_holds_a_part_of_the_predictions_at_a_time(rows, monkeypatch):
         training=TrainingConfig(epochs=2),
         consistency=ConsistencyConfig(threshold=0.3, refresh_sample=80),
     )
-    trainer._refresh_confident_set(0)
+    trainer.term.refresh(0, rows)
     assert sum(model.sizes) == 80
     assert max(model.sizes) == 8
     assert model.most_held <= 2
-    expected = predict_probabilities(model, rows, trainer.confident.to_score(0)).amax(1) >= 0.3
-    assert torch.equal(trainer.confident.nodes, trainer.confident.to_score(0)[expected])
+    expected = predict_probabilities(model, rows, trainer.term.confident.to_score(0)).amax(1) >= 0.3
+    assert torch.equal(trainer.term.confident.nodes, trainer.term.confident.to_score(0)[expected])
 
 
 def test_a_handover_holds_a_part_of_the_predictions_at_a_time(rows, monkeypatch):

@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from scr.classifier import NodeClassifier
+from scr.cli._hints import with_command
 from scr.errors import GraphError, MemoryBudgetError, RunError
 from scr.propagation import Hops, label_hops
 from scr.sources import load_graph
 from scr.sources._digits import digits
 from scr.training import _fitting as fitting
-from scr.training import _prepare as prepare
-from scr.training import fit, graph_facts, prepare_hops, resolve
+from scr.training import _prepare as prepare_module
+from scr.training import fit, graph_facts, prepare, resolve
 
 SETTINGS = {
     "training": {"epochs": 4, "evaluate_every": 2, "batch_size": 30, "select": "last",
@@ -35,7 +36,7 @@ def _rows_of_label_hops(monkeypatch):
         made = label_hops(*arguments, **settings)
         return made if rows is None else made[rows]
 
-    monkeypatch.setattr(prepare, "label_hops", of_rows)
+    monkeypatch.setattr(prepare_module, "label_hops", of_rows)
 
 
 def half_of_test(graph):
@@ -71,7 +72,7 @@ def test_training_on_kept_rows_is_training_on_all_with_a_pool_of_these(
 ):
     graph = digits(seed=0)
     recipe, kept = recipe_for(graph, "gamlp", layer), half_of_test(graph)
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     some = fit(
         graph, recipe, prepared=keep(prepared, kept, tmp_path / "h.npy" if on_disk else None)
     )
@@ -99,14 +100,14 @@ def test_labels_of_validation_and_test_nodes_change_nothing():
     others = np.setdiff1d(np.arange(graph.num_nodes), graph.train)
     labels[others] = np.random.default_rng(1).integers(0, graph.num_classes, len(others))
     scrambled = dataclasses.replace(graph, labels=labels)
-    prepared = keep(prepare_hops(graph, recipe), kept)
+    prepared = keep(prepare(graph, recipe), kept)
     assert equal(fit(graph, recipe, prepared=prepared), fit(scrambled, recipe, prepared=prepared))
 
 
 def test_hops_in_float16_on_disk_train_as_in_memory(tmp_path):
     graph = digits(seed=0)
     recipe = recipe_for(graph, "sign", {"propagation": {"dtype": "float16", "hops": 2}})
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     np.save(tmp_path / "hops.npy", prepared.array)
     mapped = dataclasses.replace(prepared, array=np.load(tmp_path / "hops.npy", mmap_mode="r"))
     assert equal(fit(graph, recipe, prepared=prepared), fit(graph, recipe, prepared=mapped))
@@ -115,7 +116,7 @@ def test_hops_in_float16_on_disk_train_as_in_memory(tmp_path):
 def test_an_error_while_reading_ends_the_run(tmp_path, monkeypatch):
     graph = digits(seed=0)
     recipe, kept = recipe_for(graph), half_of_test(graph)
-    prepared = keep(prepare_hops(graph, recipe), kept, tmp_path / "hops.npy")
+    prepared = keep(prepare(graph, recipe), kept, tmp_path / "hops.npy")
 
     def broken(*_):
         raise OSError("the disk is gone")
@@ -132,7 +133,7 @@ def fitted_on_some():
     graph = dataclasses.replace(graph, test=graph.test[::2])
     classifier = NodeClassifier("sign", "scr", recipe=SETTINGS, propagation={"hops": 2})
     kept = np.sort(np.concatenate([graph.train, graph.valid, graph.test]))
-    prepared = keep(prepare_hops(graph, classifier.resolve(graph)), kept)
+    prepared = keep(prepare(graph, classifier.resolve(graph)), kept)
     return classifier.fit(graph, prepared=prepared), kept, graph
 
 
@@ -171,20 +172,20 @@ def test_a_stored_graph_that_does_not_fit_names_the_command_that_helps(tmp_path,
     def does_not_fit(*_, **__):
         raise MemoryBudgetError("It needs 200 GiB; the budget is 18 GiB")
 
-    monkeypatch.setattr(prepare, "plan_propagation", does_not_fit)
-    with pytest.raises(MemoryBudgetError, match="200 GiB") as caught:
-        prepare_hops(graph, recipe_for(graph, "sign", layer))
-    command = f"scr propagate {tmp_path / 'store'} --rows labeled --hops 3 --norm "
-    assert command in str(caught.value)
-    assert "--dtype float16" in str(caught.value)
-    assert "--self-loops" in str(caught.value)
+    monkeypatch.setattr(prepare_module, "plan_propagation", does_not_fit)
+    with pytest.raises(MemoryBudgetError, match=r"200 GiB[^-]+rows: labeled[^-]+\Z") as caught:
+        prepare(graph, recipe_for(graph, "sign", layer))
+    printed = str(with_command(caught.value))
+    assert f"scr propagate {tmp_path / 'store'} --rows labeled --hops 3 --norm " in printed
+    assert "--dtype float16" in printed
+    assert "--self-loops" in printed
 
 
 def test_hops_beside_the_store_bring_the_nodes_that_they_were_kept_for(tmp_path, monkeypatch):
     digits(seed=0).save(tmp_path / "store")
     graph = load_graph(str(tmp_path / "store"))
     recipe, kept = recipe_for(graph, "sign"), half_of_test(graph)
-    hops = Hops(prepare_hops(graph, recipe).array[kept])
+    hops = Hops(prepare(graph, recipe).array[kept])
     hops.nodes_kept = kept
     asked = []
 
@@ -192,9 +193,9 @@ def test_hops_beside_the_store_bring_the_nodes_that_they_were_kept_for(tmp_path,
         asked.append(nodes)
         return hops
 
-    monkeypatch.setattr(prepare, "load_cached_hops", cached)
-    assert prepare_hops(graph, recipe).kept is kept
-    prepare_hops(graph, recipe, nodes=np.array([7, 3, 7]))
+    monkeypatch.setattr(prepare_module, "load_cached_hops", cached)
+    assert prepare(graph, recipe).kept is kept
+    prepare(graph, recipe, nodes=np.array([7, 3, 7]))
     assert asked[0] is None
     assert asked[1].tolist() == [3, 7]
 
@@ -202,7 +203,7 @@ def test_hops_beside_the_store_bring_the_nodes_that_they_were_kept_for(tmp_path,
 def test_a_run_does_not_go_on_with_hops_of_other_nodes(tmp_path):
     graph = digits(seed=0)
     recipe = recipe_for(graph, "sign")
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     some = keep(prepared, half_of_test(graph))
     file = tmp_path / "checkpoint.safetensors"
     fit(graph, recipe, prepared=some, checkpoint=file, should_stop=lambda: True)

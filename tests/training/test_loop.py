@@ -10,7 +10,7 @@ import torch
 from scr.errors import TrainingError
 from scr.networks import make_encoder
 from scr.sources._digits import digits
-from scr.training import Trainer, TrainingConfig, fit, graph_facts, prepare_hops, resolve
+from scr.training import Trainer, TrainingConfig, fit, graph_facts, prepare, resolve
 from scr.training._fitting import all_but
 from scr.training._loop import learning_rate_at
 from scr.training._validation import NO_VALIDATION
@@ -105,7 +105,7 @@ def trainer(graph, **consistency):
     training = {"epochs": 12, "patience": 0, "learning_rate": 0.1}
     layers = [{"consistency": settings, "training": training}]
     recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer="scr-m", layers=layers)
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     rows = prepared.rows(graph.num_classes, None, torch.device("cpu"), seed=0)
     torch.manual_seed(0)
     return Trainer(
@@ -130,17 +130,17 @@ def test_the_teacher_begins_as_the_students_copy_at_the_end_of_the_warm_up():
     def note(record):
         states.append([value.clone() for value in made.student.parameters()])
         if record.epoch <= 5:
-            for mine, first in zip(made.teacher.model.parameters(), start, strict=True):
+            for mine, first in zip(made.term.teacher.model.parameters(), start, strict=True):
                 assert torch.equal(mine, first)
-            assert made.teacher.step == 0
+            assert made.term.teacher.step == 0
 
     made.run(on_epoch=note)
     # One step per epoch: theta' = 0.999 theta' + 0.001 theta from the copy after epoch 5 on.
-    assert made.teacher.step == 7
+    assert made.term.teacher.step == 7
     expected = states[4]
     for state in states[5:]:
         expected = [0.999 * mine + 0.001 * new for mine, new in zip(expected, state, strict=True)]
-    for mine, value in zip(made.teacher.model.parameters(), expected, strict=True):
+    for mine, value in zip(made.term.teacher.model.parameters(), expected, strict=True):
         torch.testing.assert_close(mine, value, rtol=1e-4, atol=1e-6)
 
 
@@ -150,11 +150,11 @@ def test_the_judge_chooses_the_confident_set(judge):
     made = trainer(plain_digits(), warmup=5, threshold=0.5, judge=judge, refresh=1)
 
     def silence(record):
-        for value in made.teacher.model.parameters():
+        for value in made.term.teacher.model.parameters():
             value.data.zero_()
 
     made.run(on_epoch=silence)
-    assert (len(made.confident) > 0) is (judge == "student")
+    assert (len(made.term.confident) > 0) is (judge == "student")
 
 
 def test_a_threshold_that_nobody_clears_is_no_crash():

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scr.features import FeatureConfig, fit_features
 from scr.graph import open_store
 from scr.propagation import cached_hops_path, propagate
-from scr.training import graph_facts, prepare_hops, resolve
+from scr.training import graph_facts, prepare, resolve
 
 
 def recipe(graph, encoder, **propagation):
@@ -38,7 +38,7 @@ def powers(graph):
 
 def test_sign_reads_every_hop(graph):
     np.testing.assert_allclose(
-        prepare_hops(graph, recipe(graph, "sign")).array, powers(graph), rtol=1e-5, atol=1e-6
+        prepare(graph, recipe(graph, "sign")).array, powers(graph), rtol=1e-5, atol=1e-6
     )
 
 
@@ -47,17 +47,17 @@ def test_sign_reads_every_hop(graph):
 )
 def test_fixed_mixtures_are_taken_once_beforehand(graph, encoder, weights):
     expected = np.einsum("k,nkd->nd", weights, powers(graph))
-    made = prepare_hops(graph, recipe(graph, encoder)).array
+    made = prepare(graph, recipe(graph, encoder)).array
     assert made.shape == (40, 1, 6)
     np.testing.assert_allclose(made[:, 0], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_unit_rows_are_of_what_the_encoder_reads(graph):
-    mixed = prepare_hops(graph, recipe(graph, "ssgc", row_scale="unit")).array[:, 0]
+    mixed = prepare(graph, recipe(graph, "ssgc", row_scale="unit")).array[:, 0]
     expected = powers(graph).mean(axis=1)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(mixed, expected, rtol=1e-4, atol=1e-6)
-    apart = prepare_hops(graph, recipe(graph, "sign", row_scale="unit")).array
+    apart = prepare(graph, recipe(graph, "sign", row_scale="unit")).array
     lengths = np.linalg.norm(apart, axis=2)
     np.testing.assert_allclose(lengths[lengths > 0.5], 1, rtol=1e-5)
 
@@ -66,10 +66,10 @@ def test_hops_beside_a_store_are_used(graph, tmp_path):
     graph.save(tmp_path / "store")
     stored = open_store(tmp_path / "store")
     settings = recipe(stored, "sign")
-    before = prepare_hops(stored, settings)
+    before = prepare(stored, settings)
     path = cached_hops_path(stored, settings.propagation, before.steps)
     propagate(stored, 2, "row", features=np.asarray(graph.features), out=path)
-    found = prepare_hops(stored, settings)
+    found = prepare(stored, settings)
     assert not found.array.flags.writeable  # a memory map
     np.testing.assert_array_equal(found.array, before.array)
 
@@ -84,7 +84,7 @@ def test_hops_of_another_preparation_are_not_used(graph, tmp_path):
     other = fit_features(3 * features + 1, FeatureConfig(scale="standard"))
     path = cached_hops_path(stored, settings.propagation, own.identity)
     propagate(stored, 2, "row", features=own.transform(features), out=path)
-    assert not prepare_hops(stored, settings, fitted=own).array.flags.writeable
+    assert not prepare(stored, settings, fitted=own).array.flags.writeable
     np.testing.assert_array_equal(
-        prepare_hops(stored, settings, fitted=other).array[:, 0], other.transform(features)
+        prepare(stored, settings, fitted=other).array[:, 0], other.transform(features)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +13,8 @@ from scr.consistency import noisy_views
 from scr.encoders import HopBatch
 from scr.errors import ConfigError
 from scr.propagation import propagate_mixture
-from scr.training import Recipe, fit, graph_facts, prepare_hops, resolve
-from scr.training._random_rows import NodeDropper, RandomRows, node_dropper
+from scr.training import Recipe, fit, graph_facts, prepare, resolve
+from scr.training._random_rows import NodeDropper, node_dropper
 
 SETTINGS = {
     "propagation": {"hops": 2, "self_loops": True},
@@ -29,10 +31,11 @@ def _recipe(graph, encoder="ssgc", regularizer="grand", **more):
 
 def _rows(graph, **more):
     recipe = _recipe(graph, **more)
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     dropper = node_dropper(graph, recipe, prepared)
     assert isinstance(dropper, NodeDropper)
-    return dropper.over(prepared.rows(graph.num_classes, None, torch.device("cpu")))
+    rows = prepared.rows(graph.num_classes, None, torch.device("cpu"))
+    return dataclasses.replace(rows, noise=dropper)
 
 
 def test_a_batch_is_clean_and_its_views_are_not(random_graph):
@@ -74,14 +77,14 @@ def test_without_the_regularizer_nothing_is_dropped(random_graph):
     graph = random_graph()
     for name in ("none", "scr"):
         recipe = _recipe(graph, regularizer=name)
-        assert node_dropper(graph, recipe, prepare_hops(graph, recipe)) is None
-        assert not isinstance(fit(graph, recipe).rows, RandomRows)
+        assert node_dropper(graph, recipe, prepare(graph, recipe)) is None
+        assert fit(graph, recipe).rows.noise is None
 
 
 def test_predictions_do_not_depend_on_chance(random_graph):
     graph = random_graph()
     fitted = fit(graph, _recipe(graph))
-    assert isinstance(fitted.rows, RandomRows)
+    assert isinstance(fitted.rows.noise, NodeDropper)
     assert torch.equal(fitted.probabilities(), fitted.probabilities())
 
 

@@ -8,7 +8,7 @@ from tests.conftest import make_random_graph
 import scr
 from scr.errors import ConfigError
 from scr.sources._digits import digits
-from scr.training import fit, graph_facts, prepare_hops, resolve
+from scr.training import fit, graph_facts, prepare, resolve
 from scr.training._objective import supervised_loss
 
 SETTINGS = {
@@ -22,7 +22,7 @@ def rows_of(graph, name, **settings):
     encoder = {"name": name, **SETTINGS[name], "hidden": 8, **settings}
     layer = {"encoder": encoder}
     recipe = resolve(graph_facts(graph), regularizer="none", layers=[layer], preset="none")
-    return prepare_hops(graph, recipe).rows(graph.num_classes, None, torch.device("cpu"))
+    return prepare(graph, recipe).rows(graph.num_classes, None, torch.device("cpu"))
 
 
 def epoch(rows, graph, number, confident):
@@ -144,5 +144,5 @@ def test_a_graph_of_few_nodes_is_cut_into_no_more_parts_than_nodes():
 
 @names
 def test_neighbors_are_refused(name):
-    with pytest.raises(ConfigError, match=r"`encoder\.neighbors` is \(5, 5\); expected"):
+    with pytest.raises(ConfigError, match=r"`encoder\.neighbors` is \[5, 5\]; expected `none`"):
         rows_of(make_random_graph(), name, neighbors=[5, 5])

@@ -9,7 +9,7 @@ from scr.encoders import ProblemShape
 from scr.networks import make_encoder
 from scr.training import Rows, Trainer, TrainingConfig, fit, graph_facts, resolve
 from scr.training._inference import predict_logits
-from scr.training._subset_turns import SubsetTurns
+from scr.training._subset_turns import NoTurns, make_turns
 from scr.training._validation import NO_VALIDATION
 
 ROWS, SUBSETS, HOPS, FEATURES, CLASSES = 300, 5, 2, 6, 3
@@ -32,7 +32,7 @@ def test_a_sample_predicts_what_all_subsets_predict(dtype):
     rows = _rows(dtype)
     encoder = _encoder(rows)
     whole = predict_logits(encoder, rows, torch.arange(ROWS))
-    turns = SubsetTurns.of(encoder, rows, seed=4)
+    turns = make_turns(encoder, rows, seed=4)
     some = turns.begin(0)
     assert some.hops.shape == (ROWS, 1 + 3 * HOPS, FEATURES)  # two subsets and the rest
     assert some.shape == ProblemShape(features=FEATURES, hops=3, classes=CLASSES, subsets=3)
@@ -48,9 +48,7 @@ def test_hops_on_disk_are_gathered_alike(tmp_path):
     np.save(tmp_path / "hops.npy", rows.hops)
     on_disk = Rows(np.load(tmp_path / "hops.npy", mmap_mode="r"), CLASSES, subsets=SUBSETS)
     assert on_disk.on_disk
-    gathered = [
-        SubsetTurns.of(_encoder(source), source, seed=4).begin(0) for source in (rows, on_disk)
-    ]
+    gathered = [make_turns(_encoder(source), source, seed=4).begin(0) for source in (rows, on_disk)]
     np.testing.assert_array_equal(gathered[0].hops, gathered[1].hops)
     assert not gathered[1].on_disk
 
@@ -58,7 +56,7 @@ def test_hops_on_disk_are_gathered_alike(tmp_path):
 def test_samples_change_after_so_many_epochs_and_reach_every_subset():
     rows = _rows()
     encoder = _encoder(rows)
-    turns = SubsetTurns.of(encoder, rows, seed=4)
+    turns = make_turns(encoder, rows, seed=4)
     chosen = []
     for epoch in range(60):
         turns.begin(epoch)
@@ -84,7 +82,7 @@ def test_only_the_sample_learns_and_the_others_do_not_move():
         moved = (encoder.mixture.weight != before).flatten(2).any(2).any(0)
         sample = trainer.turns.sample(epoch)
         assert moved.nonzero().flatten().tolist() == list(sample)
-        average = trainer.average.model.mixture.weight
+        average = trainer.averages["average"].model.mixture.weight
         others = [each for each in range(SUBSETS) if each not in sample]
         torch.testing.assert_close(average[:, others], encoder.mixture.weight[:, others])
 
@@ -92,7 +90,7 @@ def test_only_the_sample_learns_and_the_others_do_not_move():
 @pytest.mark.parametrize("size", [None, SUBSETS, SUBSETS + 1])
 def test_a_sample_of_all_is_no_sample(size):
     rows = _rows()
-    assert SubsetTurns.of(_encoder(rows, subset_sample=size), rows, seed=0) is None
+    assert type(make_turns(_encoder(rows, subset_sample=size), rows, seed=0)) is NoTurns
 
 
 def test_a_run_with_samples_ends_with_an_encoder_of_all_subsets():

@@ -14,7 +14,7 @@ from scr.classifier import NodeClassifier
 from scr.errors import RunError
 from scr.experiments import Runner, compare, plan
 from scr.experiments._runner import _Worker
-from scr.training import Recipe, Rows, chosen_subsets, fit, graph_facts, prepare_hops, resolve
+from scr.training import Recipe, Rows, chosen_subsets, fit, graph_facts, prepare, resolve
 from scr.training.presets import GraphFacts
 
 SHORT = {
@@ -42,11 +42,11 @@ def _mean_by_hand(graph, relations, features):
 def test_hops_lie_subset_after_subset_and_rows_are_target_nodes():
     graph = make_typed_graph()
     recipe = _recipe(graph, "nars-sign", propagation={"subsets": "single", **MEANS})
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     names = [(str(relation),) for relation in graph.relations]
     assert prepared.subsets == tuple(names)
     assert prepared.array.shape == (graph.num_targets, 1 + 3 * 2, 6)
-    alone = prepare_hops(graph, _recipe(graph, "sign", propagation={**MEANS, "hops": 0}))
+    alone = prepare(graph, _recipe(graph, "sign", propagation={**MEANS, "hops": 0}))
     np.testing.assert_array_equal(prepared.array[:, 0], alone.array[:, 0])
     completed = _completed(graph, recipe)
     for place, subset in enumerate(names):
@@ -66,7 +66,7 @@ def _completed(graph, recipe):
 def test_encoders_without_relations_read_all_edges_alike():
     graph = make_typed_graph()
     recipe = _recipe(graph, "sign", propagation={**MEANS, "hops": 1})
-    prepared = prepare_hops(graph, recipe)
+    prepared = prepare(graph, recipe)
     assert prepared.subsets is None
     expected = _mean_by_hand(graph, graph.relations, _completed(graph, recipe))
     np.testing.assert_allclose(
@@ -76,8 +76,8 @@ def test_encoders_without_relations_read_all_edges_alike():
 
 def test_a_graph_of_one_relation_has_no_subsets(random_graph):
     graph = random_graph()
-    over = prepare_hops(graph, _recipe(graph, "nars-sign"))
-    alone = prepare_hops(graph, _recipe(graph, "sign"))
+    over = prepare(graph, _recipe(graph, "nars-sign"))
+    alone = prepare(graph, _recipe(graph, "sign"))
     assert over.subsets is None
     np.testing.assert_array_equal(over.array, alone.array)
     assert Rows(over.array, 3).shape.subsets == 1
@@ -171,9 +171,9 @@ def test_a_comparison_shares_hops_of_encoders_that_read_the_same(monkeypatch):
 
     def count(graph, recipe):
         made.append(recipe.encoder)
-        return prepare_hops(graph, recipe)
+        return prepare(graph, recipe)
 
-    monkeypatch.setattr("scr.experiments._runner.prepare_hops", count)
+    monkeypatch.setattr("scr.experiments._runner.prepare", count)
     graph = make_typed_graph()
     tasks = plan(["nars-sign", "nars-sagn", "sign", "sagn", "ssgc"], ["none", "scr"], [0],
                  layers=[SHORT])  # fmt: skip
@@ -234,6 +234,6 @@ def test_whoever_prepares_is_told_of_embeddings_in_the_making():
     data = {"missing": "distmult", "embedding_epochs": 2}
     told = []
     recipe = _recipe(graph, "nars-sign", data=data, propagation={"hops": 1})
-    prepare_hops(graph, recipe, on_progress=lambda *step: told.append(step))
+    prepare(graph, recipe, on_progress=lambda *step: told.append(step))
     assert told
     assert all(0 <= done <= total for _, done, total in told)

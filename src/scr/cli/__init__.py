@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from scr import __version__
 from scr.cli._console import UNBOUNDED, print_error, print_scr_error, printed_warnings
+from scr.cli._hints import with_command
 from scr.errors import SCRError
 
 BAD_INPUT = 2
@@ -51,7 +52,7 @@ class _Commands(TyperGroup):
         except SCRError as error:
             if ctx.params.get("debug"):
                 raise
-            print_scr_error(error)
+            print_scr_error(with_command(error))
             raise typer.Exit(BAD_INPUT) from None
 
 

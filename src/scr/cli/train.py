@@ -157,12 +157,12 @@ def score_line(summary: dict[str, Any]) -> Text:
 
 def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
     """What a typed graph is trained on: features of its types may take long, and that is shown."""
-    from scr.training import prepare_hops
+    from scr.training import prepare
 
     if not graph.is_typed:
         return None  # made by the training itself
     with steps_progress() as tell:
-        return prepare_hops(graph, recipe, device=device, on_progress=tell)
+        return prepare(graph, recipe, device=device, on_progress=tell)
 
 
 @contextmanager

@@ -8,14 +8,14 @@ which read the graph in every step, are in `_base.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scr.config import check
+from scr.config import Chance, Count, Settings
 from scr.encoders._explanation import AttentionKind
 
 
@@ -57,33 +57,23 @@ class HopBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig:
+class EncoderConfig(Settings):
     """Settings that every encoder has; each encoder file adds its own."""
 
-    hidden: int = 256
+    section: ClassVar[str] = "encoder"
+
+    hidden: Count = 256
     """Width of hidden layers."""
-    dropout: float = 0.5
+    dropout: Chance = 0.5
     """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
-    input_dropout: float = 0.0
+    input_dropout: Chance = 0.0
     """Chance that an input feature is silenced."""
     norm: Literal["batch", "layer", "none"] = "batch"
     """Normalization before every activation; `none` suits small training sets."""
-    label_layers: int = 4
+    label_layers: Count = 4
     """Linear layers of the branch that reads propagated labels."""
-    label_dropout: float = 0.0
+    label_dropout: Chance = 0.0
     """Chance that a propagated label is silenced."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name.endswith("dropout"):
-                check(0 <= value < 1, f"encoder.{field.name}", value, "a number in [0, 1)")
-            elif field.name == "hop_layers":
-                check(value >= 0, f"encoder.{field.name}", value, "a whole number, 0 or more")
-            elif field.name.endswith("layers") or field.name in ("hidden", "heads"):
-                check(value >= 1, f"encoder.{field.name}", value, "a whole number, 1 or more")
-            elif field.name == "alpha":
-                check(0 <= value <= 1, "encoder.alpha", value, "a number in [0, 1]")
 
 
 class Encoder(nn.Module, ABC):

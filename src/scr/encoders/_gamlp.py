@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from scr.config import Chance, Count, Natural, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
 from scr.encoders.fused._activation import activate
@@ -27,21 +28,21 @@ from scr.encoders.layers._recursive_attention import AttentionActivation, recurs
 class GAMLPConfig(EncoderConfig):
     """Settings of `GAMLP`; defaults are those for ogbn-products."""
 
-    hidden: int = 512
+    hidden: Count = 512
     """Width of hidden layers, and of each hop's result."""
-    layers: int = 4
+    layers: Count = 4
     """Linear layers of the perceptron after the attention."""
-    hop_layers: int = 2
+    hop_layers: Natural = 2
     """Linear layers of each hop's perceptron; 0 weighs the hops as they are."""
-    input_dropout: float = 0.2
+    input_dropout: Chance = 0.2
     """Chance that an input feature is silenced."""
-    attention_dropout: float = 0.5
+    attention_dropout: Chance = 0.5
     """Chance that an attention weight is silenced."""
     activation: AttentionActivation = "leaky_relu"
     """What attention scores pass before the softmax."""
     residual: bool = True
     """Add a projection of the node's own features to the mixture, then activate it."""
-    alpha: float = 0.5
+    alpha: Share = 0.5
     """Share of the first layer's result in the later layers after the attention."""
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from scr.config import Count
 from scr.encoders._base import ProblemShape
 from scr.encoders._gamlp import GAMLP, GAMLPConfig
 from scr.encoders.fused._dropout import dropout
@@ -25,7 +26,7 @@ from scr.encoders.layers._recursive_attention import attention_activation
 class GAMLPJKConfig(GAMLPConfig):
     """Settings of `GAMLPJK`."""
 
-    reference_layers: int = 4
+    reference_layers: Count = 4
     """Linear layers of the perceptron that summarizes all hops."""
     label_attention: Literal["recursive", "jk"] = "recursive"
     """How several label hops are weighed. `jk`: against a summary of all, and the nearest one is

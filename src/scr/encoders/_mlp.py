@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scr.config import Count
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import only_hop
 from scr.encoders.fused._activation import make_norm
@@ -21,7 +22,7 @@ from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
 class MLPConfig(EncoderConfig):
     """Settings of `MLP`."""
 
-    layers: int = 3
+    layers: Count = 3
     """Linear layers; 1 is logistic regression."""
     input_norm: Literal["batch", "none"] = "none"
     """`batch` standardizes the input's columns by the statistics of each batch, as GRAND does."""

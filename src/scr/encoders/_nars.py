@@ -16,7 +16,7 @@ from typing import ClassVar, cast
 
 from torch import Tensor
 
-from scr.config import check
+from scr.config import Count, Settings
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.layers._subset_mixture import Mixing, SubsetMixture
 
@@ -24,23 +24,16 @@ PREFIX = "nars-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSettings:
+class SubsetSettings(Settings):
     """What NARS adds to the settings of an encoder."""
 
     mixing: Mixing = "mean"
     """What the mixture of subsets starts as: their mean, their sum, or, as in the paper's code,
     drawn by Xavier's rule. Rows of length 1 want the sum: their mean is a weak signal."""
-    subset_sample: int | None = None
+    subset_sample: Count | None = None
     """Subsets that are trained at a time, to save memory; none: all."""
-    resample: int = 10
+    resample: Count = 10
     """Epochs after which other subsets are trained, with `subset_sample`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]  # of the encoder's own settings
-        check(self.subset_sample is None or self.subset_sample >= 1, "encoder.subset_sample",
-              self.subset_sample, "`none` or a whole number of at least 1")  # fmt: skip
-        check(self.resample >= 1, "encoder.resample", self.resample,
-              "a whole number of at least 1")  # fmt: skip
 
 
 class NARS(Encoder):

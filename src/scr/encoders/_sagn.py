@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from scr.config import check
+from scr.config import Chance, Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
 from scr.encoders.fused._activation import activate, make_norm
@@ -31,23 +31,23 @@ _NEGATIVE_SLOPE = 0.2  # of the leaky relu before the softmax
 class SAGNConfig(EncoderConfig):
     """Settings of `SAGN`; defaults are those for ogbn-products."""
 
-    hidden: int = 512
+    hidden: Count = 512
     """Width of hidden layers per head, and of each hop's result."""
-    layers: int = 2
+    layers: Count = 2
     """Linear layers of the perceptron after the attention."""
-    hop_layers: int = 2
+    hop_layers: Count = 2
     """Linear layers of each hop's perceptron, at least 1."""
-    heads: int = 1
+    heads: Count = 1
     """Attentions side by side; the logits are their mean."""
-    input_dropout: float = 0.2
+    input_dropout: Chance = 0.2
     """Chance that an input feature is silenced."""
-    attention_dropout: float = 0.4
+    attention_dropout: Chance = 0.4
     """Chance that an attention weight is silenced."""
-    label_dropout: float = 0.5
+    label_dropout: Chance = 0.5
     """Chance that a hidden unit of the label branch is silenced."""
     weight_style: Literal["attention", "uniform", "exponent"] = "attention"
     """Weights of the hops: learned; all alike; or alpha^k."""
-    alpha: float = 0.5
+    alpha: Share = 0.5
     """Base of the `exponent` weights."""
     focal: Literal["first", "last", "average"] = "first"
     """What each hop is compared with."""
@@ -59,10 +59,6 @@ class SAGNConfig(EncoderConfig):
     """Start with equal attention for all hops."""
     residual: bool = True
     """Add a projection of the node's own features to the mixture."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self.hop_layers >= 1, "encoder.hop_layers", self.hop_layers, "1 or more for SAGN")
 
 
 class SAGN(Encoder):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scr.config import Chance
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import only_hop
 from scr.encoders.fused._dropout import dropout
@@ -25,7 +26,7 @@ class SGCConfig(EncoderConfig):
     The paper has no dropout at all. SCR needs views that differ, and the input is all there is.
     """
 
-    input_dropout: float = 0.5
+    input_dropout: Chance = 0.5
     """Chance that an input feature is silenced."""
 
 

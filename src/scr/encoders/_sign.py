@@ -11,6 +11,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
+from scr.config import Chance, Count, Natural
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import contribution_shares, evaluating
 from scr.encoders.fused._activation import activate
@@ -24,15 +25,15 @@ from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
 class SIGNConfig(EncoderConfig):
     """Settings of `SIGN`; defaults are those for ogbn-products."""
 
-    hidden: int = 512
+    hidden: Count = 512
     """Width of hidden layers, and of each hop's result."""
-    layers: int = 2
+    layers: Count = 2
     """Linear layers of the perceptron over all hops."""
-    hop_layers: int = 2
+    hop_layers: Natural = 2
     """Linear layers of each hop's perceptron; 0 joins the hops as they are."""
-    dropout: float = 0.4
+    dropout: Chance = 0.4
     """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
-    input_dropout: float = 0.3
+    input_dropout: Chance = 0.3
     """Chance that an input feature is silenced."""
     norm: Literal["batch", "layer", "none"] = "none"
     """Normalization before every activation of a perceptron."""

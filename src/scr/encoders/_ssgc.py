@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scr.config import Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.fused._activation import make_norm
 from scr.encoders.fused._dropout import dropout
@@ -25,7 +26,7 @@ from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
 class SSGCConfig(EncoderConfig):
     """Settings of `SSGC`."""
 
-    layers: int = 2
+    layers: Count = 2
     """Linear layers after the average; 1 is the paper's linear model."""
     norm: Literal["batch", "layer", "none"] = "none"
     """Normalization before every activation; `none` suits small training sets."""
@@ -36,7 +37,7 @@ class SSGCConfig(EncoderConfig):
     mixture: Literal["mean", "s2gc", "ppr"] = "mean"
     """Weights of the hops: all alike; the paper's, `alpha` for hop 0 and the rest shared by the
     others; or personalized PageRank's, alpha (1 - alpha)^k."""
-    alpha: float = 0.1
+    alpha: Share = 0.1
     """Weight of a node's own features in `s2gc` and `ppr`."""
 
 

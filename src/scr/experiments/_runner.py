@@ -33,7 +33,7 @@ from scr.training import (
     Prepared,
     Recipe,
     chosen_subsets,
-    prepare_hops,
+    prepare,
     run_identity,
     subsets_identity,
     what_is_prepared,
@@ -238,7 +238,7 @@ class _Worker:
         key = json.dumps(needed, sort_keys=True)
         if self.hops is None or self.hops[0] != key:
             self.hops = None  # the old hops go before the new ones come
-            self.hops = key, prepare_hops(graph, recipe)
+            self.hops = key, prepare(graph, recipe)
         return self.hops[1]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-from scr.config import check
+from scr.config import Chance, Count, Natural, Positive, Settings
 
 Missing = Literal["average", "transe", "distmult", "complex", "random"]
 EMBEDDINGS = get_args(Missing)[1:4]
@@ -14,15 +14,17 @@ EMBEDDINGS = get_args(Missing)[1:4]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureConfig:
+class FeatureConfig(Settings):
     """How features are made ready before they are propagated (recipe section `data`)."""
+
+    section: ClassVar[str] = "data"
 
     scale: Literal["auto", "none", "row", "unit", "standard", "tfidf"] = "auto"
     """Rows to sum 1 (`row`) or length 1 (`unit`), columns to mean 0 and deviation 1 (`standard`),
     rare columns up and then rows to length 1 (`tfidf`)."""
     reduce: Literal["auto", "none", "svd", "random"] = "auto"
     """Fewer columns by a truncated SVD or by a random projection."""
-    reduce_to: int = 512
+    reduce_to: Count = 512
     """Columns that are left after a reduction."""
     project: Literal["auto", "none", "svd", "random"] = "auto"
     """How features of another width than the target type's come to that width. Wider ones are cut
@@ -34,33 +36,24 @@ class FeatureConfig:
     numbers (`random`)."""
     embedding_types: Literal["missing", "all"] = "missing"
     """Which types get embeddings: those without features, or all, instead of their features."""
-    embedding_width: int = 128
+    embedding_width: Count = 128
     """Columns of embeddings and random numbers where no features say how many; the width of
     ogbn-mag's features."""
-    embedding_epochs: int = 30
+    embedding_epochs: Count = 30
     """Most passes over all edges."""
-    embedding_negatives: int = 4
+    embedding_negatives: Count = 4
     """Corrupted edges that each edge is compared with."""
-    embedding_batch: int = 8192
+    embedding_batch: Count = 8192
     """Edges in a step."""
-    embedding_learning_rate: float = 0.1
+    embedding_learning_rate: Positive = 0.1
     """Of Adagrad, which large knowledge graphs are usually embedded with at this rate."""
-    embedding_held_out: float = 0.01
+    embedding_held_out: Chance = 0.01
     """Share of the edges, 10,000 of them at most, that are ranked after each epoch instead of being
     trained on. 0: every epoch is run."""
-    embedding_patience: int = 3
+    embedding_patience: Count = 3
     """Epochs without a better mean rank of the held-out edges before training ends."""
-    embedding_seed: int = 0
+    embedding_seed: Natural = 0
     """For embeddings and for random numbers."""
-
-    def __post_init__(self) -> None:
-        for name in ("reduce_to", "embedding_width", "embedding_epochs", "embedding_negatives",
-                     "embedding_batch", "embedding_patience"):  # fmt: skip
-            check(getattr(self, name) >= 1, f"data.{name}", getattr(self, name), "1 or more")
-        rate, share = self.embedding_learning_rate, self.embedding_held_out
-        check(0 < rate < float("inf"), "data.embedding_learning_rate", rate, "a number above 0")
-        check(0 <= share < 1, "data.embedding_held_out", share, "a number in [0, 1)")
-        check(self.embedding_seed >= 0, "data.embedding_seed", self.embedding_seed, "0 or more")
 
     def table(self) -> dict[str, Any]:
         """As a recipe's section; settings of typed graphs only where they are not the usual ones.

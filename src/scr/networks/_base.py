@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from scr.config import check
+from scr.config import Count, check
 from scr.encoders import Encoder, EncoderConfig, ProblemShape
 from scr.encoders.fused import activate, dropout, make_norm
 from scr.encoders.layers import Adjacency, LabelBranch, Projected, SparseRows
@@ -29,7 +29,7 @@ relation and direction; not at all."""
 class GraphEncoderConfig(EncoderConfig):
     """Settings that every encoder has that reads the graph."""
 
-    layers: int = 2
+    layers: Count = 2
     """Layers that sum over neighbors."""
     neighbors: tuple[int, ...] | None = None
     """Neighbors drawn for each node, layer by layer from the seeds outwards, -1 for all of them. An

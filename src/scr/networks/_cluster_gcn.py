@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from scr.config import check
+from scr.config import Count
 from scr.encoders.fused import Norm
 from scr.networks._base import GraphEncoderConfig
 from scr.networks._graphsage import GraphSAGE
@@ -20,26 +20,16 @@ from scr.networks._graphsage import GraphSAGE
 class ClusterGCNConfig(GraphEncoderConfig):
     """Settings of `ClusterGCN`; a part has as many nodes as OGB's for ogbn-products."""
 
-    neighbors: tuple[int, ...] | None = None
+    neighbors: None = None
     """Always none: parts are trained on, not neighbors."""
     norm: Norm = "none"
     """Normalization before every activation."""
-    clusters: int | None = None
+    clusters: Count | None = None
     """Parts that the graph is cut into; none: one for every 160 nodes."""
-    clusters_per_batch: int = 32
+    clusters_per_batch: Count = 32
     """Parts of a step, with the edges between them; `training.batch_size` has no say."""
     partition: Literal["auto", "metis", "label-propagation", "random"] = "auto"
     """How the graph is cut; `auto` is METIS where it is installed, else label propagation."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(
-            self.neighbors is None, "encoder.neighbors", self.neighbors, "`none` for this encoder"
-        )
-        check(self.clusters is None or self.clusters >= 1, "encoder.clusters", self.clusters,
-              "a whole number of at least 1")  # fmt: skip
-        check(self.clusters_per_batch >= 1, "encoder.clusters_per_batch", self.clusters_per_batch,
-              "a whole number of at least 1")  # fmt: skip
 
 
 class ClusterGCN(GraphSAGE):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from scr.config import check
+from scr.config import Chance, Count, check
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm, dropout
 from scr.encoders.layers import Adjacency, Projected, SparseRows, linear
@@ -28,25 +28,23 @@ SLOPE = 0.2
 class GATConfig(GraphEncoderConfig):
     """Settings of `GAT`; defaults are the paper's for Cora (its Section 3.3)."""
 
-    hidden: int = 64
+    hidden: Count = 64
     """Width of hidden layers, all heads together."""
-    heads: int = 8
+    heads: Count = 8
     """Attention heads of hidden layers, whose results are joined."""
-    output_heads: int = 1
+    output_heads: Count = 1
     """Attention heads of the last layer, whose results are averaged; 8 for PubMed in the paper."""
     norm: Norm = "none"
     """Normalization before every activation."""
-    dropout: float = 0.6
+    dropout: Chance = 0.6
     """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
-    input_dropout: float = 0.6
+    input_dropout: Chance = 0.6
     """Chance that an input feature is silenced."""
-    attention_dropout: float = 0.6
+    attention_dropout: Chance = 0.6
     """Chance that a neighbor is left out of a sum."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.output_heads >= 1, "encoder.output_heads", self.output_heads,
-              "a whole number, 1 or more")  # fmt: skip
         check(self.hidden % self.heads == 0, "encoder.hidden", self.hidden,
               f"a multiple of encoder.heads, which is {self.heads}")  # fmt: skip
 

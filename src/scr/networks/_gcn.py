@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from scr.config import Chance
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency, Projected, SparseRows
@@ -25,7 +26,7 @@ class GCNConfig(GraphEncoderConfig):
 
     norm: Norm = "none"
     """Normalization before every activation."""
-    input_dropout: float = 0.5
+    input_dropout: Chance = 0.5
     """Chance that an input feature is silenced."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scr.config import check
+from scr.config import Count, Natural
 from scr.encoders.fused import Norm
 from scr.networks._base import GraphEncoderConfig
 from scr.networks._graphsage import GraphSAGE
@@ -18,30 +18,19 @@ from scr.networks._graphsage import GraphSAGE
 class GraphSAINTConfig(GraphEncoderConfig):
     """Settings of `GraphSAINT`; roots and lengths are the paper's for Reddit."""
 
-    neighbors: tuple[int, ...] | None = None
+    neighbors: None = None
     """Always none: subgraphs are trained on, not neighbors."""
     norm: Norm = "none"
     """Normalization before every activation."""
-    roots: int = 2_000
+    roots: Count = 2_000
     """Random walks of a step; `training.batch_size` has no say."""
-    walk_length: int = 2
+    walk_length: Count = 2
     """Steps of a walk."""
-    steps: int | None = None
+    steps: Count | None = None
     """Subgraphs of an epoch; none: as many as walks that together are as long as the graph."""
-    coverage: int = 50
+    coverage: Natural = 50
     """Subgraphs are counted beforehand until each node was in as many on average, so that loss and
     means are unbiased; 0: they are left as they are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(
-            self.neighbors is None, "encoder.neighbors", self.neighbors, "`none` for this encoder"
-        )
-        for name in ("roots", "walk_length", "steps"):
-            value = getattr(self, name)
-            check(value is None or value >= 1, f"encoder.{name}", value,
-                  "a whole number of at least 1")  # fmt: skip
-        check(self.coverage >= 0, "encoder.coverage", self.coverage, "a whole number, 0 or more")
 
 
 class GraphSAINT(GraphSAGE):

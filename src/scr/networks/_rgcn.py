@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from scr.config import check
+from scr.config import Count, Natural
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency
@@ -23,18 +23,14 @@ from scr.networks._relation_blocks import sum_over_relations
 class RGCNConfig(GraphEncoderConfig):
     """Settings of `RGCN`; width, depth and dropout are OGB's for ogbn-mag."""
 
-    hidden: int = 64
+    hidden: Count = 64
     """Width of hidden layers."""
     norm: Norm = "none"
     """Normalization before every activation."""
-    bases: int = 0
+    bases: Natural = 0
     """Matrices that the weights of all relations are mixed from; 0: each has its own."""
     node_embeddings: bool = False
     """Learn a vector for each node of a type without features, instead of completing them."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self.bases >= 0, "encoder.bases", self.bases, "a whole number of at least 0")
 
 
 class RGCNLayer(nn.Module):

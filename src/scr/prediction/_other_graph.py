@@ -25,7 +25,7 @@ from scr.training import (
     SubsetNames,
     handed_over,
     label_rows,
-    prepare_hops,
+    prepare,
     rebuilds_label_hops,
     stage_count,
 )
@@ -116,7 +116,7 @@ def rows_of_other_graph(
     graph = with_classes(graph, class_names)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, relations)
-    prepared = prepare_hops(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
+    prepared = prepare(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
     kept = prepared.kept
 
     def rows_with(handover: Handover | None) -> RowSource:

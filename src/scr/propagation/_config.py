@@ -7,9 +7,9 @@ not, and so is an argument of `propagate` instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from scr.config import check
+from scr.config import Natural, Settings, check
 from scr.errors import ConfigError
 
 Norm = Literal["row", "sym", "col"]
@@ -23,10 +23,12 @@ EXACT_GUARD_HOPS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class PropagationConfig:
+class PropagationConfig(Settings):
     """What is propagated before training starts."""
 
-    hops: int = 5
+    section: ClassVar[str] = "propagation"
+
+    hops: Natural = 5
     """Largest power K of the adjacency; hop 0, the features themselves, is always kept."""
     norm: Norm = "sym"
     """`row` is D^-1 A, `sym` is D^-1/2 A D^-1/2, `col` is A D^-1."""
@@ -44,9 +46,9 @@ class PropagationConfig:
     subsets: int | str = 8
     """Of a graph of several relations, for encoders that mix subsets of them: how many are drawn,
     `single` (every relation alone), `all` (one subset with all), or a file with one per line."""
-    subset_seed: int = 0
+    subset_seed: Natural = 0
     """Decides which subsets are drawn."""
-    label_hops: int = 0
+    label_hops: Natural = 0
     """Largest power of the adjacency that training labels are propagated by; 0 leaves them out."""
     label_keep: Literal["last", "all"] = "last"
     """Keep only the farthest label hop, or all of them."""
@@ -63,43 +65,20 @@ class PropagationConfig:
     outward and back to it, `^` before those taken backward, such as `^writes writes`."""
 
     def __post_init__(self) -> None:
-        check(self.hops >= 0, "propagation.hops", self.hops, "a whole number, 0 or more")
-        check_choice("propagation.norm", self.norm, ("row", "sym", "col"))
-        check_choice("propagation.direction", self.direction, ("both", "out", "in", "separate"))
-        check_choice("propagation.dtype", self.dtype, ("float32", "float16"))
-        check_choice("propagation.hop_scale", self.hop_scale, ("none", "unit"))
-        check_choice("propagation.row_scale", self.row_scale, ("none", "unit"))
-        has_subsets = (
-            self.subsets.strip() != "" and not self.subsets.strip().lstrip("-").isdecimal()
-            if isinstance(self.subsets, str)
-            else (isinstance(self.subsets, int) and self.subsets >= 1)
-        )
-        check(
-            has_subsets,
-            "propagation.subsets",
-            self.subsets,
-            "a whole number, 1 or more, `single`, `all` or a file",
-        )
-        check(
-            self.subset_seed >= 0,
-            "propagation.subset_seed",
-            self.subset_seed,
-            "a whole number >= 0",
-        )
-        check(
-            self.label_hops >= 0, "propagation.label_hops", self.label_hops, "a whole number >= 0"
-        )
-        check_choice("propagation.label_keep", self.label_keep, ("last", "all"))
-        check_choice("propagation.label_norm", self.label_norm, ("row", "sym", "col"))
-        check_choice("propagation.label_direction", self.label_direction, ("both", "out", "in"))
-        check_choice("propagation.label_guard", self.label_guard, ("none", "far", "exact", "folds"))
+        super().__post_init__()
+        if isinstance(self.subsets, str):
+            text = self.subsets.strip()
+            is_valid = text != "" and not text.lstrip("-").isdecimal()
+        else:
+            is_valid = self.subsets >= 1
+        check(is_valid, "propagation.subsets", self.subsets,
+              "a whole number, 1 or more, `single`, `all` or a file")  # fmt: skip
         if self.label_guard == "exact" and self.label_hops > EXACT_GUARD_HOPS:
             raise ConfigError(
                 "propagation.label_hops", self.label_hops,
                 f"at most {EXACT_GUARD_HOPS} with label_guard = `exact`",
                 hint="`label_guard = \"folds\"` guards any number of hops",
             )  # fmt: skip
-        object.__setattr__(self, "label_paths", tuple(self.label_paths))
         for path in self.label_paths:
             self._check_path(path)
 
@@ -134,9 +113,3 @@ class PropagationConfig:
         if self.label_keep == "last" or self.label_guard == "far":
             return min(self.label_hops, 1)
         return self.label_hops
-
-
-def check_choice(setting: str, found: object, choices: tuple[str, ...]) -> None:
-    """Raise a `ConfigError` that names the choices, unless `found` is one of them."""
-    expected = "one of " + ", ".join(f"`{choice}`" for choice in choices)
-    check(found in choices, setting, found, expected)

@@ -17,14 +17,15 @@ Reads a graph's CSR arrays, which may be memory maps; makes a `NormalizedAdjacen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.config import check_value
 from scr.errors import GraphError
-from scr.propagation._config import Norm, check_choice
+from scr.propagation._config import Norm
 from scr.storage import in_memory, stream_rows
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def normalize(
         direction: `out` takes A, `in` its transpose, `both` every edge both ways; an undirected
             graph is the same in all three.
     """
-    check_choice("norm", norm, ("row", "sym", "col"))
-    check_choice("direction", direction, ("both", "out", "in"))
+    check_value("norm", norm, Norm)
+    check_value("direction", direction, Literal["both", "out", "in"])
     indptr: NDArray[Any] = in_memory(np.asarray(graph.indptr))
     indices, weights = np.asarray(graph.indices), graph.weights
     if weights is not None:

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from scr.training._node_features import node_features as node_features
     from scr.training._postprocess import Norm as Norm
     from scr.training._postprocess import PostprocessConfig as PostprocessConfig
+    from scr.training._prepare import HopsBudgetError as HopsBudgetError
     from scr.training._prepare import Prepared as Prepared
     from scr.training._prepare import PreparedHops as PreparedHops
     from scr.training._prepare import SubsetNames as SubsetNames
     from scr.training._prepare import chosen_subsets as chosen_subsets
     from scr.training._prepare import fixed_mixture as fixed_mixture
     from scr.training._prepare import label_rows as label_rows
-    from scr.training._prepare import prepare_hops as prepare_hops
+    from scr.training._prepare import prepare as prepare
     from scr.training._prepare import what_is_prepared as what_is_prepared
     from scr.training._recipe import DEFAULT_ENCODER as DEFAULT_ENCODER
     from scr.training._recipe import DEFAULT_REGULARIZER as DEFAULT_REGULARIZER

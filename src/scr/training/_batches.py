@@ -8,7 +8,8 @@ generator on the CPU, so they are the same on every device.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +17,51 @@ from torch import Tensor
 
 LARGE_POOL = 1 << 24
 """Nodes from which a few are drawn one by one: an order of all of them would take a second."""
+
+
+class Step(NamedTuple):
+    """The nodes of one update."""
+
+    labeled: Tensor
+    """Positions among the training nodes."""
+    unlabeled: Tensor
+    """Confident nodes."""
+    relied_on: Tensor
+    """Positions among the reliable nodes."""
+
+
+@dataclass(frozen=True)
+class EpochNodes:
+    """The nodes that the steps of an epoch are drawn from, and how many of them make a step."""
+
+    epoch: int
+    """Counted from 0."""
+    train: Tensor
+    """One may come twice."""
+    confident: Tensor
+    """Nodes of the consistency term."""
+    reliable: Tensor
+    """Nodes that an earlier stage labeled."""
+    batch_size: int
+    unlabeled_per_batch: int | Literal["proportional"]
+    generator: torch.Generator
+
+    def steps(self) -> Iterator[Step]:
+        """Draw the steps of the epoch, as Algorithm 1 does."""
+        drawn = epoch_batches(
+            len(self.train),
+            self.confident,
+            torch.arange(len(self.reliable)),
+            batch_size=self.batch_size,
+            unlabeled_per_batch=self.unlabeled_per_batch,
+            generator=self.generator,
+        )
+        return (Step(*parts) for parts in drawn)
+
+    def index(self, step: Step) -> Tensor:
+        """The nodes of a step: labeled, reliable and unlabeled ones."""
+        known = self.train[step.labeled], self.reliable[step.relied_on]
+        return torch.cat([*known, step.unlabeled])
 
 
 def epoch_batches(

@@ -36,12 +36,12 @@ from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.training._inference import predict_probabilities
 from scr.training._notes import TermReport, collapse_notes, term_report
-from scr.training._prepare import Prepared, SubsetNames, label_rows, prepare_hops
+from scr.training._prepare import Prepared, SubsetNames, label_rows, prepare
 from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, TrainingOutcome
 from scr.training._row_source import RowSource
-from scr.training._rows import positions_of
+from scr.training._rows import Rows, positions_of
 from scr.training._stages import Handover, StagePlan, train_in_stages
 from scr.training._validation import NO_VALIDATION, ValidationNodes
 from scr.training.presets import GraphFacts
@@ -133,7 +133,7 @@ def fit(
     check_trainable(graph, recipe)
     place = usable_device(device)
     keep_freed_memory()
-    prepared = prepared or prepare_hops(graph, recipe, device=device)
+    prepared = prepared or prepare(graph, recipe, device=device)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
     train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
     kept = prepared.kept
@@ -152,7 +152,7 @@ def fit(
         unlabeled=all_but(graph.train, graph.num_targets, kept),
         validation=_labeled(graph, graph.valid),
         seed=seed,
-        watched=_labeled(graph, graph.test) if watch_test else None,
+        watched=_labeled(graph, graph.test) if watch_test else NO_VALIDATION,
         identity=""
         if checkpoint is None
         else run_identity(graph, recipe, seed, *_special(prepared)),
@@ -163,7 +163,8 @@ def fit(
     def rows_with(handover: Handover | None) -> RowSource:
         labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
         rows = prepared.rows(graph.num_classes, labels, place, seed=seed)
-        return rows if dropper is None else dropper.over(rows)
+        # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
+        return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 
     def make(rows: RowSource) -> Encoder:
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
@@ -307,7 +308,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
     if len(graph.train) == 0:
         raise GraphError(
             f"The graph `{graph.name}` has no training nodes; expected at least one",
-            hint="give a split, such as --splits per-class:20,30 or train=...",
+            hint="give `splits`, such as `per-class:20,30`, or `train=...`",
         )
     if len(graph.valid) == 0 and recipe.training.select != "last":
         raise ConfigError(

@@ -3,14 +3,15 @@
 Serves what `Rows` serves, so that training, consistency, stages and prediction do not know the
 difference. A batch is the whole graph with some nodes asked for, or, of a large graph, what was
 drawn around these nodes. Who is drawn depends on the seed, the epoch and the nodes of the batch;
-those come from the trainer's own generator: a run that goes on from a checkpoint draws the same.
+those come from the trainer's own generator: a run that is resumed from a checkpoint draws the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +26,7 @@ from scr.encoders.layers import Adjacency, SparseRows
 from scr.networks import Embedded, GraphBatch
 from scr.networks.sampling import NeighborSampler, SubgraphBatch
 from scr.propagation import row_sums
+from scr.training._batches import EpochNodes, Step
 from scr.training._layerwise import LayerwiseLogits
 
 if TYPE_CHECKING:
@@ -79,10 +81,6 @@ class GraphRows:
         """Always: whatever node is asked for, its neighbors are at hand."""
         return True
 
-    def begin_epoch(self, epoch: int) -> None:
-        """From here on, other neighbors are drawn for the same nodes."""
-        self._epoch = epoch
-
     def batch(self, index: Tensor) -> GraphBatch:
         """The whole graph, or what is drawn around some nodes, for the logits of these nodes."""
         self._layerwise.forget()  # whoever takes batches is about to change weights
@@ -108,17 +106,14 @@ class GraphRows:
                 yield item, self.batch(index_of(item))
             return
         self._layerwise.forget()
-        made = read_ahead(items, lambda item: self._sampled(index_of(item)))
-        try:
-            for item, batch in made:
+        with closing(read_ahead(items, lambda item: self._sampled(index_of(item)))) as drawn:
+            for item, batch in drawn:
                 yield item, self._on_device(batch)
-        finally:
-            made.close()
 
-    def batches(self, index: Tensor, size: int) -> Iterator[GraphBatch]:
-        """Batches of at most `size` nodes, in the order of `index`."""
-        for _, batch in self.stream(index.split(size), lambda part: part):
-            yield batch
+    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, GraphBatch]]:
+        """The steps of an epoch; in another one, other neighbors are drawn for the same nodes."""
+        self._epoch = nodes.epoch
+        return self.stream(nodes.steps(), nodes.index)
 
     def stream_logits(
         self, model: nn.Module, index: Tensor, at_once: int

@@ -7,12 +7,10 @@ part from `stream_logits`. Rows on disk are read while the part before is comput
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import closing
 
 import torch
 from torch import Tensor, nn
 
-from scr.training._graph_rows import GraphRows
 from scr.training._row_source import RowSource
 
 ROWS_AT_ONCE = 16_384
@@ -31,14 +29,7 @@ def stream_logits(
     was_training = model.training
     model.eval()
     try:
-        if isinstance(rows, GraphRows):
-            yield from rows.stream_logits(model, index, at_once)
-            return
-        with closing(rows.stream(index.split(at_once), lambda part: part)) as batches:
-            for part, batch in batches:
-                with torch.no_grad():
-                    logits = model(batch).cpu()
-                yield part, logits
+        yield from rows.stream_logits(model, index, at_once)
     finally:
         model.train(was_training)
 

@@ -6,20 +6,22 @@ The equations and the search for settings are in `scr.prediction.smoothing`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from scr.config import check
+from scr.config import Count, Positive, Settings, Share
 
 Norm = Literal["sym", "row", "col"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostprocessConfig:
+class PostprocessConfig(Settings):
     """Whether and how trained predictions are corrected and smoothed along the edges.
 
     Paper: Huang et al. 2020, "Combining Label Propagation and Simple Models Out-performs Graph
     Neural Networks", arXiv:2010.13993.
     """
+
+    section: ClassVar[str] = "postprocess"
 
     method: Literal["none", "correct-and-smooth"] = "none"
     """`correct-and-smooth` spreads the errors on labeled nodes, then the labels."""
@@ -30,31 +32,17 @@ class PostprocessConfig:
     nodes back, and is scored on them."""
     steps: Literal["both", "correct", "smooth"] = "both"
     """Which of the two steps to take."""
-    correct_hops: int = 50
+    correct_hops: Count = 50
     """How often the errors are propagated."""
-    correct_alpha: float = 0.8
+    correct_alpha: Share = 0.8
     """Share of the neighbors in each hop of the errors (alpha_1)."""
     correct_norm: Norm = "sym"
     """How the adjacency is normalized for the errors."""
-    scale: float | Literal["auto"] = "auto"
+    scale: Positive | Literal["auto"] = "auto"
     """Factor of the propagated errors; `auto` gives each node an error of average size."""
-    smooth_hops: int = 50
+    smooth_hops: Count = 50
     """How often the labels are propagated."""
-    smooth_alpha: float = 0.8
+    smooth_alpha: Share = 0.8
     """Share of the neighbors in each hop of the labels (alpha_2)."""
     smooth_norm: Norm = "sym"
     """How the adjacency is normalized for the labels."""
-
-    def __post_init__(self) -> None:
-        for name in ("correct_hops", "smooth_hops"):
-            value = getattr(self, name)
-            check(value >= 1, f"postprocess.{name}", value, "a whole number of at least 1")
-        for name in ("correct_alpha", "smooth_alpha"):
-            value = getattr(self, name)
-            check(0 <= value <= 1, f"postprocess.{name}", value, "a number in [0, 1]")
-        check(
-            self.scale == "auto" or 0 < self.scale < float("inf"),
-            "postprocess.scale",
-            self.scale,
-            "`auto` or a number above 0",
-        )

@@ -42,6 +42,41 @@ from scr.training._recipe import Recipe
 from scr.training._rows import Rows
 from scr.training._stages import Handover
 
+
+class HopsBudgetError(MemoryBudgetError):
+    """Hops of a stored graph do not fit the memory; they can be propagated to disk before."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        store: str,
+        features_file: str | None,
+        rows: str,
+        propagation: PropagationConfig,
+        data: FeatureConfig,
+        walks_subsets: bool,
+    ) -> None:
+        """Say what does not fit, and remember what is to be propagated.
+
+        Args:
+            message: What was found.
+            store: The graph on disk.
+            features_file: Features instead of the store's.
+            rows: Of which nodes hops are needed: `labeled`, `all`, or a file with numbers.
+            propagation: How features are propagated.
+            data: How features are prepared.
+            walks_subsets: Whether subsets of relations are walked apart.
+        """
+        self.store, self.features_file, self.rows = store, features_file, rows
+        self.propagation, self.data, self.walks_subsets = propagation, data, walks_subsets
+        super().__init__(
+            message,
+            hint="first run `scr propagate` on the store with the same settings and these rows: "
+            f"{rows}; it works on disk, and what it leaves is found",
+        )
+
+
 SubsetNames = tuple[tuple[str, ...], ...]
 """Subsets of relations by the relations' full names."""
 
@@ -87,7 +122,7 @@ Prepared = PreparedHops | PreparedGraph
 """What an encoder is trained on, decoupled or coupled."""
 
 
-def prepare_hops(
+def prepare(
     graph: Graph,
     recipe: Recipe,
     *,
@@ -97,7 +132,7 @@ def prepare_hops(
     device: str = "cpu",
     on_progress: Progress | None = None,
 ) -> Prepared:
-    """Scale, reduce and complete features; propagate them, unless the encoder reads the graph.
+    """Make ready what the encoder of a recipe reads: hops, or features and edges.
 
     Args:
         graph: Its features are used, its labels are not.
@@ -107,13 +142,27 @@ def prepare_hops(
             nodes, and maybe others, will do. None: the nodes of the graph's splits.
         subsets: Subsets of relations of an earlier run; none: those that the recipe asks for.
         device: Where embeddings of nodes without features are trained, if they are.
-        on_progress: Told what is done about features, how much of it, and how much there is.
+        on_progress: Called with what is done about features, how much of it, and how much there is.
     """
     means: dict[str, Any] = {"device": device, "on_progress": on_progress}
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
         return prepare_graph(graph, recipe, fitted=fitted, **means)
+    return prepare_hops(graph, recipe, fitted=fitted, nodes=nodes, subsets=subsets, **means)
+
+
+def prepare_hops(
+    graph: Graph,
+    recipe: Recipe,
+    *,
+    fitted: Preparation | None = None,
+    nodes: NDArray[np.int64] | None = None,
+    subsets: SubsetNames | None = None,
+    device: str = "cpu",
+    on_progress: Progress | None = None,
+) -> PreparedHops:
+    """Prepare features and propagate them, of a decoupled encoder; arguments as of `prepare`."""
     started = time.perf_counter()
-    features = node_features(graph, recipe.data, fitted, **means)
+    features = node_features(graph, recipe.data, fitted, device=device, on_progress=on_progress)
     mixture = fixed_mixture(recipe)
     kept = names = None
     if mixture is None:
@@ -195,57 +244,22 @@ def _check_memory(
     needed: Mapping[str, Any],
     subsets: tuple[Subset, ...] | None,
 ) -> None:
-    """Refuse what does not fit before features are copied, with a way that does."""
+    """Refuse what does not fit before features are copied."""
     try:
         plan_propagation(graph, config, features.fitted.width, subsets=subsets)
     except MemoryBudgetError as error:
         if graph.path is None:
             raise
         asked = needed.get("nodes", ())
-        rows = "all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labeled"
-        walks = subsets is not None
-        command = propagate_command(graph, config, data, rows=rows, walks_subsets=walks)
-        hint = f"first `{command}`, which works on disk; what it leaves is found"
-        raise MemoryBudgetError(error.message, hint=hint) from None
-
-
-def propagate_command(
-    graph: Graph,
-    config: PropagationConfig,
-    data: FeatureConfig,
-    *,
-    rows: str = "labeled",
-    walks_subsets: bool = False,
-) -> str:
-    """The command that leaves hops of some nodes beside a store, as training wants them.
-
-    Args:
-        graph: From a store.
-        config: How features are propagated.
-        data: How features are prepared.
-        rows: Of which nodes: `labeled`, or a file.
-        walks_subsets: Whether subsets of relations are walked apart, as `config` says.
-    """
-    options = {
-        "rows": rows, "hops": config.hops, "norm": config.norm, "dtype": config.dtype,
-        "direction": config.direction, "hop-scale": config.hop_scale, "scale": data.scale,
-        "reduce": data.reduce, "reduce-to": data.reduce_to,
-    }  # fmt: skip
-    usual = {"direction": "both", "hop-scale": "none", "scale": "auto", "reduce": "auto",
-             "reduce-to": FeatureConfig().reduce_to}  # fmt: skip
-    words = [f"--{name} {value}" for name, value in options.items() if usual.get(name) != value] + [
-        "--self-loops"
-    ] * config.self_loops
-    if walks_subsets:
-        words.append(f"--subsets {config.subsets}")
-        words += [f"--subset-seed {config.subset_seed}"] if config.subset_seed else []
-    others = {
-        key: value for key, value in data.table().items() if key.replace("_", "-") not in options
-    }
-    words += [f"--set data.{key}={value}" for key, value in others.items()]
-    if graph.features_file is not None:
-        words.append(f"--features {graph.features_file}")
-    return " ".join(["scr propagate", str(graph.path), *words])
+        raise HopsBudgetError(
+            error.message,
+            store=str(graph.path),
+            features_file=None if graph.features_file is None else str(graph.features_file),
+            rows="all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labeled",
+            propagation=config,
+            data=data,
+            walks_subsets=subsets is not None,
+        ) from None
 
 
 def _mixed_hops(

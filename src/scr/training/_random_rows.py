@@ -6,7 +6,7 @@ from. `noisy_views` asks it for one view after the other instead, and each is pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,8 +19,6 @@ from scr.propagation import RandomPropagation, drop_node
 from scr.training._node_features import node_features
 from scr.training._prepare import Prepared, fixed_mixture
 from scr.training._recipe import Recipe
-from scr.training._row_source import RowSource
-from scr.training._rows import Rows
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,9 @@ class NodeDropper:
     chance: float
     """With which the features of a node are dropped (delta)."""
 
-    def over(self, rows: RowSource) -> RandomRows:
-        """The same rows, with noise on the graph."""
-        assert isinstance(rows, Rows)  # those of a fixed mixture are
-        return RandomRows(**{each.name: getattr(rows, each.name) for each in fields(Rows)},
-                          dropper=self)  # fmt: skip
+    def __call__(self, batch: HopBatch, nodes: Tensor) -> HopBatch:
+        """The same batch, of which views have nodes dropped."""
+        return RandomBatch(batch.hops, batch.labels, nodes, self)
 
     def draw(self, nodes: Tensor) -> Tensor:
         """Rows of some nodes with others dropped, shape (nodes, 1, columns).
@@ -61,18 +57,6 @@ class RandomBatch(HopBatch):
         if self.dropper is None or self.nodes is None:
             return self
         return HopBatch(self.dropper.draw(self.nodes).to(self.hops.device), self.labels)
-
-
-@dataclass(frozen=True)
-class RandomRows(Rows):
-    """Rows of a fixed mixture of hops, with noise on the graph where views are asked for."""
-
-    dropper: NodeDropper | None = None
-
-    def batch(self, index: Tensor) -> HopBatch:
-        """Rows of some nodes, as float32 on the device; views of them have nodes dropped."""
-        rows = super().batch(index)
-        return RandomBatch(rows.hops, rows.labels, index, self.dropper)
 
 
 def node_dropper(graph: Graph, recipe: Recipe, prepared: Prepared) -> NodeDropper | None:

@@ -265,7 +265,7 @@ def _other_sections(section: str, encoder: str) -> dict[str, str]:
             python = f"{key}=..." if other == "training" else f'{other}={{{named}"{key}": ...}}'
             hints.setdefault(
                 key,
-                f"it is a setting of the section {other}: `--set {other}.{key}=...`, or in Python "
+                f"it is a setting of the section {other}: `{other}.{key}`, in Python "
                 f"`NodeClassifier({python})`",
             )
     return hints

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from scr.selection import KeptWeights, Score
@@ -100,6 +101,11 @@ class ReliableNodes:
     """Shape (nodes, classes), in the order of `nodes`."""
     weight: float = 1.0
     """Factor of their term (gamma)."""
+
+    @classmethod
+    def nobody(cls, classes: int) -> ReliableNodes:
+        """Of a stage that relies on no earlier one."""
+        return cls(torch.zeros(0, dtype=torch.int64), torch.zeros(0, classes))
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from scr.encoders import ProblemShape
+from scr.training._batches import EpochNodes, Step
 
 Item = TypeVar("Item")
 
@@ -49,3 +50,17 @@ class RowSource(Protocol):
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
     ) -> Generator[tuple[Item, Any]]:
         """Each item with the batch of its nodes, in order."""
+
+    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, Any]]:
+        """The steps of an epoch of training, each with the batch of its nodes."""
+
+    def stream_logits(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index`, in order, each with its logits on the CPU.
+
+        Args:
+            model: In evaluation mode.
+            index: Nodes.
+            at_once: Most nodes of a part.
+        """

@@ -6,7 +6,8 @@ names nodes by their numbers in the graph, always; where their rows lie is known
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -14,12 +15,13 @@ from typing import TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from scr.compute import read_ahead
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
 from scr.storage import FileRows
+from scr.training._batches import EpochNodes, Step
 
 CPU = torch.device("cpu")
 
@@ -40,6 +42,8 @@ class Rows:
     """The node of each row, ascending; none: row i is node i."""
     subsets: int = 1
     """Subsets of relations that the hops are of: hop 0, then all others of each subset."""
+    noise: Callable[[HopBatch, Tensor], HopBatch] | None = None
+    """From a batch and its nodes to one that makes noisy views by itself (`_random_rows.py`)."""
 
     def __post_init__(self) -> None:
         counts = {"label hops": self.labels, "numbers of nodes": self.kept}
@@ -78,7 +82,7 @@ class Rows:
         Raises:
             GraphError: A node has no hops.
         """
-        return self._on_device(self._read(index))
+        return self._finish(self._read(index), index)
 
     def stream(
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
@@ -96,17 +100,24 @@ class Rows:
             for item in items:
                 yield item, self.batch(index_of(item))
             return
-        made = read_ahead(items, lambda item: self._read(index_of(item)))
-        try:
-            for item, batch in made:
-                yield item, self._on_device(batch)
-        finally:
-            made.close()
+        indexed = ((item, index_of(item)) for item in items)
+        with closing(read_ahead(indexed, lambda pair: self._read(pair[1]))) as read:
+            for (item, index), batch in read:
+                yield item, self._finish(batch, index)
 
-    def batches(self, index: Tensor, size: int) -> Iterator[HopBatch]:
-        """Batches of at most `size` rows, in the order of `index`."""
-        for _, batch in self.stream(index.split(size), lambda part: part):
-            yield batch
+    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, HopBatch]]:
+        """The steps of an epoch of training, each with the batch of its nodes."""
+        return self.stream(nodes.steps(), nodes.index)
+
+    def stream_logits(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index` with their logits; rows on disk are read one part ahead."""
+        with closing(self.stream(index.split(at_once), lambda part: part)) as batches:
+            for part, batch in batches:
+                with torch.no_grad():
+                    logits = model(batch).cpu()
+                yield part, logits
 
     @property
     def on_disk(self) -> bool:
@@ -128,12 +139,14 @@ class Rows:
         hops = torch.from_numpy(self._file.take(positions).astype(np.float32, copy=False))
         return HopBatch(hops, None if labels is None else torch.from_numpy(labels[positions]))
 
-    def _on_device(self, batch: HopBatch) -> HopBatch:
+    def _finish(self, batch: HopBatch, index: Tensor) -> HopBatch:
+        """As float32 on the device, with noise where there is any."""
         labels = batch.labels
-        return HopBatch(
+        batch = HopBatch(
             batch.hops.to(self.device, torch.float32),
             None if labels is None else labels.to(self.device, torch.float32),
         )
+        return batch if self.noise is None else self.noise(batch, index)
 
 
 def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -149,8 +162,7 @@ def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[n
         missing = nodes[~found][0]
         raise GraphError(
             f"Node {missing} has no hops; they were kept for {len(kept):,} nodes",
-            hint="`scr propagate STORE --rows all` keeps those of all nodes, "
-            "`--rows FILE.npy` those of the nodes in a file",
+            hint="propagate again with `rows` that hold this node, such as `all`",
         )
     return positions
 

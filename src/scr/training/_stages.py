@@ -32,7 +32,7 @@ from scr.training._loop import Trainer
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, ReliableNodes, TermActivity, TrainingOutcome
 from scr.training._row_source import RowSource
-from scr.training._validation import ValidationNodes
+from scr.training._validation import NO_VALIDATION, ValidationNodes
 
 SEED_STEP = 1_000_003
 """Between the seeds of two stages; a prime, so that stages of neighboring seeds do not meet."""
@@ -83,7 +83,7 @@ class StagePlan:
     unlabeled: Tensor
     validation: ValidationNodes
     seed: int
-    watched: ValidationNodes | None = None
+    watched: ValidationNodes = NO_VALIDATION
     identity: str = ""
     """Names the run in its files, so that no other run goes on from them."""
 

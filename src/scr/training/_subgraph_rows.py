@@ -20,6 +20,7 @@ from torch import Tensor
 
 from scr.networks import ClusterGCNConfig, GraphBatch, GraphSAINTConfig
 from scr.networks.sampling import ClusterSampler, SaintSampler, SubgraphBatch
+from scr.training._batches import EpochNodes, Step
 from scr.training._graph_rows import GraphRows, Item
 
 
@@ -89,6 +90,12 @@ class SubgraphRows(GraphRows):
             if len(labeled) + len(unlabeled) + len(relied_on):
                 share = len(labeled) / len(train)
                 yield SubgraphDraw(labeled, unlabeled, relied_on, subgraph, share)
+
+    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, GraphBatch]]:
+        """The subgraphs of an epoch; sizes of batches have no say."""
+        drawn = self.draws(nodes.epoch, nodes.train, nodes.confident, nodes.reliable)
+        batches = self.stream(drawn, lambda draw: nodes.index(Step(*draw[:3])))
+        return ((Step(*draw[:3]), batch) for draw, batch in batches)
 
     def stream(
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]

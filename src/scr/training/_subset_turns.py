@@ -34,8 +34,28 @@ PART_ROWS = 16_384
 """Rows of all subsets that are in memory at once while a sample is gathered."""
 
 
-class SubsetTurns:
+class NoTurns:
+    """All of a student is always trained, on the same rows."""
+
+    def __init__(self, rows: RowSource) -> None:
+        self.all_rows = rows
+
+    def begin(self, epoch: int, followers: Iterable[nn.Module] = ()) -> RowSource:
+        """Prepare an epoch, counted from 0; returns the rows to train and predict with."""
+        return self.all_rows
+
+    def hold(self) -> None:
+        """Undo what a step did to weights that stand still."""
+
+    def end(self) -> RowSource:
+        """Returns the rows of the trained student."""
+        return self.all_rows
+
+
+class SubsetTurns(NoTurns):
     """Which subsets of a student train in which epoch, and the rows for them."""
+
+    all_rows: Rows
 
     def __init__(self, student: NARS, rows: Rows, *, seed: int) -> None:
         """Set the stage; nothing is gathered yet.
@@ -45,24 +65,13 @@ class SubsetTurns:
             rows: Hops of all subsets.
             seed: Decides the samples.
         """
+        super().__init__(rows)
         self.student = student
-        self.all_rows = rows
         self.seed = seed
         self._period = -1
         self._rest: list[int] = []
         self._fixed = torch.empty(0)
         self._rows = rows
-
-    @classmethod
-    def of(cls, student: nn.Module, rows: RowSource, *, seed: int) -> SubsetTurns | None:
-        """The turns of a student that is to be trained so; none: all of it is always trained."""
-        if not isinstance(student, NARS) or not isinstance(rows, Rows):
-            return None
-        if student.settings.subset_sample is None:
-            return None
-        if student.settings.subset_sample >= student.mixture.subsets:
-            return None
-        return cls(student, rows, seed=seed)
 
     def sample(self, period: int) -> tuple[int, ...]:
         """The subsets that train in a period, a function of the seed: nothing is to be stored."""
@@ -127,3 +136,13 @@ class SubsetTurns:
             gathered[start:stop, : len(places) + 1] = part[:, [0, *places]]
             gathered[start:stop, len(places) + 1 :] = rest.cpu().numpy()
         return replace(self.all_rows, hops=gathered, subsets=len(chosen) + 1)
+
+
+def make_turns(student: nn.Module, rows: RowSource, *, seed: int) -> NoTurns:
+    """The turns that a student's settings ask for; `NoTurns` where all of it is always trained."""
+    if not isinstance(student, NARS) or not isinstance(rows, Rows):
+        return NoTurns(rows)
+    sample = student.settings.subset_sample
+    if sample is None or sample >= student.mixture.subsets:
+        return NoTurns(rows)
+    return SubsetTurns(student, rows, seed=seed)
