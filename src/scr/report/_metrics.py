@@ -8,8 +8,9 @@ Reads labels (-1 where unknown) and class probabilities, returns plain numbers r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,6 @@ from scr.errors import GraphError
 
 BINS = 15
 """Confidence bins of the calibration error, as in Guo et al. 2017, arXiv:1706.04599."""
-MEASURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
-
 # Predictions are made in float32: a zero there means "below its resolution", not "impossible".
 _SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 
@@ -93,19 +92,52 @@ class MetricsInParts:
         self._parts.append((known, predicted.argmax(axis=1), predicted.max(axis=1), of_label))
 
     def measures(self) -> dict[str, float | None]:
-        """The measures of all rows so far."""
+        """Every metric of all rows so far."""
         if not any(len(part[0]) for part in self._parts):
-            return dict.fromkeys(MEASURES)
+            return dict.fromkeys(METRICS)
         columns = zip(*self._parts, strict=True)
-        known, predictions, confidence, of_label = (np.concatenate(column) for column in columns)
-        confusion = confusion_matrix(known, predictions, classes=self._classes)
-        curve = reliability_curve(confidence, predictions == known)
-        likelihood = np.clip(of_label.astype(np.float64), _SMALLEST_PROBABILITY, 1.0)
-        return {
-            **confusion_metrics(confusion),
-            "log_loss": float(-np.log(likelihood).mean()),
-            "calibration_error": curve.calibration_error,
-        }
+        rows = Predictions(*(np.concatenate(column) for column in columns), classes=self._classes)
+        return {name: metric(rows) for name, metric in METRICS.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Rows with a label, and what was predicted for them; each array has shape (rows,)."""
+
+    labels: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    """The likeliest class."""
+    confidence: NDArray[Any]
+    """Its probability."""
+    likelihood: NDArray[Any]
+    """The probability of the label."""
+    classes: int
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """Rows by label and prediction. Shape (classes, classes)."""
+        return confusion_matrix(self.labels, self.predicted, classes=self.classes)
+
+
+def log_loss(rows: Predictions) -> float:
+    """Mean of -log p(label), in nats."""
+    likelihood = np.clip(rows.likelihood.astype(np.float64), _SMALLEST_PROBABILITY, 1.0)
+    return float(-np.log(likelihood).mean())
+
+
+def calibration_error(rows: Predictions) -> float | None:
+    """Expected calibration error; see `ReliabilityCurve`."""
+    return reliability_curve(rows.confidence, rows.predicted == rows.labels).calibration_error
+
+
+METRICS: dict[str, Callable[[Predictions], float | None]] = {
+    "accuracy": lambda rows: confusion_metrics(rows.confusion)["accuracy"],
+    "balanced_accuracy": lambda rows: confusion_metrics(rows.confusion)["balanced_accuracy"],
+    "macro_f1": lambda rows: confusion_metrics(rows.confusion)["macro_f1"],
+    "log_loss": log_loss,
+    "calibration_error": calibration_error,
+}
+"""What `metrics.json` and the report's page say of every split, by name."""
 
 
 def confusion_metrics(confusion: NDArray[np.int64]) -> dict[str, float | None]:
