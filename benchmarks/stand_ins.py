@@ -23,6 +23,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from code_version import is_current
 from harness import HERE, RESULTS, Results, console
 from scr.experiments import Runner, reproduce, stand_in_for
 from scr.experiments._stand_in import FACTS, GRAPH
@@ -158,6 +159,12 @@ def kept(record: Mapping[str, Any], unlabeled: int, smoothed: bool) -> dict[str,
     return row
 
 
+def _is_there(results: Results, name: str) -> bool:
+    """Whether a recipe has a row that holds for the code as it is."""
+    row = results.find(name=name)
+    return row is not None and is_current(row, results.code)
+
+
 def one_thread() -> None:
     """Set up a process: small runs gain nothing from more."""
     import numba
@@ -182,7 +189,7 @@ def main() -> None:
         settings["divisor"] = options.divisor
     results = Results(options.out, settings)
     planned = plan(options.recipe or recipe_names())
-    missing = [name for name in planned if not results.find(name=name, code=results.code)]
+    missing = [name for name in planned if not _is_there(results, name)]
     for row in results.rows:  # written with the next row
         row["baseline"] = planned[row["name"]][1] if row["name"] in planned else row["baseline"]
     groups = trained_once(planned[name][0] for name in missing)
