@@ -2,10 +2,10 @@
 
     python benchmarks/carry.py REVISION
 
-Takes the results' versions of the code at a git revision and, for records that were current there,
-notes today's version as `confirmed`, with the keys that runs have today. Refuses unless the golden
-runs (`tests/golden`) were recorded alike at the revision and still give the same bits. For moves and
-merges of code: a change that is meant to alter results needs `confirm.py`, or new runs.
+Takes the versions of the code at a git revision and, for records that were current there, notes
+today's version as `confirmed`, with the keys that runs have today. Refuses unless the golden runs
+(`tests/golden`) give the bits that they gave at the revision. For moves and merges of code: a change
+that is meant to alter results needs `confirm.py`, or new runs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import json
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from accuracy import DATA
 from code_version import PACKAGES, code_version
 from confirm import SLOW, TASKS, comparison_of, console, write
+from scr.graph import Graph
 from stored_rows import StoredRow, results_files, stored_rows
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +86,12 @@ def _key(kind: str, row: StoredRow, content: Any, record: Any, data: Path) -> st
         return str(record["key"])
     graph = row.file.stem
     task = TASKS[kind](graph, content, record)
-    return task.key(comparison_of(kind, graph, data).graph_of(task.seed))
+    return task.key(_graph(kind, graph, data, task.seed))
+
+
+@cache
+def _graph(kind: str, graph: str, data: Path, seed: int) -> Graph:
+    return comparison_of(kind, graph, data).graph_of(seed)
 
 
 def main() -> None:
