@@ -4,7 +4,7 @@
 
 Takes the versions of the code at a git revision and, for records that were current there, notes
 today's version as `confirmed`, with the keys that runs have today. Refuses unless the golden runs
-(`tests/golden`) give the bits that they gave at the revision. For moves and merges of code: a change
+(`tests/golden`) give the bits that they gave at the revision. For moves and merges: a change
 that is meant to alter results needs `confirm.py`, or new runs.
 """
 
