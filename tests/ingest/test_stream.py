@@ -25,7 +25,7 @@ from scr.ingest import _plan as ingest_plan
 from scr.ingest import _row_writer as row_writer
 from scr.ingest import _stream as stream_ingest
 from scr.ingest._plan import IngestSize, plan_ingest
-from scr.ingest._sorted_rows import RowRules
+from scr.ingest._row_buckets import RowRules
 from scr.sources import IngestOptions, load_graph, read_raw
 from scr.sources.readers import _npz as npz
 from scr.storage import read_manifest
@@ -34,13 +34,15 @@ from scr.storage import read_manifest
 class Tight(IngestPlan):
     """A plan whose memory is what a test says."""
 
+    bytes_per_thread = 1000
+
     def room(self, resident=0, chunk_edges=None):
-        return 1000 * (default_threads() + 1)  # as many buckets whatever the machine
+        return self.bytes_per_thread * (default_threads() + 1)
 
 
-def tight(way):
+def tight():
     return Tight(
-        way=way, budget=2**40, resident=0, memory_bytes=0, temporary_bytes=0, final_bytes=0,
+        way="buckets", budget=2**40, resident=0, memory_bytes=0, temporary_bytes=0, final_bytes=0,
         chunk_edges=16,
     )  # fmt: skip
 
@@ -61,11 +63,11 @@ def write_shards(folder, *, nodes=40, edges=300, seed=0, shards=3, dtype=np.int3
     return folder
 
 
-def stream(source, store, options=None, *, way="passes", bits=2, **settings):
+def stream(source, store, options=None, *, bits=2, **settings):
     options = options or IngestOptions()
     parts = stream_ingest.take_apart(read_raw(source, options), options, source)
     return stream_ingest.stream_ingest(
-        parts, options, source, store, tight(way), bits=bits, **settings
+        parts, options, source, store, tight(), bits=bits, **settings
     )
 
 
@@ -80,7 +82,6 @@ def digests(store):
 @settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32),
-    way=st.sampled_from(["passes", "buckets"]),
     options=st.builds(
         IngestOptions,
         symmetrize=st.booleans(),
@@ -89,10 +90,10 @@ def digests(store):
     ),
     dtype=st.sampled_from([np.int32, np.int64, np.uint16]),
 )
-def test_every_way_makes_the_store_of_memory(tmp_path_factory, seed, way, options, dtype):
+def test_buckets_make_the_store_of_memory(tmp_path_factory, seed, options, dtype):
     folder = tmp_path_factory.mktemp("ingest")
     source = write_shards(folder / "source", seed=seed, dtype=dtype)
-    made = stream(source, folder / "store", options, way=way)
+    made = stream(source, folder / "store", options)
     expected = load_graph(source, options=options)
     expected.save(folder / "memory")
     assert digests(folder / "store") == digests(folder / "memory")
@@ -131,20 +132,18 @@ def test_features_that_are_not_finite_are_named(tmp_path, monkeypatch, link, row
     assert left(tmp_path) == ["source"]
 
 
-@pytest.mark.parametrize("way", ["passes", "buckets"])
-def test_a_bad_node_number_late_in_the_stream_leaves_nothing(tmp_path, way):
+def test_a_bad_node_number_late_in_the_stream_leaves_nothing(tmp_path):
     source = write_shards(tmp_path / "source", shards=3)
     last = np.load(source / "edges-00002.npy")
     last[1, 97] = 40
     np.save(source / "edges-00002.npy", last)
     with pytest.raises(GraphError, match=r"^Edge 297 goes from node \d+ to node 40, outside"):
-        stream(source, tmp_path / "store", way=way)
+        stream(source, tmp_path / "store")
     assert left(tmp_path) == ["source"]
 
 
-@pytest.mark.parametrize("way", ["passes", "buckets"])
 @pytest.mark.parametrize("call", ["posix_fallocate", "write"])
-def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monkeypatch, way, call):
+def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monkeypatch, call):
     source = write_shards(tmp_path / "source")
     load_graph(source).save(tmp_path / "memory")
     real, room = getattr(os, call), [0]
@@ -160,7 +159,7 @@ def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monk
     for calls in range(0, 200, 3):
         room[0] = calls
         try:
-            stream(source, tmp_path / "store", way=way)
+            stream(source, tmp_path / "store")
             break
         except StoreError as full:
             said.append(str(full))
@@ -185,35 +184,30 @@ def test_rows_that_do_not_fit_name_the_budget(tmp_path, monkeypatch):
     with pytest.raises(MemoryBudgetError, match=r"the budget is 1\.00MiB") as error:
         ingest(source, tmp_path / "store", IngestOptions(), memory="1MiB")
     assert left(tmp_path) == ["source"]
-    smallest = error.value.hint.split("`--memory ")[1].rstrip("`")
+    smallest = error.value.hint.split("`")[1]
     graph = ingest(source, tmp_path / "store", IngestOptions(), memory=smallest)
     assert graph.fingerprint() == load_graph(source).fingerprint()
 
 
-@pytest.mark.parametrize("slow", [False, True])
-def test_a_hub_that_no_plan_can_see_works_in_the_budget_that_is_named(monkeypatch, slow):
+def test_a_hub_that_no_plan_can_see_works_in_the_budget_that_is_named(monkeypatch):
     monkeypatch.setattr(ingest_plan, "default_threads", lambda: 2)
-    hub, size = (
-        100_000_000,
-        IngestSize(nodes=2_000_000, edges=200_000_000, read_seconds=1000 * slow),
-    )
-    budget = 1 << 30
-    for _ in range(2):
+    hub, size = 100_000_000, IngestSize(nodes=2_000_000, edges=200_000_000)
+
+    def fitted(budget):
         plan = plan_ingest(size, budget=budget, resident=0, free_disk=1 << 45)
         rules = RowRules(num_nodes=size.nodes, chunk_edges=plan.chunk_edges, threads=2)
-        way, rules = row_writer._fitting(
-            plan.way, rules, hub, lambda chunk, plan=plan: plan.room(0, chunk)
-        )
-        needed = row_writer._needed(way, hub, rules.workers)
-        if needed <= plan.room(0, rules.chunk_edges):
-            break
-        error = ingest_plan.too_little_memory(needed, plan, 0)
-        budget = parse_bytes(error.hint.split("`--memory ")[1].rstrip("`"))
-    assert needed <= plan.room(0, rules.chunk_edges)
-    assert budget > 1 << 30
+        return row_writer.fitting(
+            rules, hub, lambda chunk: plan.room(0, chunk),
+            lambda needed: ingest_plan.too_little_memory(needed, plan, 0),
+        )  # fmt: skip
+
+    with pytest.raises(MemoryBudgetError, match="the rows with the most edges") as error:
+        fitted(1 << 30)
+    _, keys = fitted(parse_bytes(error.value.hint.split("`")[1]))
+    assert keys == 1 << 24
 
 
-def interrupted(monkeypatch, source, store, way, pieces, **settings):
+def interrupted(monkeypatch, source, store, pieces, **settings):
     """Stop after some pieces of rows, as Ctrl-C would."""
     real = row_writer._Output.write
 
@@ -227,34 +221,31 @@ def interrupted(monkeypatch, source, store, way, pieces, **settings):
     with monkeypatch.context() as patch:
         patch.setattr(row_writer._Output, "write", write)
         with pytest.raises(KeyboardInterrupt):
-            stream(source, store, way=way, **settings)
+            stream(source, store, **settings)
 
 
-@pytest.mark.parametrize("then", ["passes", "buckets"])
-@pytest.mark.parametrize("first", ["passes", "buckets"])
-@pytest.mark.parametrize("pieces", [0, 2, 4])
-def test_interrupted_work_goes_on_either_way(tmp_path, monkeypatch, first, then, pieces):
+@pytest.mark.parametrize("then", [1000, 600])
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+def test_interrupted_work_resumes_also_with_less_memory(tmp_path, monkeypatch, then, pieces):
     monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
     source = write_shards(tmp_path / "source")
     load_graph(source).save(tmp_path / "memory")
-    interrupted(monkeypatch, source, tmp_path / "store", first, pieces)
+    interrupted(monkeypatch, source, tmp_path / "store", pieces)
     assert left(tmp_path) == [".store.work", "memory", "source"]
     told = []
     with monkeypatch.context() as patch:
         # What is finished is not done again.
-        patch.setattr("scr.ingest._row_writer.count_blocks", None)
+        patch.setattr("scr.ingest._row_writer.count_units", None)
         patch.setattr(stream_ingest, "make_graph", None)
-        stream(
-            source, tmp_path / "store", way=then,
-            on_progress=lambda *each: told.append(each),
-        )  # fmt: skip
+        patch.setattr(Tight, "bytes_per_thread", then)
+        stream(source, tmp_path / "store", on_progress=lambda *each: told.append(each))
+    assert ("fill buckets" in {what for what, *_ in told}) == (then < 1000)
     assert "copy features" not in {what for what, *_ in told}
     assert digests(tmp_path / "store") == digests(tmp_path / "memory")
     assert left(tmp_path) == ["memory", "source", "store"]
 
 
-@pytest.mark.parametrize("way", ["passes", "buckets"])
-def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch, way):
+def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
     source = write_shards(tmp_path / "source", nodes=41)  # the last block of rows is not whole
     load_graph(source).save(tmp_path / "memory")
@@ -265,14 +256,14 @@ def test_a_kill_after_the_last_row_goes_on(tmp_path, monkeypatch, way):
     with monkeypatch.context() as patch:
         patch.setattr(row_writer._Output, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
-            stream(source, tmp_path / "store", way=way)
-    stream(source, tmp_path / "store", way=way)
+            stream(source, tmp_path / "store")
+    stream(source, tmp_path / "store")
     assert digests(tmp_path / "store") == digests(tmp_path / "memory")
 
 
 def test_work_that_is_not_gone_on_with_does_not_stay(tmp_path, monkeypatch):
     source = write_shards(tmp_path / "source")
-    interrupted(monkeypatch, source, tmp_path / "store", "passes", 3)
+    interrupted(monkeypatch, source, tmp_path / "store", 3)
     assert left(tmp_path) == [".store.work", "source"]
     ingest(source, tmp_path / "store", IngestOptions())  # in memory, where there is enough
     assert left(tmp_path) == ["source", "store"]
@@ -292,7 +283,7 @@ def test_files_that_are_named_by_a_prefix_or_below_home_are_told_apart(tmp_path,
 def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, change):
     monkeypatch.setattr(row_writer, "CHECKPOINT_BYTES", 1)
     source = write_shards(tmp_path / "source")
-    interrupted(monkeypatch, source, tmp_path / "store", "passes", 3)
+    interrupted(monkeypatch, source, tmp_path / "store", 3)
     options = IngestOptions()
     if change == "options":
         options = dataclasses.replace(options, symmetrize=False)
@@ -305,9 +296,8 @@ def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, cha
     assert digests(tmp_path / "store") == digests(tmp_path / "memory")
 
 
-@pytest.mark.parametrize("way", ["passes", "buckets"])
 @pytest.mark.parametrize("ends", [(1, 3), (10_000, 3), (-1, -1), (0, 43)])
-def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeypatch, way, ends):
+def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeypatch, ends):
     source = write_shards(tmp_path / "source", nodes=41)
     copy_features = stream_ingest.copy_features
 
@@ -319,7 +309,7 @@ def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeyp
 
     monkeypatch.setattr(stream_ingest, "copy_features", change)
     with pytest.raises(SourceError, match="not those that were counted"):
-        stream(source, tmp_path / "store", way=way)
+        stream(source, tmp_path / "store")
     assert left(tmp_path) == ["source"]
 
 
@@ -367,7 +357,7 @@ plan = plan_of(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
 graph = ingest(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
 # Not ru_maxrss, which begins with what the process that started this one held.
 peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
-print(json.dumps([plan.way, plan.passes, peak, graph.num_edges]))
+print(json.dumps([plan.way, peak, graph.num_edges]))
 """
 
 
@@ -376,8 +366,8 @@ def test_the_process_stays_within_its_budget(tmp_path):
     source = write_shards(tmp_path / "source", nodes=1_000_000, edges=8_000_000)
     command = [sys.executable, "-c", _MEASURED, str(source), str(tmp_path / "store"), "330MiB"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    way, passes, peak, edges = json.loads(done.stdout)
-    assert (way, passes > 1) == ("passes", True)
+    way, peak, edges = json.loads(done.stdout)
+    assert way == "buckets"
     assert peak <= 330 * 2**20
     assert edges == open_store(tmp_path / "store").num_edges
     verify_store(tmp_path / "store")
@@ -444,16 +434,12 @@ def test_a_store_that_exists_is_refused_before_any_work(tmp_path):
 
 def test_progress_of_every_step_goes_from_nothing_to_all(tmp_path):
     source, told = write_shards(tmp_path / "source"), {}
-    for way in ("passes", "buckets"):
-        stream(
-            source, tmp_path / way, way=way,
-            on_progress=lambda what, done, total: told.setdefault(what, []).append((done, total)),
-        )  # fmt: skip
-    assert set(told) == {
-        "copy features", "count edges", "read edges", "sort rows", "fill buckets", "sort buckets"
-    }  # fmt: skip
+    stream(
+        source, tmp_path / "store",
+        on_progress=lambda what, done, total: told.setdefault(what, []).append((done, total)),
+    )  # fmt: skip
+    assert set(told) == {"copy features", "count edges", "fill buckets", "sort buckets"}
     for steps in told.values():
         assert steps[-1][0] == steps[-1][1]
-    passes = [done for done, _ in told["read edges"]]
-    assert passes == sorted(passes)
-    assert passes[-1] > 300  # more than one pass
+        assert steps == sorted(steps)
+    assert len(told["sort buckets"]) > 1

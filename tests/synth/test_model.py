@@ -12,7 +12,7 @@ import pytest
 
 from scr.errors import ConfigError, SCRError, SourceError, StoreError
 from scr.graph import open_store, verify_store
-from scr.ingest import _buckets as buckets
+from scr.ingest import _row_buckets as row_buckets
 from scr.sources import load_graph
 from scr.synth import SynthConfig, write_synth_shards, write_synth_store
 from scr.synth import _writer as synth_writer
@@ -37,7 +37,7 @@ def test_equal_seeds_make_equal_graphs(graph):
 
 
 def test_a_store_and_both_kinds_of_shards_hold_the_same_graph(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr(buckets, "BUCKET_KEYS", 1 << 12)  # many buckets, as a large graph has
+    monkeypatch.setattr(row_buckets, "LARGEST_BUCKET", 1 << 12)  # many, as a large graph has
     write_synth_store(CONFIG, tmp_path / "store")
     verify_store(tmp_path / "store")
     write_synth_shards(CONFIG, tmp_path / "npy")
@@ -198,7 +198,8 @@ def test_progress_counts_edges_and_rows_to_their_ends(tmp_path, monkeypatch):
             tmp_path / write.__name__,
             on_progress=lambda *step, told=told: told.append(step),
         )
-        for what, total in (("Drawing edges", 30_000), ("Drawing features", 3000)):
+        edges = "fill buckets" if write is write_synth_store else "Drawing edges"
+        for what, total in ((edges, 30_000), ("Drawing features", 3000)):
             done = [count for name, count, of in told if name == what and of == total]
             assert done == sorted(done)
             assert done[-1] == total

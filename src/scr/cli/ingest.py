@@ -129,7 +129,6 @@ def describe_plan(plan: IngestPlan) -> Table:
 
     ways = {
         "memory": "all edges at once, in memory",
-        "passes": f"{plan.passes:,} passes over the edges, after one to count them",
         "buckets": "two passes over the edges, and files of parts of them",
     }
 

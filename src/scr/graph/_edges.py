@@ -71,14 +71,14 @@ def compress_edges(
             sources, targets = sources[kept], targets[kept]
             weights = None if weights is None else weights[kept]
     listed = len(sources)
-    keys, weights = _merge(_keys(sources, targets), weights, "sum")
+    keys, weights = _merge(edge_keys(sources, targets), weights, "sum")
     distinct = len(keys)
     if undirected:
         both = np.concatenate([keys, _reverse(keys)])
         doubled = None if weights is None else np.concatenate([weights, weights])
         keys, weights = _merge(both, doubled, "max")
     steps = edge_steps(loops, listed, distinct, len(keys), is_weighted=weights is not None)
-    return CompressedEdges(*_rows(keys, num_nodes), weights, steps)
+    return CompressedEdges(*rows_of_keys(keys, num_nodes), weights, steps)
 
 
 def edge_steps(
@@ -128,7 +128,8 @@ def outside_the_graph(edge: int, source: int, target: int, num_nodes: int) -> Gr
     )
 
 
-def _keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]:
+def edge_keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]:
+    """One number per edge, which sorts by source and then by target."""
     keys = sources.astype(np.int64)
     keys <<= _KEY_BITS
     keys |= targets.astype(np.int64, copy=False)  # NumPy has no common type with uint64
@@ -136,7 +137,7 @@ def _keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _reverse(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    return _keys(keys & (2**_KEY_BITS - 1), keys >> _KEY_BITS)
+    return edge_keys(keys & (2**_KEY_BITS - 1), keys >> _KEY_BITS)
 
 
 def _merge(
@@ -159,7 +160,10 @@ def _merge(
     return keys[is_first], weights
 
 
-def _rows(keys: NDArray[np.int64], num_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def rows_of_keys(
+    keys: NDArray[np.int64], num_nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Offsets and targets of the rows of sorted keys."""
     indptr = np.zeros(num_nodes + 1, np.int64)
     if len(keys) == 0:
         return indptr, np.zeros(0, np.int32)  # untouched zeros take no memory

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scr.errors import GraphError
 from scr.graph._arrays import as_edge_index
 from scr.graph._construct import as_weights
-from scr.graph._edges import compress_edges
+from scr.graph._edges import compress_edges, edge_keys, rows_of_keys
 from scr.graph._relations import Relation
 
 
@@ -111,29 +111,27 @@ def compress_relations(
     code_type = np.uint8 if 2 * len(edges) <= 256 else np.uint16
     keys, codes, values, steps = [], [], [], []
     for code, (relation, listed) in enumerate(edges.items()):
-        made = compress_edges(
+        rows = compress_edges(
             listed.sources.astype(np.int64) + offsets[relation.source],
             listed.targets.astype(np.int64) + offsets[relation.target],
             total, undirected=False, weights=listed.weights, self_loops=self_loops,
             duplicates=duplicates,
         )  # fmt: skip
-        steps += [f"{relation}: {step}" for step in made.steps]
-        sources = np.repeat(np.arange(total, dtype=np.int64), np.diff(made.indptr))
-        keys += [(sources << 32) | made.indices, (made.indices.astype(np.int64) << 32) | sources]
-        codes += [np.full(len(sources), way, code_type) for way in (code, code + len(edges))]
+        steps += [f"{relation}: {step}" for step in rows.steps]
+        sources = np.repeat(np.arange(total, dtype=np.int64), np.diff(rows.indptr))
+        keys += [edge_keys(sources, rows.indices), edge_keys(rows.indices, sources)]
+        codes += [np.full(len(sources), each, code_type) for each in (code, code + len(edges))]
         if is_weighted:
-            weight = np.ones(len(sources), np.float32) if made.weights is None else made.weights
+            weight = np.ones(len(sources), np.float32) if rows.weights is None else rows.weights
             values += [weight, weight]
     every = np.concatenate(keys)
     keys.clear()
     # Stable: parallel edges of several relations lie in the order of the relations.
     order = np.argsort(every, kind="stable")
-    every = every[order]
-    indptr = np.zeros(total + 1, np.int64)
-    np.cumsum(np.bincount(every >> 32, minlength=total), out=indptr[1:])
+    indptr, indices = rows_of_keys(every[order], total)
     arrays = {
         "indptr": indptr,
-        "indices": (every & (2**32 - 1)).astype(np.int32),
+        "indices": indices,
         "edge_types": np.concatenate(codes)[order],
         "weights": np.concatenate(values)[order] if is_weighted else None,
     }

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scr.compute import default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_finite
-from scr.ingest._sorted_rows import OnProgress
+from scr.ingest._row_buckets import OnProgress
 from scr.storage import (
     CHUNK_BYTES,
     COPY_BYTES,
@@ -112,7 +112,7 @@ def linkable(features: Any) -> FileRegion:
         raise SourceError(
             f"The features cannot be linked: they are {found}; expected a `.npy` file of float16 "
             "or float32 with rows one after the other",
-            hint="leave out `--link`, so that they are copied",
+            hint="let them be copied instead",
         )
     return region
 

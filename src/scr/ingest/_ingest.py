@@ -20,7 +20,7 @@ from scr.features import open_features
 from scr.graph import Graph, open_store, storing_steps, write_store
 from scr.ingest._features import linkable, stored_features_type
 from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
-from scr.ingest._sorted_rows import OnProgress
+from scr.ingest._row_buckets import OnProgress
 from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
 from scr.sources import IngestOptions, find_source, is_finished, make_graph, read_raw, read_source
 from scr.sources.readers import RawTypedGraph
@@ -39,7 +39,7 @@ def ingest(
 ) -> Graph:
     """Turn any supported source into a store, whole or not at all.
 
-    Work that was interrupted goes on where it was when the same source is ingested again.
+    Work that was interrupted resumes when the same source is ingested again.
 
     Args:
         source: A path or a name, as for `load_graph`.
@@ -49,7 +49,7 @@ def ingest(
         memory: Most memory that the process may use, such as ``4GiB``; ``auto``: 80 % of what is
             available.
         link: Leave the features in their `.npy` file, which the store then names.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
 
     Returns:
         The graph, in memory or as memory maps of the store.

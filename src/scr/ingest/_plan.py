@@ -1,27 +1,26 @@
-"""How an ingest will go: which way, in how much memory, on how much disk, for how long.
+"""How an ingest will go: in how much memory, on how much disk, for how long.
 
     memory    sort all edges at once, as small graphs do
-    passes    read the edges once for each range of rows that fits memory (`_sorted_rows.py`)
-    buckets   read them once and sort them through files (`_row_buckets.py`)
+    buckets   sort them through files, in ranges that fit memory (`_row_buckets.py`)
 
-All of it is arithmetic on a few sizes, so a plan costs nothing and can be printed first. What the
-process holds already, its libraries included, counts as part of the budget.
+A graph of fewer than `LARGE_EDGES` edges goes through memory if it fits; any other goes through
+buckets. All of it is arithmetic on a few sizes, so a plan costs nothing and can be printed first.
+What the process holds already, its libraries included, counts as part of the budget.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from scr.compute import default_threads, readable_bytes
 from scr.errors import MemoryBudgetError, StoreError
-from scr.ingest._sorted_rows import BLOCK_BITS, KEY_BYTES, range_bytes
-from scr.storage import COPY_BYTES
+from scr.ingest._row_buckets import KEY_BYTES, UNIT_BITS, bucket_size, sorting_bytes
+from scr.ingest._row_writer import SMALLEST_CHUNK
+from scr.storage import COPY_BYTES, READ_SPEED, WRITE_SPEED
 
 LARGE_EDGES = 1 << 26
-"""From so many edges on, sorting by ranges is faster than all at once, whatever memory there is."""
+"""From so many edges on, sorting in buckets on all cores is faster than all at once."""
 MARGIN_BYTES = 96 << 20
 """For compiled code, small arrays and what the allocator keeps."""
 SPARE = 32
@@ -35,21 +34,15 @@ WEIGHTED_EDGE_BYTES = 125
 """The same where edges have weights. Measured: 122."""
 NODE_BYTES = 40
 """Labels, splits and ids while they are checked: a few 8-byte arrays."""
-LARGEST_CHUNK, SMALLEST_CHUNK = 1 << 21, 1 << 14
-"""Edges read at a time."""
-LARGEST_BUCKET = 1 << 24
-"""Directions in a bucket: beyond 128 MiB, sorting leaves the processor's caches."""
+LARGEST_CHUNK = 1 << 21
+"""Edges read at a time, at most."""
+SMALLEST_BUCKET = 1 << 20
+"""Directions in a bucket for which there must be memory: small files are slow to write."""
 
-READ_BYTES_PER_SECOND, WRITE_BYTES_PER_SECOND = 1.8e9, 0.4e9
-"""Of the disk of a rented machine."""
-HASH_BYTES_PER_SECOND = 0.54e9
-"""Of one core, with the checksum that manifests have."""
-COUNT_NS, DISTRIBUTE_NS, PLACE_NS, SORT_NS, GROUP_NS = 4.5, 8.0, 12.0, 15.0, 14.0
-"""Processor time on a busy machine of 2.8 GHz, as are all speeds of one core here: per edge counted
-and looked at in a pass, per direction placed, sorted and put into a bucket. A pass over edges was
-measured as a whole; how it divides between looking and placing is a guess."""
+SORT_NS = 30.0
+"""Processor time per direction on a busy machine of 2.8 GHz: counted, put into a bucket, sorted."""
 
-Way = Literal["memory", "passes", "buckets"]
+Way = Literal["memory", "buckets"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +93,6 @@ class IngestPlan:
     """Disk that is free again in the end."""
     final_bytes: int
     """Disk that the store takes, before repeated edges are merged."""
-    passes: int = 1
-    """How often the edges are read, after they were counted."""
     chunk_edges: int = LARGEST_CHUNK
     """Edges read at a time."""
     edge_bytes: int = 8
@@ -124,7 +115,7 @@ class IngestPlan:
 
 
 def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int) -> IngestPlan:
-    """Choose the fastest way that fits.
+    """Choose between memory and buckets.
 
     Args:
         size: Of the source and of its store.
@@ -133,23 +124,24 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
         free_disk: Bytes.
 
     Raises:
-        MemoryBudgetError: No way fits the memory; names the smallest budget that does.
-        StoreError: The store does not fit the disk.
+        MemoryBudgetError: Neither fits the memory; names the smallest budget that does.
+        StoreError: The store does not fit the disk, or the buckets do not.
     """
-    _check_disk(size, free_disk)
+    _check_disk(size.final_bytes, free_disk)
     in_memory = _in_memory(size, budget, resident)
-    if size.memory_only is not None:
-        if in_memory.memory_bytes > budget:
-            raise _too_little(in_memory.memory_bytes, budget, size.memory_only)
-        return in_memory
-    if size.edges < LARGE_EDGES and in_memory.memory_bytes <= budget:
+    fits = in_memory.memory_bytes <= budget
+    if size.memory_only is not None and not fits:
+        raise _too_little(in_memory.memory_bytes, budget, size.memory_only)
+    if size.memory_only is not None or (fits and size.edges < LARGE_EDGES):
         return in_memory
     smallest = _budget_for(resident + MARGIN_BYTES + max(_node_phase(size), _least_room(size)))
     if smallest > budget:
         raise _too_little(smallest, budget, f"{size.edges:,} edges of {size.nodes:,} nodes")
-    ways = [_by_passes(size, budget, resident), _by_buckets(size, budget, resident)]
-    fitting = [plan for plan in ways if plan.final_bytes + plan.temporary_bytes <= free_disk]
-    return min(fitting, key=lambda plan: plan.seconds)
+    buckets = _in_buckets(size, budget, resident)
+    if fits and buckets.final_bytes + buckets.temporary_bytes > free_disk:
+        return in_memory
+    _check_disk(buckets.final_bytes, free_disk, buckets.temporary_bytes)
+    return buckets
 
 
 def too_little_memory(needed: int, plan: IngestPlan, resident: int) -> MemoryBudgetError:
@@ -173,16 +165,17 @@ def _too_little(needed: int, budget: int, what: str) -> MemoryBudgetError:
     return MemoryBudgetError(
         f"Sorting {what} takes {readable_bytes(needed)} of memory; "
         f"the budget is {readable_bytes(budget)}",
-        hint=f"the smallest that works is `--memory {readable_bytes(needed)}`",
+        hint=f"the smallest that works is `{readable_bytes(needed)}`",
     )
 
 
-def _check_disk(size: IngestSize, free_disk: int) -> None:
-    if size.final_bytes > free_disk:
+def _check_disk(final: int, free_disk: int, temporary: int = 0) -> None:
+    if final + temporary > free_disk:
+        more = f", and {readable_bytes(temporary)} while it is made" if temporary else ""
         raise StoreError(
-            f"The store takes up to {readable_bytes(size.final_bytes)} of disk; "
+            f"The store takes up to {readable_bytes(final)} of disk{more}; "
             f"{readable_bytes(free_disk)} are free",
-            hint="free some space or write elsewhere; `--link` leaves features where they are",
+            hint="free some space, write elsewhere, or link the features instead of copying them",
         )
 
 
@@ -197,66 +190,31 @@ def _in_memory(size: IngestSize, budget: int, resident: int) -> IngestPlan:
         memory_bytes=resident + MARGIN_BYTES + _node_phase(size) + edges,
         temporary_bytes=0,
         final_bytes=size.final_bytes,
-        seconds=_counted(size) + _written(size) + 2e-9 * SORT_NS * size.directions,
+        seconds=_seconds(size, reads=1, threads=1),
     )
 
 
-def _by_passes(size: IngestSize, budget: int, resident: int) -> IngestPlan:
-    plan = _streamed(size, "passes", budget, resident, temporary=0)
-    threads, room, block = default_threads(), plan.room(), _block(size)
-    # The least room holds two blocks of the usual size, so there is always one in a range.
-    in_range = max(1, (room - KEY_BYTES * threads * block) // range_bytes(block, 0, 0)) * block
-    passes = math.ceil(size.directions / in_range) if size.directions else 1
-    looked_at = 1e-9 * DISTRIBUTE_NS * size.edges / threads
-    placed = 1e-9 * PLACE_NS * size.directions / threads
-    sorted_ = max(1e-9 * SORT_NS * size.directions / threads, _written(size))
-    used = range_bytes(min(in_range, size.directions), block, threads)
-    return dataclasses.replace(
-        plan,
-        passes=passes,
-        memory_bytes=_peak(size, plan, used),
-        seconds=_counted(size) + passes * max(size.read_seconds, looked_at) + placed + sorted_,
-    )
-
-
-def _by_buckets(size: IngestSize, budget: int, resident: int) -> IngestPlan:
-    temporary = KEY_BYTES * size.directions
-    plan = _streamed(size, "buckets", budget, resident, temporary=temporary)
-    threads = default_threads()
-    keys = min(bucket_keys(plan.room(), threads), size.directions)
-    filled = max(
-        size.read_seconds,
-        1e-9 * GROUP_NS * size.directions / threads,
-        temporary / WRITE_BYTES_PER_SECOND,
-    )
-    sorted_ = max(
-        1e-9 * SORT_NS * size.directions / threads,
-        temporary / READ_BYTES_PER_SECOND,
-        _written(size),
-    )
-    return dataclasses.replace(
-        plan,
-        memory_bytes=_peak(size, plan, KEY_BYTES * (threads + 1) * keys),
-        seconds=_counted(size) + filled + sorted_,
-    )
-
-
-def bucket_keys(room: int, threads: int) -> int:
-    """Directions in a bucket: one is written while each thread sorts another."""
-    return min(LARGEST_BUCKET, max(1, room // (KEY_BYTES * (threads + 1))))
-
-
-def _streamed(
-    size: IngestSize, way: Way, budget: int, resident: int, *, temporary: int
-) -> IngestPlan:
+def _in_buckets(size: IngestSize, budget: int, resident: int) -> IngestPlan:
+    threads, temporary = default_threads(), KEY_BYTES * size.directions
     room = _usable(budget) - resident - MARGIN_BYTES
-    most, chunk = min(room // 4, room - _least_range(size)), LARGEST_CHUNK
+    chunk = LARGEST_CHUNK
+    most = min(room // 4, room - _least_bucket(size))
     while chunk > SMALLEST_CHUNK and _chunk_bytes(chunk, size.edge_bytes) > most:
         chunk //= 2
+    chunks = _chunk_bytes(chunk, size.edge_bytes)
+    keys = min(bucket_size(room - chunks, threads), size.directions)
+    work = max(_node_phase(size), chunks + sorting_bytes(keys, threads))
     return IngestPlan(
-        way=way, budget=budget, resident=resident, memory_bytes=0, temporary_bytes=temporary,
-        final_bytes=size.final_bytes, chunk_edges=chunk, edge_bytes=size.edge_bytes,
-    )  # fmt: skip
+        way="buckets",
+        budget=budget,
+        resident=resident,
+        memory_bytes=resident + MARGIN_BYTES + work,
+        temporary_bytes=temporary,
+        final_bytes=size.final_bytes,
+        chunk_edges=chunk,
+        edge_bytes=size.edge_bytes,
+        seconds=_seconds(size, reads=2, threads=threads, temporary=temporary),
+    )
 
 
 def _chunk_bytes(edges: int, edge_bytes: int) -> int:
@@ -264,41 +222,23 @@ def _chunk_bytes(edges: int, edge_bytes: int) -> int:
     return (default_threads() + 2) * edges * (edge_bytes + 16 + 2 * KEY_BYTES)
 
 
-def _peak(size: IngestSize, plan: IngestPlan, directions: int) -> int:
-    chunks = _chunk_bytes(plan.chunk_edges, plan.edge_bytes)
-    return plan.resident + MARGIN_BYTES + max(_node_phase(size), chunks + directions)
-
-
 def _node_phase(size: IngestSize) -> int:
     return NODE_BYTES * size.nodes + 4 * COPY_BYTES * default_threads()
 
 
-def _block(size: IngestSize) -> int:
-    """Directions in a block of rows, if all rows have as many."""
-    return max(1, size.directions * min(1 << BLOCK_BITS, size.nodes) // max(1, size.nodes))
-
-
-def _least_range(size: IngestSize) -> int:
-    """Memory to sort the largest block, if it is twice as large as they are in the mean."""
-    threads, block = default_threads(), 2 * _block(size)
-    return max(range_bytes(block, block, threads), KEY_BYTES * (threads + 1) * block)
+def _least_bucket(size: IngestSize) -> int:
+    """Memory to sort the largest unit of rows, if it is twice as large as they are in the mean."""
+    unit = size.directions * min(1 << UNIT_BITS, size.nodes) // max(1, size.nodes)
+    keys = max(2 * unit, min(SMALLEST_BUCKET, size.directions), 1)
+    return sorting_bytes(keys, default_threads())
 
 
 def _least_room(size: IngestSize) -> int:
-    return _least_range(size) + _chunk_bytes(SMALLEST_CHUNK, size.edge_bytes)
+    return _least_bucket(size) + _chunk_bytes(SMALLEST_CHUNK, size.edge_bytes)
 
 
-def _counted(size: IngestSize) -> float:
-    """Seconds until the features are in the store and the edges have been counted."""
-    read, threads = size.feature_source_bytes, default_threads()
-    features = max(
-        read / READ_BYTES_PER_SECOND,
-        read / HASH_BYTES_PER_SECOND / threads,
-        size.feature_store_bytes / WRITE_BYTES_PER_SECOND,
-    )
-    return features + max(size.read_seconds, 1e-9 * COUNT_NS * size.edges / threads)
-
-
-def _written(size: IngestSize) -> float:
-    """Seconds to write everything but the features."""
-    return (size.final_bytes - size.feature_store_bytes) / WRITE_BYTES_PER_SECOND
+def _seconds(size: IngestSize, *, reads: int, threads: int, temporary: int = 0) -> float:
+    """How long the disk or the processor takes, whichever is slower."""
+    read = reads * size.read_seconds + (size.feature_source_bytes + temporary) / READ_SPEED
+    written = (size.final_bytes + temporary) / WRITE_SPEED
+    return max(read + written, 1e-9 * SORT_NS * size.directions / threads)

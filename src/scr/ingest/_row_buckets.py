@@ -1,42 +1,95 @@
 """Sort more edges into rows than memory holds, through files on disk.
 
-The edges are read once more after counting. Each direction goes, as one 64-bit key with its row
-high and its target low, into the file of its range of rows: a bucket. Afterwards every bucket is
-small enough to be sorted in memory, and buckets in order are rows in order.
+First the directions of every unit of 1,024 rows are counted. Ranges of units that can be sorted in
+memory become buckets, and the edges are read once more: each direction goes, as one 64-bit key with
+its row high and its target low, into the file of its bucket. Then the buckets are sorted one by
+one, and buckets in order are rows in order.
 
-Disk: 8 bytes per direction until the end. Where edges are quick to read again and memory holds a
-good part of them, `_sorted_rows.py` is faster and needs no disk.
+Memory: some chunks of edges, and a bucket for each thread and for the writer. Disk: 8 bytes per
+direction until the end. Edges are read twice, however little memory there is.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import map_in_order
-from scr.ingest._row_kernels import count_in_blocks, group_keys
-from scr.ingest._sorted_rows import (
-    KEY_BYTES,
-    OnProgress,
-    RowRules,
-    SortedRows,
-    check_unchanged,
-    each_chunk,
-    merged,
-    plain_ends,
-)
+from scr.compute import default_threads, map_in_order
+from scr.errors import SourceError
+from scr.graph import check_node_count, outside_the_graph
+from scr.ingest._row_kernels import ROW_SHIFT, count_directions, group_keys, merge_keys
 from scr.sources import EdgeSource
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+UNIT_BITS = 10
+"""Rows that are counted together, as a power of two: no bucket has fewer."""
+KEY_BYTES = 8
+LARGEST_BUCKET = 1 << 24
+"""Directions in a bucket: beyond 128 MiB, sorting leaves the processor's caches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRules:
+    """What becomes of the edges on their way into rows."""
+
+    num_nodes: int
+    both: bool = True
+    """Store each edge in both directions."""
+    keep_loops: bool = False
+    """Keep edges from a node to itself."""
+    bits: int = UNIT_BITS
+    chunk_edges: int = 1 << 21
+    """Edges read at a time."""
+    threads: int = 0
+    """Threads that work; 0: as many as numba may use."""
+
+    @property
+    def units(self) -> int:
+        """How many units of rows there are."""
+        return -(-self.num_nodes // (1 << self.bits))
+
+    @property
+    def workers(self) -> int:
+        """How many threads work."""
+        return self.threads or default_threads()
+
+    def rows_of(self, first: int, last: int) -> tuple[int, int]:
+        """The rows of a range of units."""
+        return first << self.bits, min(last << self.bits, self.num_nodes)
+
+
+class SortedRows(NamedTuple):
+    """The merged targets of some rows."""
+
+    last: int
+    """The row after them."""
+    targets: NDArray[np.int32]
+    degrees: NDArray[np.int64]
+    """How many targets each row has."""
+    listed: int
+    """How many different directions the source lists."""
+
+
+class UnitCounts(NamedTuple):
+    """What the first look at the edges says."""
+
+    directions: NDArray[np.int64]
+    """Of each unit of rows, repeated ones included. Shape (units,)."""
+    loops: int
+    """Edges from a node to itself."""
 
 
 @dataclass(frozen=True)
 class Buckets:
-    """Files of keys, one for each range of blocks of rows."""
+    """Files of keys, one for each range of units."""
 
     folder: Path
     rules: RowRules
@@ -44,17 +97,61 @@ class Buckets:
     """From `bucket_ranges`."""
 
     def file(self, bucket: int) -> Path:
-        """Where the keys of a bucket lie."""
+        """The file with the keys of a bucket."""
         return self.folder / f"{bucket:05}.keys"
 
 
-def bucket_ranges(counts: NDArray[np.int64], keys: int) -> list[tuple[int, int]]:
-    """Cut the blocks of rows into buckets of at most so many keys, a large block excepted."""
+def count_units(
+    source: EdgeSource, rules: RowRules, on_progress: OnProgress | None = None
+) -> UnitCounts:
+    """Count the directions of every unit of rows, and check every node number.
+
+    Raises:
+        GraphError: Names the first edge that points outside the graph.
+    """
+
+    def work(chunk: NDArray[Any]) -> tuple[int, int, NDArray[np.int64], NDArray[Any]]:
+        return *_count(*plain_ends(chunk), rules), chunk
+
+    check_node_count(rules.num_nodes)
+    total, all_loops, done = np.zeros(rules.units, np.int64), 0, 0
+    for bad, loops, counts, chunk in _each_chunk(work, source, rules):
+        if bad >= 0:
+            source_node, target_node = chunk[:, bad].tolist()
+            raise outside_the_graph(done + bad, source_node, target_node, rules.num_nodes)
+        total += counts
+        all_loops += loops
+        done += chunk.shape[1]
+        if on_progress is not None:
+            on_progress("count edges", done, source.num_edges)
+    return UnitCounts(total, all_loops)
+
+
+def sorting_bytes(directions: int, workers: int) -> int:
+    """Memory to sort buckets of so many directions: one is written while each thread sorts one."""
+    return KEY_BYTES * (workers + 1) * directions
+
+
+def bucket_size(room: int, workers: int) -> int:
+    """Directions that a bucket may have where there are so many bytes of memory."""
+    return min(LARGEST_BUCKET, max(1, room // sorting_bytes(1, workers)))
+
+
+def bucket_ranges(
+    counts: NDArray[np.int64], keys: int, *, boundary: int = 0
+) -> list[tuple[int, int]]:
+    """Cut the units into buckets of at most so many keys, a larger unit excepted.
+
+    Args:
+        counts: Directions of each unit.
+        keys: The most that a bucket may have.
+        boundary: A unit that begins a bucket, since work resumes there.
+    """
     ranges, start, held = [], 0, 0
-    for block, count in enumerate(counts.tolist()):
-        if block > start and held + count > keys:
-            ranges.append((start, block))
-            start, held = block, 0
+    for unit, count in enumerate(counts.tolist()):
+        if unit > start and (unit == boundary or held + count > keys):
+            ranges.append((start, unit))
+            start, held = unit, 0
         held += count
     return [*ranges, (start, len(counts))]
 
@@ -68,38 +165,37 @@ def fill_buckets(
     """Read all edges once and put their directions into the buckets.
 
     Args:
-        buckets: Where to; what is there is replaced.
-        source: Edges that `count_blocks` has seen.
-        counts: Directions of each block of rows.
-        on_progress: Told of the edges read.
+        buckets: What is there is replaced.
+        source: Edges that `count_units` has seen.
+        counts: Directions of each unit of rows.
+        on_progress: Called with the edges read.
 
     Raises:
         OSError: The disk is full, which shows before the first edge is read.
     """
-    rules, edges = buckets.rules, [first for first, _ in buckets.ranges]
+    rules, starts = buckets.rules, [first for first, _ in buckets.ranges]
+    whole = KEY_BYTES * np.add.reduceat(counts, starts)
     buckets.folder.mkdir(exist_ok=True)
-    for bucket, (first, last) in enumerate(buckets.ranges):
-        _allocate(buckets.file(bucket), KEY_BYTES * int(counts[first:last].sum()))
-    group_of_block = np.zeros(rules.blocks, np.int32)
-    group_of_block[edges[1:]] = 1
-    group_of_block = np.cumsum(group_of_block, dtype=np.int32)
+    for bucket, size in enumerate(whole.tolist()):
+        _allocate(buckets.file(bucket), size)
+    bucket_of_unit = np.zeros(rules.units, np.int32)
+    bucket_of_unit[starts[1:]] = 1
+    bucket_of_unit = np.cumsum(bucket_of_unit, dtype=np.int32)
 
     def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-        sources, targets = plain_ends(chunk)
-        found = np.zeros(rules.blocks + 1, np.int64)
-        settings = (rules.bits, rules.both, rules.keep_loops)
-        count_in_blocks(sources, targets, 0, rules.blocks, *settings, found)
-        check_unchanged(found[-1] == 0)
-        bounds = np.zeros(len(edges) + 1, np.int64)
-        np.cumsum(np.add.reduceat(found[:-1], edges), out=bounds[1:])
+        ends = plain_ends(chunk)
+        bad, _, found = _count(*ends, rules)
+        check_unchanged(bad < 0)
+        bounds = np.zeros(len(starts) + 1, np.int64)
+        np.cumsum(np.add.reduceat(found, starts), out=bounds[1:])
         keys = np.empty(bounds[-1], np.int64)
-        group_keys(sources, targets, group_of_block, *settings, bounds[:-1].copy(), keys)
-        return len(sources), bounds, keys
+        settings = (rules.bits, rules.both, rules.keep_loops)
+        group_keys(*ends, bucket_of_unit, *settings, bounds[:-1].copy(), keys)
+        return chunk.shape[1], bounds, keys
 
-    whole = KEY_BYTES * np.array([counts[first:last].sum() for first, last in buckets.ranges])
-    written, done = np.zeros(len(edges), np.int64), 0
-    for count, bounds, keys in each_chunk(work, source, rules):
-        for bucket in range(len(edges)):
+    written, done = np.zeros(len(starts), np.int64), 0
+    for count, bounds, keys in _each_chunk(work, source, rules):
+        for bucket in range(len(starts)):
             part = keys[bounds[bucket] : bounds[bucket + 1]]
             _write(buckets.file(bucket), part, int(written[bucket]))
             written[bucket] += part.nbytes
@@ -117,22 +213,71 @@ def rows_of_buckets(
     Args:
         buckets: Filled by `fill_buckets`.
         first: The bucket to begin with.
-        on_progress: Told of the buckets sorted.
+        on_progress: Called with the buckets sorted.
     """
 
     def work(bucket: int) -> SortedRows:
         keys = np.fromfile(buckets.file(bucket), np.int64)
-        rows = buckets.rules.rows_of(*buckets.ranges[bucket])
-        # Targets take the place of keys that were looked at before.
-        return merged(keys, rows, keys.view(np.int32))._replace(is_boundary=True)
+        return _merged(keys, buckets.rules.rows_of(*buckets.ranges[bucket]))
 
-    threads, count = buckets.rules.workers, len(buckets.ranges)
+    workers, count = buckets.rules.workers, len(buckets.ranges)
     for bucket, rows in enumerate(
-        map_in_order(work, range(first, count), threads=threads, ahead=threads), first
+        map_in_order(work, range(first, count), threads=workers, ahead=workers), first
     ):
         yield rows
         if on_progress is not None:
             on_progress("sort buckets", bucket + 1, count)
+
+
+def _merged(keys: NDArray[np.int64], rows: tuple[int, int]) -> SortedRows:
+    """Sort keys in place and keep each target of a row once."""
+    keys.sort()
+    degrees = np.zeros(rows[1] - rows[0], np.int64)
+    if len(keys):
+        check_unchanged(rows[0] <= keys[0] >> ROW_SHIFT)
+        check_unchanged(keys[-1] >> ROW_SHIFT < rows[1])
+    targets = keys.view(np.int32)  # overwrites keys that were looked at before
+    stored, listed = merge_keys(keys, rows[0], targets, degrees)
+    return SortedRows(rows[1], targets[:stored], degrees, listed)
+
+
+def check_unchanged(as_counted: bool) -> None:
+    """Raise a `SourceError` unless the edges are those that were counted.
+
+    Compiled loops would write beyond their arrays otherwise.
+    """
+    if not as_counted:
+        raise SourceError(
+            "The edges are not those that were counted: their files have changed since",
+            hint="ingest again once nobody writes to them",
+        )
+
+
+def plain_ends(chunk: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sources and targets as contiguous numbers of 32 or 64 bits, and read-only.
+
+    Numba compiles once more for every other type, layout and mix of writable arguments.
+    """
+    kind = np.int32 if np.can_cast(chunk.dtype, np.int32) else np.int64
+    sources, targets = (np.ascontiguousarray(end, kind)[:] for end in chunk)
+    sources.flags.writeable = targets.flags.writeable = False
+    return sources, targets
+
+
+def _count(
+    sources: NDArray[Any], targets: NDArray[Any], rules: RowRules
+) -> tuple[int, int, NDArray[np.int64]]:
+    counts = np.zeros(rules.units, np.int64)
+    settings = (rules.num_nodes, rules.bits, rules.both, rules.keep_loops)
+    return *count_directions(sources, targets, *settings, counts), counts
+
+
+def _each_chunk(
+    work: Callable[[NDArray[Any]], Any], source: EdgeSource, rules: RowRules
+) -> Iterator[Any]:
+    """Do something with every chunk of the edges, on all threads; results in order."""
+    chunks = source.chunks(rules.chunk_edges)
+    return map_in_order(work, chunks, threads=rules.workers, ahead=rules.workers + 1)
 
 
 def _allocate(file: Path, size: int) -> None:

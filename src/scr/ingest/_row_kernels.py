@@ -1,8 +1,8 @@
-"""Compiled loops that sort edges into rows: count, distribute, merge.
+"""Compiled loops that sort edges into rows: count, group, merge.
 
-Rows are taken in blocks of 2^bits. A *direction* is one end of an edge as a row and the other as
-its target; it is kept as its row within the block and as `2 * target + reversed`, which says
-whether the edge was listed the other way round. Sorting these numbers puts equal targets side by
+Rows are counted in units of 2^bits. A *direction* is one end of an edge as a row and the other as
+its target; its key has the row in the upper half, and `2 * target + reversed` in the lower one,
+which says whether the edge was listed the other way round. Sorting keys puts equal targets side by
 side with the listed direction first, so that one look at neighbors tells both how many edges there
 are and how many were listed more than once.
 
@@ -33,7 +33,7 @@ def count_directions(
     keep_loops: bool,
     counts: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Count the directions of each block of rows.
+    """Count the directions of each unit of rows.
 
     Returns:
         The first edge outside the graph, or -1; and how many edges go from a node to itself.
@@ -56,103 +56,29 @@ def count_directions(
 
 
 @compiled
-def count_in_blocks(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    first_block: int,
-    blocks: int,
-    bits: int,
-    both: bool,
-    keep_loops: bool,
-    counts: NDArray[np.int64],
-) -> None:
-    """Count the directions of some blocks; those of all others in one more count."""
-    outside = np.uint64(blocks)
-    for edge in range(len(sources)):
-        source, target = np.int64(sources[edge]), np.int64(targets[edge])
-        is_loop = source == target
-        if is_loop and not keep_loops:
-            continue
-        counts[min(np.uint64((source >> bits) - first_block), outside)] += 1
-        if both and not is_loop:
-            counts[min(np.uint64((target >> bits) - first_block), outside)] += 1
-
-
-@compiled
-def distribute(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    first_block: int,
-    blocks: int,
-    bits: int,
-    both: bool,
-    keep_loops: bool,
-    places: NDArray[np.int64],
-    values: NDArray[np.uint32],
-    rows: NDArray[np.uint16],
-) -> None:
-    """Put the directions of some blocks into their places.
-
-    Directions of other blocks are written too, to one place over and over: a branch that nobody
-    can predict would cost more than a write that never leaves the cache.
-
-    Args:
-        places: Where the next direction of each block goes; the last one is for all others.
-        values: Receives `2 * target + reversed`.
-        rows: Receives the rows within their blocks.
-    """
-    outside, mask = np.uint64(blocks), (1 << bits) - 1
-    for edge in range(len(sources)):
-        source, target = np.int64(sources[edge]), np.int64(targets[edge])
-        is_loop = source == target
-        if is_loop and not keep_loops:
-            continue
-        block = min(np.uint64((source >> bits) - first_block), outside)
-        place = places[block]
-        values[place] = target << 1
-        rows[place] = source & mask
-        places[block] = place + (block < outside)
-        if both and not is_loop:
-            block = min(np.uint64((target >> bits) - first_block), outside)
-            place = places[block]
-            values[place] = (source << 1) | 1
-            rows[place] = target & mask
-            places[block] = place + (block < outside)
-
-
-@compiled
 def group_keys(
     sources: NDArray[Any],
     targets: NDArray[Any],
-    group_of_block: NDArray[np.int32],
+    bucket_of_unit: NDArray[np.int32],
     bits: int,
     both: bool,
     keep_loops: bool,
     places: NDArray[np.int64],
     keys: NDArray[np.int64],
 ) -> None:
-    """Put the directions into groups of blocks, as keys with the row in their upper half."""
+    """Put the keys of all directions into the ranges of their buckets, from `places` on."""
     for edge in range(len(sources)):
         source, target = np.int64(sources[edge]), np.int64(targets[edge])
         is_loop = source == target
         if is_loop and not keep_loops:
             continue
-        group = group_of_block[source >> bits]
-        keys[places[group]] = (source << ROW_SHIFT) | (target << 1)
-        places[group] += 1
+        bucket = bucket_of_unit[source >> bits]
+        keys[places[bucket]] = (source << ROW_SHIFT) | (target << 1)
+        places[bucket] += 1
         if both and not is_loop:
-            group = group_of_block[target >> bits]
-            keys[places[group]] = (target << ROW_SHIFT) | (source << 1) | 1
-            places[group] += 1
-
-
-@compiled
-def make_keys(
-    values: NDArray[np.uint32], rows: NDArray[np.uint16], keys: NDArray[np.int64]
-) -> None:
-    """Join rows and values to keys that sort by row, then by target."""
-    for place in range(len(keys)):
-        keys[place] = (np.int64(rows[place]) << ROW_SHIFT) | np.int64(values[place])
+            bucket = bucket_of_unit[target >> bits]
+            keys[places[bucket]] = (target << ROW_SHIFT) | (source << 1) | 1
+            places[bucket] += 1
 
 
 @compiled

@@ -31,8 +31,8 @@ from scr.graph import (
 )
 from scr.ingest._features import FILE, copy_features, link_features, linkable, stored_features_type
 from scr.ingest._plan import IngestPlan, IngestSize, too_little_memory
+from scr.ingest._row_buckets import OnProgress, RowRules
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
-from scr.ingest._sorted_rows import OnProgress, RowRules
 from scr.sources import EdgeSource, IngestOptions, as_edge_source, make_graph, reading_step
 from scr.sources.readers import RawGraph
 from scr.storage import ArrayEntry, ArtifactWriter, StreamedArray, WorkFolder, row_chunks
@@ -130,11 +130,11 @@ def stream_ingest(
         options: What to do with the source.
         source: Where it lies.
         store: The folder to make.
-        plan: Which way to go, and in how much memory.
+        plan: How much memory there is.
         overwrite: Replace a store that is there already.
         link: Leave the features where they are.
-        bits: Rows of a block, as a power of two; none: the usual.
-        on_progress: Told of every step.
+        bits: Rows of a unit, as a power of two; none: the usual.
+        on_progress: Called in every step.
     """
     # Before hours of work, and once more when it is done.
     ArtifactWriter(store, kind=KIND, overwrite=overwrite).check_target()
@@ -153,7 +153,7 @@ def stream_ingest(
             bring = link_features if link else copy_features
             features = bring(parts.features, work, on_progress)
         rows = write_rows(
-            parts.edges, rules, work, way="buckets" if plan.way == "buckets" else "passes",
+            parts.edges, rules, work,
             room=lambda chunk_edges: plan.room(resident_bytes(), chunk_edges),
             refuse=lambda needed: too_little_memory(needed, plan, resident_bytes()),
             on_progress=on_progress,

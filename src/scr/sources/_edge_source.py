@@ -17,12 +17,10 @@ import pyarrow.parquet
 from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import SourceError
-from scr.storage import FileRegion, fill, open_for_reading, region_of
+from scr.storage import READ_SPEED, FileRegion, fill, open_for_reading, region_of
 
 CHUNK_EDGES = 1 << 21
 """Edges read at a time: 16 MiB of 32-bit numbers."""
-DISK_BYTES_PER_SECOND = 1.8e9
-"""Of a disk that reads as those of rented machines do; for estimates of time only."""
 PARQUET_EDGES_PER_SECOND = 9e6
 """Measured on one busy core; for estimates of time only."""
 
@@ -38,9 +36,9 @@ class EdgeSource(ABC):
         """The edges in order, at most `size` at a time. Shape (2, edges of the chunk)."""
 
     @property
-    @abstractmethod
     def read_seconds(self) -> float:
-        """About how long it takes to read all edges once."""
+        """About how long it takes to read all edges once from a disk."""
+        return 0.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -68,11 +66,6 @@ class ArrayEdges(EdgeSource):
         """Views of the array."""
         for start in range(0, self.num_edges, size):
             yield self._edges[:, start : start + size]
-
-    @property
-    def read_seconds(self) -> float:
-        """Nothing is read."""
-        return 0.0
 
 
 class FileEdges(EdgeSource):
@@ -111,7 +104,7 @@ class FileEdges(EdgeSource):
     @property
     def read_seconds(self) -> float:
         """As fast as the disk."""
-        return self._region.bytes / DISK_BYTES_PER_SECOND
+        return self._region.bytes / READ_SPEED
 
 
 class ParquetEdges(EdgeSource):

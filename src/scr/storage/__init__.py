@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from scr.storage._file_region import open_for_reading as open_for_reading
     from scr.storage._file_region import region_of as region_of
     from scr.storage._file_region import whole_file as whole_file
+    from scr.storage._file_rows import READ_SPEED as READ_SPEED
+    from scr.storage._file_rows import WRITE_SPEED as WRITE_SPEED
     from scr.storage._file_rows import in_memory as in_memory
     from scr.storage._file_rows import read_exactly as read_exactly
     from scr.storage._file_rows import release as release

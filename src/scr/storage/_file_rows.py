@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scr.errors import StoreError
 from scr.storage._file_region import FileRegion, as_bytes, fill, region_of
 
-READ_BYTES = 64 * 2**20
-"""Bytes read at once where all of a file is gone through: enough for the full speed of a disk."""
+READ_SPEED, WRITE_SPEED = 1.8e9, 0.4e9
+"""Bytes per second from and to the disk of a rented machine; for estimates of time only."""
 
 PROBES, PROBE_BYTES = 16, 64
 """Places of a file that are compared with its map, and bytes at each."""

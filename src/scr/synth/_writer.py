@@ -1,11 +1,11 @@
 """Stream a synthetic graph to disk: as a store, or as raw shards for `scr ingest` to work on.
 
-Nothing larger than some chunks of edges, some blocks of feature rows, one bucket of edges (see
-`_buckets.py`: about 0.4 GB) and 17 bytes per node (offsets, labels, splits) is in memory.
-The store holds the same graph, bit for bit, as `synth_graph` and as ingesting the shards.
+Nothing larger than some chunks of edges, some blocks of feature rows, some buckets of edges (see
+`scr.ingest`: about 0.4 GB on two cores) and 17 bytes per node (offsets, labels, splits) is in
+memory. The store holds the same graph, bit for bit, as `synth_graph` and as ingesting the shards.
 
-A store appears whole or not at all. Shards do so too, and go on after a kill where they were:
-edge e and block b of the features do not depend on what came before them.
+A store appears whole or not at all. Shards do so too, and resume after a kill: edge e and block b
+of the features do not depend on what came before them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from scr.compute import map_in_order
 from scr.graph import KIND, SCHEMA, store_metadata
-from scr.ingest import EdgeBuckets
+from scr.ingest import RowRules, write_rows
+from scr.sources import EdgeSource
 from scr.storage import (
     ArtifactWriter,
     WorkFolder,
@@ -94,19 +95,28 @@ def _write_edges(
     config: SynthConfig, writer: ArtifactWriter, on_progress: OnProgress | None
 ) -> tuple[list[str], int]:
     """Write offsets and targets; returns what was done and the number of stored edges."""
-    indptr = writer.create_array("indptr", (config.nodes + 1,), np.int64)
-    with EdgeBuckets(writer.path.parent, config.nodes, config.edges) as buckets:
-        for number, (sources, targets) in enumerate(edge_chunks(config), start=1):
-            buckets.add(sources, targets)
-            if on_progress is not None:
-                on_progress(_EDGES, min(number * EDGE_CHUNK, config.edges), config.edges)
-        stored = buckets.merge(indptr)
-        _fill(writer.create_array("indices", (stored,), np.int32), buckets.targets())
-        loops = buckets.loops
-    merged = config.edges - loops - stored // 2
-    steps = [f"dropped {loops:,} self-loops", f"merged {merged:,} repeated edges",
+    rules = RowRules(num_nodes=config.nodes, chunk_edges=EDGE_CHUNK)
+    with WorkFolder(writer.path, {"store": asdict(config)}) as work:
+        rows = write_rows(SynthEdges(config), rules, work, on_progress=on_progress)
+        for name, entry in (("indptr", rows.indptr), ("indices", rows.indices)):
+            writer.adopt_array(name, work.file(f"{name}.npy"), entry)
+    merged, stored = config.edges - rows.loops - rows.stored // 2, rows.stored
+    steps = [f"dropped {rows.loops:,} self-loops", f"merged {merged:,} repeated edges",
              f"symmetrized: {stored // 2:,} edges became {stored:,} stored directions"]  # fmt: skip
     return steps, stored
+
+
+class SynthEdges(EdgeSource):
+    """Edges that are drawn whenever they are read."""
+
+    dtype = np.dtype(np.int32)
+
+    def __init__(self, config: SynthConfig) -> None:
+        self._config, self.num_edges = config, config.edges
+
+    def chunks(self, size: int = EDGE_CHUNK) -> Iterator[NDArray[np.int32]]:
+        """The same edges each time."""
+        return edge_chunks(self._config, size)
 
 
 def _fill(array: NDArray[Any], blocks: Iterator[NDArray[Any]]) -> None:

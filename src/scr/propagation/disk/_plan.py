@@ -31,6 +31,7 @@ from scr.propagation._walks import Subsets, matrices_of, ways_of
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
+from scr.storage import READ_SPEED, WRITE_SPEED
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
 LINES_PER_SECOND = 20e6
 """Cache lines that one core gathers from all over gigabytes of memory in a second; three times as
 many from a few hundred megabytes, where an estimate is of no use anyway."""
-READ_SPEED = 1.8e9
-"""Bytes per second from the disk, file after file."""
-WRITE_SPEED = 0.4e9
-"""Bytes per second to the disk."""
 LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 NAMED_SLACK = 16 * 2**20

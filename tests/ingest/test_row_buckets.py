@@ -1,4 +1,4 @@
-"""Edges sorted by ranges of rows are those that are sorted all at once."""
+"""Edges sorted in buckets of rows are those that are sorted all at once."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from scr.errors import GraphError, SourceError
 from scr.graph._edges import compress_edges
-from scr.ingest._row_buckets import Buckets, bucket_ranges, fill_buckets, rows_of_buckets
-from scr.ingest._sorted_rows import (
+from scr.ingest._row_buckets import (
+    Buckets,
     RowRules,
-    block_ranges,
-    count_blocks,
+    bucket_ranges,
+    count_units,
+    fill_buckets,
     plain_ends,
-    range_bytes,
-    rows_by_passes,
+    rows_of_buckets,
 )
 from scr.sources import as_edge_source
 from scr.sources._edge_source import ArrayEdges, FileEdges, JoinedEdges
@@ -61,40 +61,29 @@ def assert_as_in_memory(edges, rules, found):
     assert listed == len(kept)
 
 
-@given(edge_lists(), st.integers(0, 2000))
-def test_rows_by_passes_are_those_of_memory(listed, room):
-    edges, rules = listed
-    source = ArrayEdges(edges)
-    counts = count_blocks(source, rules)
-    assert counts.loops == np.count_nonzero(edges[0] == edges[1])
-    ranges = block_ranges(counts.directions, room, workers=rules.workers)
-    found = joined(rows_by_passes(source, rules, counts.directions, ranges))
-    assert_as_in_memory(edges, rules, found)
-
-
 @given(edge_lists(), st.integers(1, 200))
 def test_rows_of_buckets_are_those_of_memory(tmp_path_factory, listed, keys):
     edges, rules = listed
     source = ArrayEdges(edges)
-    counts = count_blocks(source, rules).directions
-    buckets = Buckets(tmp_path_factory.mktemp("buckets"), rules, bucket_ranges(counts, keys))
-    fill_buckets(buckets, source, counts)
+    counts = count_units(source, rules)
+    assert counts.loops == np.count_nonzero(edges[0] == edges[1])
+    ranges = bucket_ranges(counts.directions, keys)
+    buckets = Buckets(tmp_path_factory.mktemp("buckets"), rules, ranges)
+    fill_buckets(buckets, source, counts.directions)
     assert_as_in_memory(edges, rules, joined(rows_of_buckets(buckets)))
 
 
-@given(st.lists(st.integers(0, 50), min_size=1), st.integers(0, 2000), st.integers(1, 3))
-def test_ranges_cover_all_blocks_once_and_fit_unless_one_block_does_not(counts, room, workers):
-    ranges = block_ranges(np.array(counts), room, workers=workers)
-    assert [block for first, last in ranges for block in range(first, last)] == [
-        *range(len(counts))
-    ]
+@given(st.lists(st.integers(0, 50), min_size=1), st.integers(0, 200), st.data())
+def test_buckets_cover_all_units_once_and_fit_unless_one_unit_does_not(counts, keys, data):
+    boundary = data.draw(st.integers(0, len(counts) - 1))
+    ranges = bucket_ranges(np.array(counts), keys, boundary=boundary)
+    assert [unit for first, last in ranges for unit in range(first, last)] == [*range(len(counts))]
+    assert boundary in [first for first, _ in ranges]
     for first, last in ranges:
-        here = counts[first:last]
-        assert last - first == 1 or range_bytes(sum(here), max(here), workers) <= room
-    # As few as can be: no range could have taken the next block as well.
+        assert last - first == 1 or sum(counts[first:last]) <= keys
+    # As few as can be: no bucket could have taken the next unit as well.
     for first, last in ranges[:-1]:
-        here = counts[first : last + 1]
-        assert range_bytes(sum(here), max(here), workers) > room
+        assert last == boundary or sum(counts[first : last + 1]) > keys
 
 
 @pytest.mark.parametrize("end", [0, 1])
@@ -104,7 +93,7 @@ def test_the_first_edge_outside_the_graph_is_named_by_its_number(end, bad):
     edges[end, 1234] = edges[end, 2900] = bad
     rules = RowRules(num_nodes=10, chunk_edges=100)
     with pytest.raises(GraphError, match=rf"^Edge 1,234 goes .* node {bad}\b"):
-        count_blocks(ArrayEdges(edges), rules)
+        count_units(ArrayEdges(edges), rules)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint16, np.int32, np.uint32, np.int64])
