@@ -43,7 +43,7 @@ def check_runnable(recipe: PublishedRecipe, settings: Tables | None = None) -> N
         if now != own:
             raise ConfigError(
                 setting, now, f"`{own}`, of which the published number is",
-                hint=f"choose another recipe, or `scr train --recipe {recipe.name}`",
+                hint="choose another recipe, or train with these settings instead",
             )  # fmt: skip
 
 

@@ -48,8 +48,8 @@ def load_run_graph(path: Path, run: Mapping[str, Any]) -> Graph:
         raise RunError(
             f"{found} is not the graph that the run was trained on; expected the same "
             f"{facts['nodes']:,} nodes, edges, {facts['features']:,} features and labels",
-            hint="bring the old files back, train again, predict it as another graph with "
-            "`scr predict RUN --graph GRAPH`, or, if it was changed in Python before training, "
-            "pass it to `NodeClassifier.load(path, graph=graph)`",
+            hint="bring the old files back, train again, name it as another graph when predicting, "
+            "or, if it was changed in Python before training, pass it to "
+            "`NodeClassifier.load(path, graph=graph)`",
         )
     return graph

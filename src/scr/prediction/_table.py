@@ -44,7 +44,7 @@ class ProbabilityColumns:
         kind, _, count = text.partition("-")
         if kind == "top" and count.isdecimal() and int(count) > 0:
             return cls("top", int(count))
-        raise ConfigError("--probabilities", text, "`none`, `all` or `top-K`, such as `top-3`")
+        raise ConfigError("probabilities", text, "`none`, `all` or `top-K`, such as `top-3`")
 
 
 def write_predictions(

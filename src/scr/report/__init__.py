@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from scr.report._sensitivity_sentences import sweep_cautions as sweep_cautions
     from scr.report._sensitivity_sentences import sweep_headline as sweep_headline
     from scr.report._sensitivity_sentences import sweep_sentences as sweep_sentences
-    from scr.report._tables import comparison_markdown as comparison_markdown
     from scr.report._tables import comparison_table as comparison_table
     from scr.report._tables import inactive_note as inactive_note
     from scr.report.page._comparison import comparison_page as comparison_page

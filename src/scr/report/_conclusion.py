@@ -12,7 +12,7 @@ from scr.report._formatting import interval, mean_and_spread, points
 from scr.report._intervals import BETTER, UNCLEAR, WORSE
 
 # From here on, one clear difference by chance alone is no longer unlikely (1 - 0.95^5 = 23%).
-_MANY_COMPARISONS = 5
+_MANY = 5
 
 
 def conclusions(rows: Sequence[ComparisonRow]) -> list[str]:
@@ -28,17 +28,21 @@ def differences(rows: Sequence[ComparisonRow]) -> list[str]:
 def cautions(rows: Sequence[ComparisonRow]) -> list[str]:
     """Which model to choose, gains that may be the class prior, and the luck of many tries."""
     compared = [row for row in rows if row["difference"] is not None]
-    choice = _choice(rows)
-    sentences = [choice] if choice else []
-    sentences += [text for row in compared if (text := _prior_warning(row))]
-    if len(compared) >= _MANY_COMPARISONS and any(
-        row["verdict"] in (BETTER, WORSE) for row in compared
-    ):
-        sentences.append(
-            f"These are {len(compared)} comparisons at 95% each: about one in twenty would look "
-            "clear by chance alone."
-        )
-    return sentences
+    clear = any(row["verdict"] in (BETTER, WORSE) for row in compared)
+    sentences = [_choice(rows), *map(_prior_warning, compared)]
+    if clear:
+        sentences.append(chance_caution(len(compared), "comparisons"))
+    return [sentence for sentence in sentences if sentence]
+
+
+def chance_caution(count: int, what: str) -> str | None:
+    """Doubt a clear result among many; none where they are few."""
+    if count < _MANY:
+        return None
+    return (
+        f"These are {count} {what} at 95% each: about one in twenty would look clear by chance "
+        "alone."
+    )
 
 
 def headline(rows: Sequence[ComparisonRow]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scr.report._comparison import BASE
-from scr.report._formatting import number_or_none
+from scr.report._formatting import mapping, number_or_none
 
 SPLITS = {"valid": "validation nodes", "train": "training nodes"}
 _COUNTS = {
@@ -49,11 +49,6 @@ def drops_of(explanation: Mapping[str, Any], *kinds: str) -> list[Mapping[str, A
         and number_or_none(drop.get("mean")) is not None
         and number_or_none(drop.get("spread")) is not None
     ]
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """A JSON object, or an empty one for everything else."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def _hop_sentence(explanation: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ def number_or_none(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) else None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A JSON object, or an empty one for everything else."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def percent(share: Any, decimals: int = 1) -> str:

@@ -39,7 +39,7 @@ def read_run(run_dir: str | Path) -> RunRecord:
     if not (path / "run.json").is_file():
         raise RunError(
             f"`{path}` has no run.json; expected a run directory",
-            hint="give the folder that was `--out` of `scr train`",
+            hint="give the run directory that `scr train` wrote",
         )
     metrics = path / "metrics.json"
     predictions = path / "predictions.parquet"

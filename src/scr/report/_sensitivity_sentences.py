@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scr.report._conclusion import chance_caution
 from scr.report._formatting import interval, points
 from scr.report._intervals import BETTER, UNCLEAR, WORSE
 from scr.report._sensitivity import Difference, End, SweepCurve
 
 BOTH, SMALL, LARGE, FLAT = "both", "small", "large", "neither"
 """Which ends of a curve are worse than its best value beyond the noise."""
-# From here on, one clear end by chance alone is no longer unlikely (1 - 0.95^5 = 23%).
-_MANY_ENDS = 5
 _NODES = {"test": "test", "valid": "validation"}
 
 
@@ -64,13 +63,11 @@ def sweep_headline(curves: Sequence[SweepCurve]) -> str:
 
 def sweep_cautions(curves: Sequence[SweepCurve], notes: Sequence[str] = ()) -> list[str]:
     """What to doubt: many comparisons, and weights that runs turned down by themselves."""
-    sentences = []
     ends = sum(curve[name] is not None for curve in curves for name in ("lower", "upper"))
-    if ends >= _MANY_ENDS and any(hurting_ends(curve) != FLAT for curve in curves):
-        sentences.append(
-            f"These are {ends} ends compared at 95% each: about one in twenty would look clear "
-            "by chance alone."
-        )
+    doubt = chance_caution(ends, "ends compared")
+    sentences = []
+    if doubt and any(hurting_ends(curve) != FLAT for curve in curves):
+        sentences.append(doubt)
     lowered = sum("turned down" in note for note in notes)
     if lowered:
         sentences.append(

@@ -1,7 +1,7 @@
-"""The comparison table for the terminal (rich) and for documents (markdown).
+"""The comparison table for the terminal, and the texts that it shares with the page.
 
-Both say the same: mean ± sample standard deviation over the seeds in percent, and the difference
-to the base in percentage points, paired by seed, with its 95% interval.
+Mean ± sample standard deviation over the seeds in percent, and the difference to the base in
+percentage points, paired by seed, with its 95% interval.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scr.report._comparison import ComparisonRow
-from scr.report._formatting import MISSING, interval, mean_and_spread, points, seconds, seed_counts
+from scr.report._formatting import MISSING, interval, mean_and_spread, points, seed_counts
 from scr.report._intervals import BETTER, WORSE
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-HEADINGS = (
-    "encoder", "regularizer", "valid", "test", "balanced", "difference", "balanced difference",
-    "verdict", "time",
-)  # fmt: skip
 INACTIVE = "†"
 """Marks rows with runs in whose result the regularizer had no part."""
 _VERDICT_STYLES = {BETTER: "bold green", WORSE: "bold red", "base": "dim"}
@@ -56,27 +52,6 @@ def marked_regularizer(row: ComparisonRow) -> str:
     return f"{row['regularizer']} {INACTIVE}" if row.get("inactive") else row["regularizer"]
 
 
-def cells(row: ComparisonRow) -> tuple[str, ...]:
-    """The texts of one row, in the order of `HEADINGS`."""
-    balanced = (row["balanced_difference_low"], row["balanced_difference_high"])
-    return (
-        row["encoder"] if row["graph"] is None else f"{row['graph']}: {row['encoder']}",
-        marked_regularizer(row),
-        mean_and_spread(row["valid_mean"], row["valid_std"]),
-        mean_and_spread(row["test_mean"], row["test_std"]),
-        mean_and_spread(row["balanced_mean"], row["balanced_std"]),
-        _difference(row["difference"], row["difference_low"], row["difference_high"]),
-        _difference(row["balanced_difference"], *balanced),
-        row["verdict"] if row["verdict"] != "base" else MISSING,
-        seconds(row["train_seconds"]),
-    )
-
-
-def _difference(mean: float | None, low: float | None, high: float | None) -> str:
-    between = interval(low, high)
-    return f"{points(mean)} ({between})" if between else points(mean)
-
-
 def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None) -> Table:
     """The table for a terminal; encoders are separated by a gap.
 
@@ -89,31 +64,29 @@ def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None)
 
     table = Table(title=title, caption=caption(rows), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("model", overflow="fold")
-    for heading in HEADINGS[2:6]:
+    for heading in ("valid", "test", "balanced", "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("difference"))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
-        encoder, regularizer, *numbers, difference, _, verdict, _ = cells(row)
+        graph = "" if row["graph"] is None else f"{row['graph']}: "
+        means = (
+            mean_and_spread(row["valid_mean"], row["valid_std"]),
+            mean_and_spread(row["test_mean"], row["test_std"]),
+            mean_and_spread(row["balanced_mean"], row["balanced_std"]),
+        )
+        difference = points(row["difference"])
+        between = interval(row["difference_low"], row["difference_high"])
+        if between:
+            difference += f" ({between.replace(' to ', ', ')})"
         style = _VERDICT_STYLES.get(row["verdict"], "")
         table.add_row(
-            Text(f"{encoder} {regularizer}"),
-            *(number.replace("± ", "±") for number in numbers),
-            Text(difference.replace(" to ", ", "), style),
-            Text(verdict, style),
+            Text(f"{graph}{row['encoder']} {marked_regularizer(row)}"),
+            *(mean.replace("± ", "±") for mean in means),
+            Text(difference, style),
+            Text(MISSING if row["verdict"] == "base" else row["verdict"], style),
             end_section=following is not None and _group(following) != _group(row),
         )
     return table
-
-
-def comparison_markdown(rows: Sequence[ComparisonRow]) -> str:
-    """The table as GitHub-flavored markdown, with its caption below."""
-    lines = [_line(HEADINGS), _line(["---", "---", *["---:"] * 5, "---", "---:"])]
-    lines += [_line([text.replace("|", "\\|") for text in cells(row)]) for row in rows]
-    return "\n".join([*lines, "", caption(rows), ""])
-
-
-def _line(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(texts)} |"
 
 
 def _group(row: ComparisonRow) -> tuple[str | None, str]:

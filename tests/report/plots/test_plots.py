@@ -5,13 +5,11 @@ import numpy as np
 import pytest
 
 from scr.report import compare_runs, per_class_table, reliability_curve
-from scr.report._examples import Answer, Example
 from scr.report.plots import (
     accuracy_dots,
     class_recalls,
     confusion_heatmap,
     difference_dots,
-    image_grid,
     image_tile,
     inline_svg,
     reliability_diagram,
@@ -93,16 +91,6 @@ def test_reliability_diagram_states_the_calibration_error():
 def test_plots_come_as_png_too(runs):
     assert accuracy_dots(runs, file_format="png").startswith(b"\x89PNG")
     assert image_tile(np.eye(8)).startswith(b"\x89PNG")
-
-
-def test_image_grid_marks_right_and_wrong():
-    examples = [
-        Example("1", "3", (Answer("scr", "3", 0.9),), np.eye(8)),
-        Example("2", "3", (Answer("scr", "5", 0.6),), np.eye(8)),
-    ]
-    shown = texts(image_grid(examples))
-    assert "3 ✓" in shown
-    assert "5 ✗ is 3" in shown
 
 
 def test_inline_plots_share_no_ids_and_follow_the_theme(runs):

@@ -11,7 +11,8 @@ from typing import Any
 from markupsafe import Markup
 
 from scr.report import plots
-from scr.report._explanation import SPLITS, drops_of, explanation_sentences, mapping
+from scr.report._explanation import SPLITS, drops_of, explanation_sentences
+from scr.report._formatting import mapping
 from scr.report.page._render import plot
 
 _TITLES = {

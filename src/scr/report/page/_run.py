@@ -9,8 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from scr.report import plots
-from scr.report._explanation import mapping
-from scr.report._formatting import number_or_none, plain
+from scr.report._formatting import mapping, number_or_none, plain
 from scr.report._metrics import per_class_table
 from scr.report._predictions import PredictionSummary
 from scr.report._records import RunRecord, read_run

@@ -7,7 +7,7 @@ from typing import Any
 
 from scr.report import plots
 from scr.report._formatting import mean_and_spread
-from scr.report._sensitivity import SweepCurve
+from scr.report._sensitivity import SweepCurve, difference_of
 from scr.report._sensitivity_sentences import curve_sentence
 from scr.report.page._comparison import facts_of
 from scr.report.page._render import plot, render
@@ -47,10 +47,8 @@ def _setting(name: str, svg: bytes, curves: Sequence[SweepCurve]) -> dict[str, A
     )
     points = []
     for curve in curves:
-        on_test = curve["measured_on"] == "test"
         points += [
-            (curve, point, point["test_difference"] if on_test else point["valid_difference"])
-            for point in curve["points"]
+            (curve, point, difference_of(point, curve["measured_on"])) for point in curve["points"]
         ]
     sentences = [curve_sentence(curve) for curve in curves]
     return {"name": name, "plot": drawing, "sentences": sentences, "points": points}

@@ -10,7 +10,7 @@ from scr.report.plots._comparison import accuracy_dots, difference_dots
 from scr.report.plots._curves import Histories, training_curves
 from scr.report.plots._efficiency import efficiency_curves
 from scr.report.plots._explanation import attention_bars, class_attention, drop_bars, shares_by_hop
-from scr.report.plots._images import image_grid, image_tile
+from scr.report.plots._images import image_tile
 from scr.report.plots._quality import class_recalls, confusion_heatmap, reliability_diagram
 from scr.report.plots._sensitivity import sensitivity_curves, sensitivity_overview
 from scr.report.plots._style import inline_svg
@@ -25,7 +25,6 @@ __all__ = [
     "difference_dots",
     "drop_bars",
     "efficiency_curves",
-    "image_grid",
     "image_tile",
     "inline_svg",
     "reliability_diagram",

@@ -109,7 +109,6 @@ def _finish(axes: Axes, title: str, label: str) -> None:
     axes.set_title(title)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
-    axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
     axes.margins(y=0.0)
     low, high = axes.get_ylim()

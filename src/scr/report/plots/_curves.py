@@ -177,7 +177,6 @@ def _finish(axes: Axes, spec: _Panel, values: list[float]) -> None:
     else:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
 
 

@@ -97,7 +97,6 @@ def _draw(
     axes.set_xlim(left=0)
     axes.margins(x=0.03)
     axes.grid(axis="x", visible=False)
-    axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
 
 

@@ -58,7 +58,6 @@ def attention_bars(
     axes.set_ylim(1.1 * lowest, 1.15 * max(float(tops.max()), 0.01))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(axis="x", visible=False)
-    axes.tick_params(length=0)
     if any(spread):
         axes.set_xlabel("bar: mean over nodes; line: standard deviation")
     axes.set_title(title)
@@ -139,7 +138,6 @@ def drop_bars(
     axes.set_xlim(min(1.05 * low, 0.0), max(1.05 * high, 0.5))
     axes.set_xlabel("points; line: spread of the shuffles")
     axes.grid(axis="y", visible=False)
-    axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
     _title(figure, title)
     return to_bytes(figure, file_format)
@@ -169,7 +167,6 @@ def _heat_map(
     axes.set_yticks(range(len(rows)), names, color=INK, fontsize=8.5)
     axes.set_xlabel(label)
     axes.grid(visible=False)
-    axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
     _title(figure, title)

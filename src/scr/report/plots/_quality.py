@@ -48,7 +48,6 @@ def reliability_diagram(curve: ReliabilityCurve, *, file_format: Format = "svg")
     lower.set(xlabel="confidence", ylabel="nodes")
     for axes in (upper, lower):
         axes.grid(axis="x", visible=False)
-        axes.tick_params(length=0)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     lower.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # Room between the two zeros in the corner.
@@ -79,7 +78,6 @@ def confusion_heatmap(
     axes.set_yticks(range(size), names, fontsize=font)
     axes.set(xlabel="prediction", ylabel="label")
     axes.grid(visible=False)
-    axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
     if size <= _COUNTED_CLASSES:
@@ -119,7 +117,6 @@ def class_recalls(rows: Sequence[Mapping[str, Any]], *, file_format: Format = "s
     axes.set(xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(axis="y", visible=False)
-    axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
     few = len(shown) == len(present)
     axes.set_title("Recall per class" if few else f"The {len(shown)} hardest classes")

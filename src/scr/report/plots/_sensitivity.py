@@ -108,7 +108,6 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[floa
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     axes.set_xlim(-0.35, len(values) - 0.65)
     axes.grid(axis="x", visible=False)
-    axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.yaxis.set_major_formatter(FuncFormatter(_signed))

@@ -70,9 +70,11 @@ _THEME: dict[RcKeyType, Any] = {
     "xtick.color": GRID,
     "xtick.labelcolor": MUTED,
     "xtick.labelsize": 9,
+    "xtick.major.size": 0,
     "ytick.color": GRID,
     "ytick.labelcolor": MUTED,
     "ytick.labelsize": 9,
+    "ytick.major.size": 0,
 }
 _VARIABLES = {
     INK: "var(--ink)",
