@@ -30,7 +30,8 @@ from scr.report import (
 from scr.report.plots import efficiency_curves
 from scr.runs import versions, write_json
 from scr.selection import Selection
-from scr.training import Recipe, merge, specialize, stage_count, variants, write_bytes
+from scr.storage import write_bytes
+from scr.training import Recipe, merge, specialize, stage_count, variants
 
 EFFICIENCY_JSON, TABLE, EFFICIENCY_PICTURE = "efficiency.json", "efficiency.csv", "efficiency.png"
 STAGED = ("rlu", "sle")

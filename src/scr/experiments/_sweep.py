@@ -33,7 +33,8 @@ from scr.report import (
 from scr.report.page import sweep_page, write_page
 from scr.report.plots import sensitivity_curves, sensitivity_overview
 from scr.runs import versions, write_json
-from scr.training import SECTIONS, check_regularizer, write_bytes
+from scr.storage import write_bytes
+from scr.training import SECTIONS, check_regularizer
 
 SWEEP_JSON, TABLE, SWEEP_PAGE, SWEEP_PICTURE = "sweep.json", "sweep.csv", "report.html", "sweep.png"
 

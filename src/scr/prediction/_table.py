@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, StoreError
 from scr.graph import Graph
-from scr.training import whole_file
+from scr.storage import atomic_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ def write_predictions(
     columns = columns or ProbabilityColumns()
     splits = split_codes(graph)
     writer: pq.ParquetWriter | None = None
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         try:
             for part in _parts(graph.num_targets, nodes):
                 batch = _part_table(graph, part, predict(part), splits[part], columns)

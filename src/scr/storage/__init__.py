@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from scr.storage._artifact import ArtifactWriter as ArtifactWriter
     from scr.storage._artifact import linked_entry as linked_entry
     from scr.storage._artifact import sync as sync
+    from scr.storage._atomic import atomic_file as atomic_file
+    from scr.storage._atomic import write_bytes as write_bytes
     from scr.storage._file_region import FileRegion as FileRegion
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill

@@ -7,9 +7,6 @@ written whole or not at all and reading one never executes anything.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from scr.errors import RunError, StoreError
-from scr.storage import sync
+from scr.storage import write_bytes
 
 FORMAT = 2
 
@@ -99,29 +96,3 @@ class Checkpoint:
                 hint="remove it, or give another path",
             )
         return cls(tensors, json.loads(header["values"]), identity)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; see `whole_file`."""
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file that has its name once it is whole and on disk, also after a power cut.
-
-    Yields:
-        A sibling to write to. It is synced and renamed at the end, and the folder is synced;
-        removed where writing fails.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield temporary
-        sync(temporary)
-        temporary.replace(path)
-        sync(path.parent)
-    except OSError as error:
-        raise StoreError(f"`{path}` could not be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
