@@ -229,9 +229,7 @@ def test_a_graph_without_training_nodes_is_refused(graph):
     import dataclasses
 
     empty = dataclasses.replace(graph, train=np.zeros(0, np.int64))
-    with pytest.raises(
-        GraphError, match=r"no training nodes(.|\n)*`splits`, such as `per-class:20,30`"
-    ):
+    with pytest.raises(GraphError, match=r"no training nodes(.|\n)*`splits=per-class:20,30`"):
         scr.NodeClassifier().fit(empty)
 
 

@@ -46,7 +46,15 @@ def test_the_version_is_that_of_the_installed_distribution():
     assert importlib.metadata.version("scr-gnn") == scr.__version__
 
 
-@pytest.mark.parametrize("statement", ["import scr", "import scr.graph", "import scr.report"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import scr",
+        "import scr.graph",
+        "import scr.report",
+        "from scr.runs import read_run, run_identity",
+    ],
+)
 def test_importing_does_not_wait_for_torch(statement):
     code = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

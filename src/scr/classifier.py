@@ -27,10 +27,15 @@ from scr.prediction import (
     MOST_NODES,
     Explanation,
     ProbabilityColumns,
+    StoredModel,
     explain,
     load_run_graph,
+    read_handover,
+    read_model,
     rows_of_other_graph,
     with_classes,
+    write_handover,
+    write_model,
     write_predictions,
 )
 from scr.report import MetricsInParts, read_history
@@ -126,7 +131,7 @@ class NodeClassifier:
         self.seed = operator.index(seed)
         self.device = device
         self._graph: Graph | None = None
-        self._model: runs.StoredModel | None = None
+        self._model: StoredModel | None = None
         self._rows: RowSource | None = None
         self._fitted: Fitted | None = None
         self._resolved: tuple[Graph, Recipe] | None = None
@@ -387,7 +392,14 @@ class NodeClassifier:
         fitted, graph = self._trained(), self._fit_graph()
         store = None if graph.path is None else str(graph.path.resolve())
         found = source or graph.source or store
-        run = runs.describe_run(graph, fitted.recipe, seed=self.seed, source=found, command=None)
+        run = runs.describe_run(
+            graph,
+            fitted.recipe,
+            seed=self.seed,
+            source=found,
+            command=None,
+            threads=torch.get_num_threads(),
+        )
         with atomic_folder(path) as partial:
             runs.start_run(partial, run, resume=False)
             self.write_into(partial, run)
@@ -403,7 +415,7 @@ class NodeClassifier:
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory."""
         fitted = self._trained()
-        runs.write_model(path / runs.MODEL, fitted)
+        write_model(path / runs.MODEL, fitted)
         runs.write_history(path / runs.HISTORY, self.history_)
         kept = "all" if fitted.rows.kept is None else len(fitted.rows)
         told = {**run, "rows_kept": kept, "notes": fitted.notes}
@@ -416,7 +428,7 @@ class NodeClassifier:
         )
         if rebuilds_label_hops(fitted.recipe):
             handover = fitted.handover or Handover.nothing(fitted.rows.classes)
-            runs.write_handover(path / runs.HANDOVER, handover)
+            write_handover(path / runs.HANDOVER, handover)
         summary = self.summary()
         runs.write_json(path / runs.EXPLANATION, self.explain().tables())
         runs.write_json(path / runs.METRICS, summary)
@@ -489,7 +501,7 @@ class NodeClassifier:
                 or the function that made it.
         """
         own = separate_module(encoder)[1]
-        model = runs.read_model(Path(path), own)
+        model = read_model(Path(path), own)
         recipe = model.run["recipe"]
         classifier = cls(encoder, seed=model.run["seed"], device=device, recipe=recipe)
         classifier._model = model
@@ -506,7 +518,7 @@ class NodeClassifier:
             model, known = self._loaded(), self._fit_graph()
             handover = None
             if rebuilds_label_hops(model.recipe):
-                handover = runs.read_handover(model.path / runs.HANDOVER)
+                handover = read_handover(model.path / runs.HANDOVER)
             made = prepare(
                 known, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
             )
@@ -582,11 +594,11 @@ class NodeClassifier:
         if not file.exists():
             raise RunError(
                 f"The run has no `{file}`; expected a finished run",
-                hint="continue it with `scr train ... --resume`",
+                hint="`scr train` can resume it",
             )
         return runs.read_json(file)
 
-    def _loaded(self) -> runs.StoredModel:
+    def _loaded(self) -> StoredModel:
         if self._model is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
         return self._model

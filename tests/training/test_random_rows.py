@@ -107,10 +107,10 @@ def test_scaled_hops_are_refused_before_anything_is_trained(random_graph):
         _recipe(random_graph(), propagation={"hop_scale": "unit"})
 
 
-def test_the_chance_leaves_no_trace_at_its_default(random_graph):
+def test_the_chance_is_recorded(random_graph):
     graph = random_graph()
     usual = _recipe(graph, consistency={"drop_node": 0.5}).tables()
-    assert "drop_node" not in usual["consistency"]
+    assert usual["consistency"]["drop_node"] == 0.5
     other = _recipe(graph).tables()
     assert other["consistency"]["drop_node"] == 0.25
     assert Recipe.from_tables(other).consistency.drop_node == 0.25

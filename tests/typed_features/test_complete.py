@@ -210,11 +210,6 @@ def test_settings_that_cannot_work_are_named(setting, value):
         FeatureConfig(**{setting: value})
 
 
-def test_settings_of_types_leave_no_trace_where_they_are_the_usual_ones():
-    assert FeatureConfig().table() == {"scale": "auto", "reduce": "auto", "reduce_to": 512}
-    assert FeatureConfig(missing="transe").table()["missing"] == "transe"
-
-
 def test_a_store_that_may_not_be_written_to_is_worked_with_in_memory(tmp_path, monkeypatch):
     graph = load_graph(academic_graph().save(tmp_path / "store"))
     monkeypatch.setattr("scr.typed_features._cache.os.access", lambda *_: False)

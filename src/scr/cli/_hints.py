@@ -1,8 +1,9 @@
-"""What the command line adds to errors of the library: the command that helps."""
+"""What the command line adds to errors of the library: options, and the command that helps."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING
 
 from scr.errors import MemoryBudgetError, SCRError
@@ -13,17 +14,32 @@ if TYPE_CHECKING:
 OPTIONS = ("hops", "norm", "dtype", "direction", "hop_scale", "scale", "reduce", "reduce_to")
 """Settings that `scr propagate` has options for; others of the features go through `--set`."""
 
+SETTING = re.compile(r"`(splits|out|resume|rows)\b(=?)")
+"""What is an option of commands and, in Python, an argument of the same name."""
+
 
 def with_command(error: SCRError) -> SCRError:
-    """The error, with the command that helps where there is one."""
-    if not isinstance(error, MemoryBudgetError):
-        return error
-    from scr.training import HopsBudgetError
+    """The error with a hint in the words of the command line.
 
-    if not isinstance(error, HopsBudgetError):
+    >>> print(with_command(SCRError("No split", hint="give `splits=random:0.1,0.1`")))
+    No split
+    <BLANKLINE>
+    hint: give `--splits random:0.1,0.1`
+    """
+    if error.hint is None:
         return error
-    hint = f"first `{propagate_command(error)}`, which works on disk; what it leaves is found"
-    return MemoryBudgetError(error.message, hint=hint)
+    if isinstance(error, MemoryBudgetError):
+        from scr.training import HopsBudgetError
+
+        if isinstance(error, HopsBudgetError):
+            command = propagate_command(error)
+            hint = f"first `{command}`, which works on disk; what it leaves is found"
+            return SCRError(error.message, hint=hint)
+    return SCRError(error.message, hint=SETTING.sub(_option, error.hint))
+
+
+def _option(setting: re.Match[str]) -> str:
+    return f"`--{setting[1]}" + (" " if setting[2] else "")
 
 
 def propagate_command(error: HopsBudgetError) -> str:

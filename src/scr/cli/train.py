@@ -64,6 +64,8 @@ def train(
     device: Device = "cpu",
 ) -> None:
     """Train one encoder on one graph."""
+    import torch
+
     from scr import runs
     from scr.classifier import NodeClassifier
     from scr.compute import usable_device
@@ -90,7 +92,12 @@ def train(
     resolved = classifier.resolve(loaded)
     check_trainable(loaded, resolved)
     run = runs.describe_run(
-        loaded, resolved, seed=seed, source=loaded.source, command=shown_command()
+        loaded,
+        resolved,
+        seed=seed,
+        source=loaded.source,
+        command=shown_command(),
+        threads=torch.get_num_threads(),
     )
     if runs.start_run(out, run, resume=resume):
         # The run may have been killed after its last result and before this.

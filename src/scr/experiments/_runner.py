@@ -27,15 +27,13 @@ from scr.graph import Graph
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
 from scr.report import classification_metrics
-from scr.runs import write_json
+from scr.runs import run_identity, subsets_identity, write_json
 from scr.sources import IngestOptions, draw_split
 from scr.training import (
     Prepared,
     Recipe,
     chosen_subsets,
     prepare,
-    run_identity,
-    subsets_identity,
     what_is_prepared,
 )
 

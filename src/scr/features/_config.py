@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from scr.config import Chance, Count, Natural, Positive, Settings
 
@@ -54,15 +53,3 @@ class FeatureConfig(Settings):
     """Epochs without a better mean rank of the held-out edges before training ends."""
     embedding_seed: Natural = 0
     """For embeddings and for random numbers."""
-
-    def table(self) -> dict[str, Any]:
-        """As a recipe's section; settings of typed graphs only where they are not the usual ones.
-
-        They leave no trace otherwise, so that runs on graphs of one type keep their names.
-        """
-        always = ("scale", "reduce", "reduce_to")
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name in always or getattr(self, field.name) != field.default
-        }

@@ -189,8 +189,10 @@ def fill_buckets(
         bounds = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(np.add.reduceat(found, starts), out=bounds[1:])
         keys = np.empty(bounds[-1], np.int64)
-        settings = (rules.bits, rules.both, rules.keep_loops)
-        group_keys(*ends, bucket_of_unit, *settings, bounds[:-1].copy(), keys)
+        group_keys(
+            *ends, bucket_of_unit, rules.bits, rules.both, rules.keep_loops,
+            bounds[:-1].copy(), keys,
+        )  # fmt: skip
         return chunk.shape[1], bounds, keys
 
     written, done = np.zeros(len(starts), np.int64), 0

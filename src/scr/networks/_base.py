@@ -59,12 +59,19 @@ class GraphEncoder(Encoder):
 
     batch_kind = GraphBatch
     aggregation: ClassVar[Aggregation]
-    layerwise: ClassVar[bool] = True
-    """Whether it predicts layer by layer, in the memory of two; else all of it at once."""
     has_loops: ClassVar[bool] = False
     """Whether a node is its own neighbor in every layer, so that edges need not say so."""
     reads_sparse: ClassVar[bool] = False
     """Whether features may come as `SparseRows`, for which layers have `project`."""
+
+    @classmethod
+    def default_neighbors(cls, layers: int) -> tuple[int, ...]:
+        """How many neighbors are drawn in a graph that is too large for one batch."""
+        return (10,) * layers
+
+
+class LayeredEncoder(GraphEncoder):
+    """An encoder of layers, which can predict layer by layer, in the memory of two of them."""
 
     def __init__(self, config: GraphEncoderConfig, shape: ProblemShape) -> None:
         super().__init__()
@@ -88,11 +95,6 @@ class GraphEncoder(Encoder):
     def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
         """The layer of a number: a module from (x, adjacency) to what the rows get."""
         raise NotImplementedError
-
-    @classmethod
-    def default_neighbors(cls, layers: int) -> tuple[int, ...]:
-        """How many neighbors are drawn in a graph that is too large for one batch."""
-        return (10,) * layers
 
     def inputs(self, batch: GraphBatch) -> Tensor | SparseRows:
         """What the first layer reads: features, and learned vectors of nodes without any."""
@@ -138,10 +140,6 @@ class GraphEncoder(Encoder):
             training=self.training,
             overwrite=True,
         )
-
-    def every_row(self, batch: GraphBatch) -> Tensor:
-        """Logits of all rows of the last layer, of an encoder that is not made of layers."""
-        raise NotImplementedError
 
     def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
         """Add what propagated labels say, where the encoder reads them."""

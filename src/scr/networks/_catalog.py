@@ -28,7 +28,8 @@ from scr.networks._gat import GAT
 from scr.networks._gcn import GCN
 from scr.networks._graph_saint import GraphSAINT
 from scr.networks._graphsage import GraphSAGE
-from scr.networks._own_module import OWN, OwnModule
+from scr.networks._own_encoders import OWN
+from scr.networks._own_module import OwnModule
 from scr.networks._rgcn import RGCN
 
 _HOPS_APART: tuple[type[Encoder], ...] = (SIGN, SAGN, GAMLP, GAMLPJK)

@@ -17,7 +17,7 @@ from scr.config import Chance, Count, check
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm, dropout
 from scr.encoders.layers import Adjacency, Projected, SparseRows, linear
-from scr.networks._base import GraphEncoder, GraphEncoderConfig, glorot
+from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 from scr.networks._edge_attention import softmax_over_neighbors, weighted_sum
 
 SLOPE = 0.2
@@ -101,7 +101,7 @@ class GATLayer(nn.Module):
         return made + self.bias
 
 
-class GAT(GraphEncoder):
+class GAT(LayeredEncoder):
     """Layers of `GATLayer`, with elu and dropout between them."""
 
     name = "gat"

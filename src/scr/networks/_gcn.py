@@ -17,7 +17,7 @@ from scr.config import Chance
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency, Projected, SparseRows
-from scr.networks._base import GraphEncoder, GraphEncoderConfig, glorot
+from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def _loops(adjacency: Adjacency, like: Tensor) -> Tensor:
     return torch.from_numpy(scale).to(like.device, like.dtype)[:, None]
 
 
-class GCN(GraphEncoder):
+class GCN(LayeredEncoder):
     """Layers of `GCNLayer`, with relu and dropout between them."""
 
     name = "gcn"

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency, Projected, SparseRows
-from scr.networks._base import GraphEncoder, GraphEncoderConfig, glorot
+from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class SAGELayer(nn.Module):
         return own + F.linear(adjacency.multiply(x), self.neighbor_weight)
 
 
-class GraphSAGE(GraphEncoder):
+class GraphSAGE(LayeredEncoder):
     """Layers of `SAGELayer`, with relu and dropout between them."""
 
     name = "graphsage"

@@ -1,9 +1,4 @@
-"""Modules of the user's own in the place of an encoder, told apart by what their `forward` takes.
-
-    forward(hops)           hops of some rows, a tensor of shape (rows, hops, features)
-    forward(batch)          the same as a `HopBatch`, which has propagated labels too
-    forward(x, edge_index)  nodes and edges, as layers of torch_geometric take them; `edge_weight`
-                            is given as well where it is asked for and the graph has weights
+"""Modules of the user's own as encoders: what a user may give, and the settings that follow.
 
 A module is taken with the weights that it has; a function from a `ProblemShape` to a module makes
 fresh ones for every seed and stage. No file ever names the code of either.
@@ -15,25 +10,21 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NoReturn, cast
+from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from scr.config import check
-from scr.encoders import Encoder, EncoderConfig, HopBatch, ProblemShape
+from scr.encoders import ProblemShape
 from scr.errors import ConfigError
-from scr.networks._base import GraphEncoder, check_neighbors
-from scr.networks._batch import GraphBatch
-
-Reads = Literal["hops", "batch", "edges"]
-USUAL_DEPTH = 2
-MOST_VIEWS = 8
-"""Passes after which a module has no noise: two may be equal by chance where little is dropped."""
-SIZES_HINT = "a function is told the sizes: `encoder=lambda shape: Net(shape.features, ...)`"
-EDGES_HINT = "a module that is to be given nodes and edges has `forward(x, edge_index)`"
-FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
-"""What a module raises that is given something else than it expects."""
+from scr.networks._own_encoders import (
+    SIZES_HINT,
+    USUAL_DEPTH,
+    OwnGraphEncoder,
+    OwnHopEncoder,
+    depth,
+    what_is_read,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +58,17 @@ class OwnModule:
     def build(self, shape: ProblemShape) -> nn.Module:
         """A module that may be trained: a copy, or a new one."""
         if isinstance(self.given, nn.Module):
-            refuse_caches(self.given)
             return copy.deepcopy(self.given)
         try:
-            made: Any = self.given(shape)
+            module: Any = self.given(shape)
         except TypeError as error:
             if not inspect.isclass(self.given):  # an error within a function is for its author
                 raise
             self._refuse_function(error)
-        if not isinstance(made, nn.Module):
-            raise ConfigError(
-                "encoder", type(made).__name__, "a function that returns a torch module"
-            )
-        refuse_caches(made)
-        return made
+        if not isinstance(module, nn.Module):
+            found = type(module).__name__
+            raise ConfigError("encoder", found, "a function that returns a torch module")
+        return module
 
     def settings(self, shape: ProblemShape) -> dict[str, Any]:
         """The section `encoder` of a recipe, as far as the module tells.
@@ -90,7 +78,6 @@ class OwnModule:
         """
         with torch.random.fork_rng(devices=[]):
             module = self.given if isinstance(self.given, nn.Module) else self.build(shape)
-        refuse_caches(module)
         if what_is_read(module) != "edges":
             return {"name": OwnHopEncoder.name}
         return {"name": OwnGraphEncoder.name, "layers": depth(module) or USUAL_DEPTH}
@@ -135,240 +122,3 @@ def _separate_table(settings: dict[str, Any]) -> tuple[dict[str, Any], OwnModule
             hint="an encoder of `scr` is given by its `name`",
         )
     return settings, OwnModule(module)
-
-
-def what_is_read(module: nn.Module) -> Reads:
-    """What a module's `forward` takes; anything that cannot be given is refused."""
-    if isinstance(module, Encoder):
-        if module.batch_kind is HopBatch:
-            return "batch"
-        raise ConfigError("encoder", type(module).__name__, f"its name, `{module.name}`")
-    names, required, kind = _taken(module)
-    if names[1:2] == ["edge_index"] and len(required) <= 2:
-        return "edges"
-    if names and len(required) <= 1:
-        annotated = kind is HopBatch or str(kind).endswith("HopBatch")
-        return "batch" if annotated or names[0] == "batch" else "hops"
-    raise ConfigError(
-        "encoder",
-        f"{type(module).__name__}.forward({', '.join(names)})",
-        "a module with forward(hops), forward(batch) or forward(x, edge_index)",
-        hint="wrap it in a module that takes one of these",
-    )
-
-
-def _taken(module: nn.Module) -> tuple[list[str], list[str], object]:
-    """Names of positional arguments, of those without a default, and the first one's annotation."""
-    described = getattr(getattr(module, "signature", None), "param_dict", None)
-    if isinstance(described, dict):  # torch_geometric.nn.Sequential takes *args, and says which
-        return [*described], [*described], None
-    found = [
-        each
-        for each in inspect.signature(module.forward).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [each.name for each in found if each.default is each.empty]
-    return [each.name for each in found], required, found[0].annotation if found else None
-
-
-def depth(module: nn.Module) -> int:
-    """How many layers of torch_geometric a module has, each of which reads the edges once."""
-    return sum(_reads_edges(layer) for layer in module.modules())
-
-
-def _reads_edges(layer: nn.Module) -> bool:
-    return any(base.__name__ == "MessagePassing" for base in type(layer).__mro__)
-
-
-def refuse_caches(module: nn.Module) -> None:
-    """Refuse layers that keep the edges of their first call: batches and graphs change."""
-    for name, layer in module.named_modules():
-        if _reads_edges(layer) and getattr(layer, "cached", False):
-            at = f"`{name}`, " if name else ""
-            raise ConfigError(
-                "encoder",
-                f"{type(module).__name__}, with {at}{type(layer).__name__}(cached=True)",
-                "`cached=False`, since batches and graphs change",
-                hint="a layer with a cache computes with the edges of its first call for ever",
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnHopConfig:
-    """A module that reads hops has all its settings itself."""
-
-    unknown_hint: ClassVar[str] = (
-        "a module that reads hops has all its settings itself; `layers` and `neighbors` are for "
-        "one with forward(x, edge_index)"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnGraphConfig:
-    """How a module that reads edges is served."""
-
-    layers: int = USUAL_DEPTH
-    """How many hops away from a node the module looks: layers of neighbors that a batch needs."""
-    neighbors: tuple[int, ...] | None = None
-    """Neighbors drawn for each node, layer by layer from the seeds outwards, -1 for all of them. An
-    empty list: the whole graph in every step. None: the whole graph if it is small, or 10 each."""
-
-    def __post_init__(self) -> None:
-        check(self.layers >= 1, "encoder.layers", self.layers, "a whole number, 1 or more")
-        check_neighbors(self.neighbors, self.layers)
-
-
-class OwnHopEncoder(Encoder):
-    """A module that reads hops."""
-
-    name = "own-hops"
-    config_class = cast("type[EncoderConfig]", OwnHopConfig)
-
-    def __init__(self, shape: ProblemShape, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-        self.reads = what_is_read(module)
-        if self.reads == "edges":
-            raise ConfigError(
-                "encoder", type(module).__name__, "a module that reads hops, as in the training"
-            )
-        if self.reads == "hops":
-            _refuse_labels(shape)
-
-    def forward(self, batch: HopBatch) -> Tensor:
-        """Logits of shape (rows, classes)."""
-        return cast(Tensor, self.module(batch if self.reads == "batch" else batch.hops))
-
-
-class OwnGraphEncoder(GraphEncoder):
-    """A module that reads nodes and edges."""
-
-    name = "own-graph"
-    config_class = cast("type[EncoderConfig]", OwnGraphConfig)
-    aggregation = "none"
-    layerwise: ClassVar[bool] = False
-
-    def __init__(self, shape: ProblemShape, module: nn.Module) -> None:
-        Encoder.__init__(self)
-        if what_is_read(module) != "edges":
-            raise ConfigError(
-                "encoder", type(module).__name__, "a module that reads edges, as in the training"
-            )
-        _refuse_labels(shape)
-        self.module = module
-        self.classes = shape.classes
-        self.weighs_edges = "edge_weight" in _taken(module)[0]
-        self.embeddings = self.label_branch = None
-
-    def every_row(self, batch: GraphBatch) -> Tensor:
-        """Logits of all nodes of a batch."""
-        assert isinstance(batch.features, Tensor)
-        weights = batch.layers[0].weights
-        named = {}
-        if self.weighs_edges and weights is not None:
-            named["edge_weight"] = torch.tensor(weights).to(batch.features)
-        logits: Any = self.module(batch.features, batch.edge_index, **named)
-        rows = len(batch.features)
-        if not isinstance(logits, Tensor) or logits.shape[:1] != (rows,):
-            raise _no_logits(self.module, logits, (rows, self.classes))
-        return logits
-
-    def forward(self, batch: GraphBatch) -> Tensor:
-        """Logits of shape (seeds, classes)."""
-        return self.every_row(batch).index_select(0, batch.seeds)
-
-
-OWN: dict[str, type[OwnHopEncoder | OwnGraphEncoder]] = {
-    each.name: each for each in (OwnHopEncoder, OwnGraphEncoder)
-}
-
-
-def _refuse_labels(shape: ProblemShape) -> None:
-    check(shape.label_hops == 0, "propagation.label_hops", shape.label_hops,
-          "0 for a module that is not given propagated labels")  # fmt: skip
-
-
-@torch.no_grad()
-def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> None:
-    """See, before training, that a module takes what it will be given and gives logits.
-
-    Layers that find out their widths do so here.
-
-    Args:
-        encoder: Around a module of one's own.
-        batch: Some rows, on the device of the encoder.
-        classes: How many there are.
-    """
-    others = [name for name, value in encoder.state_dict().items() if not isinstance(value, Tensor)]
-    if others:
-        raise ConfigError(
-            "encoder",
-            f"{type(encoder.module).__name__}, whose state has {others[0]}",
-            "a module whose state is of tensors alone, which can be saved",
-            hint="keep other things out of `get_extra_state`",
-        )
-    was_training = encoder.training
-    encoder.eval()
-    try:
-        logits: Any = encoder(batch)
-    except FAILURES as error:
-        raise _cannot_take(encoder, batch, error) from error
-    finally:
-        encoder.train(was_training)
-    expected = (len(batch), classes)
-    if not isinstance(logits, Tensor) or tuple(logits.shape) != expected:
-        raise _no_logits(cast(nn.Module, encoder.module), logits, expected)
-
-
-def _cannot_take(encoder: Encoder, batch: HopBatch | GraphBatch, error: Exception) -> ConfigError:
-    """The error for a module that fails with what it is given."""
-    module = cast(nn.Module, encoder.module)
-    inputs = batch.features if isinstance(batch, GraphBatch) else batch.hops
-    # A module that expects a graph object, as `data`, asks a tensor for what it does not have.
-    wants_graph = isinstance(batch, HopBatch) and (
-        isinstance(error, AttributeError) or _taken(module)[0][:1] == ["data"]
-    )
-    return ConfigError(
-        "encoder",
-        type(module).__name__,
-        f"a module that takes inputs of shape {tuple(inputs.shape)}, which it cannot: {error}",
-        hint=EDGES_HINT if wants_graph else SIZES_HINT,
-    )
-
-
-def _no_logits(module: nn.Module, given: object, expected: tuple[int, int]) -> ConfigError:
-    """The error for a module that gives something else than a row of logits per node."""
-    if isinstance(given, Tensor):
-        found = str(tuple(given.shape))
-    else:
-        size = f" of {len(given)}" if isinstance(given, (tuple, list, dict)) else ""
-        found = f"a {type(given).__name__}{size}"
-    return ConfigError(
-        "encoder",
-        f"{type(module).__name__}, which gives {found} for {expected[0]} nodes",
-        f"logits of shape {expected}: a row per node and a column per class",
-        hint=None if isinstance(given, Tensor) else "return the logits alone, as one tensor",
-    )
-
-
-@torch.no_grad()
-def views_are_equal(encoder: Encoder, batch: HopBatch | GraphBatch) -> bool:
-    """Whether a module gives the same in training mode however often it is asked.
-
-    Encoder and random state are left as they were.
-
-    Args:
-        encoder: Around a module of one's own that has been tried out.
-        batch: Some rows, on the device of the encoder.
-    """
-    try:
-        twin = copy.deepcopy(encoder).train()
-        with torch.random.fork_rng(devices=_devices(encoder)):
-            first = twin(batch)
-            return all(torch.equal(twin(batch), first) for _ in range(MOST_VIEWS - 1))
-    except FAILURES:  # training itself will tell
-        return False
-
-
-def _devices(module: nn.Module) -> list[torch.device]:
-    return [*{each.device for each in module.parameters() if each.device.type == "cuda"}]

@@ -15,7 +15,7 @@ from scr.config import Count, Natural
 from scr.encoders import ProblemShape
 from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency
-from scr.networks._base import GraphEncoder, GraphEncoderConfig, glorot
+from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 from scr.networks._relation_blocks import sum_over_relations
 
 
@@ -63,7 +63,7 @@ class RGCNLayer(nn.Module):
         return own + sum_over_relations(x, weights, adjacency)
 
 
-class RGCN(GraphEncoder):
+class RGCN(LayeredEncoder):
     """Layers of `RGCNLayer`, with relu and dropout between them."""
 
     name = "rgcn"

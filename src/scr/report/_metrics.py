@@ -96,7 +96,8 @@ class MetricsInParts:
         if not any(len(part[0]) for part in self._parts):
             return dict.fromkeys(METRICS)
         columns = zip(*self._parts, strict=True)
-        rows = Predictions(*(np.concatenate(column) for column in columns), classes=self._classes)
+        labels, predicted, confidence, likelihood = (np.concatenate(each) for each in columns)
+        rows = Predictions(labels, predicted, confidence, likelihood, self._classes)
         return {name: metric(rows) for name, metric in METRICS.items()}
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from scr.training._fitting import check_trainable as check_trainable
     from scr.training._fitting import fit as fit
     from scr.training._fitting import graph_facts as graph_facts
-    from scr.training._fitting import run_identity as run_identity
-    from scr.training._fitting import subsets_identity as subsets_identity
     from scr.training._inference import predict_probabilities as predict_probabilities
     from scr.training._inference import stream_logits as stream_logits
     from scr.training._loop import Trainer as Trainer

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,9 +32,10 @@ from scr.features import FeatureConfig, choose_reduction
 from scr.graph import Graph
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
+from scr.runs import run_identity, subsets_identity
 from scr.training._inference import predict_probabilities
 from scr.training._notes import TermReport, collapse_notes, term_report
-from scr.training._prepare import Prepared, SubsetNames, label_rows, prepare
+from scr.training._prepare import Prepared, label_rows, prepare
 from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, TrainingOutcome
@@ -205,12 +204,6 @@ def fit(
     )
 
 
-def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
-    """Names a run by everything that decides its result: graph, split, settings, seed."""
-    content = json.dumps([recipe.tables(), seed, graph.fingerprint(), *special], sort_keys=True)
-    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-
-
 def _special(prepared: Prepared) -> list[str]:
     """What names the hops of a run beyond its settings.
 
@@ -218,11 +211,6 @@ def _special(prepared: Prepared) -> list[str]:
     """
     rows = [] if prepared.kept is None else [f"rows {rows_hash(prepared.kept)}"]
     return rows + subsets_identity(prepared.subsets)
-
-
-def subsets_identity(subsets: SubsetNames | None) -> list[str]:
-    """What names subsets of relations in the identity of a run."""
-    return [] if subsets is None else [f"subsets {json.dumps(subsets)}"]
 
 
 @contextmanager
@@ -308,7 +296,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
     if len(graph.train) == 0:
         raise GraphError(
             f"The graph `{graph.name}` has no training nodes; expected at least one",
-            hint="give `splits`, such as `per-class:20,30`, or `train=...`",
+            hint="give a split, such as `splits=per-class:20,30` or `train=...`",
         )
     if len(graph.valid) == 0 and recipe.training.select != "last":
         raise ConfigError(

@@ -7,14 +7,14 @@ not all of them as in training. The last layer is computed for the nodes that ar
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
 from scr.encoders.layers import Projected
-from scr.networks import GraphEncoder
+from scr.networks import LayeredEncoder, OwnGraphEncoder
 
 if TYPE_CHECKING:
     from scr.training._graph_rows import GraphRows
@@ -45,38 +45,40 @@ class LayerwiseLogits:
             index: Numbers of target nodes.
             at_once: Most nodes of a part.
         """
-        encoder = cast(GraphEncoder, model)
         with torch.no_grad():
-            known = self._before_last(encoder)
+            known = self._before_last(model)
         for part in index.split(at_once):
             with torch.no_grad():
-                yield part, self._logits(encoder, known, part).cpu()
+                yield part, self._logits(model, known, part).cpu()
 
-    def _logits(self, encoder: GraphEncoder, known: Tensor | Projected, part: Tensor) -> Tensor:
+    def _logits(self, model: nn.Module, known: Tensor | Projected, part: Tensor) -> Tensor:
         prepared = self.rows.prepared
         last = len(prepared.layers) - 1
-        if prepared.whole or not encoder.layerwise:  # logits of all are known
+        if isinstance(model, LayeredEncoder) and not prepared.whole:
+            edges = prepared.layers[last].take(part.numpy())
+            logits = model.layer_output(last, known, edges)
+        else:  # logits of all are known
             assert isinstance(known, Tensor)
             logits = known.index_select(0, part.to(known.device))
-        else:
-            edges = prepared.layers[last].take(part.numpy())
-            logits = encoder.layer_output(last, known, edges)
-        return encoder.with_labels(logits, self.rows.label_hops(part))
+        if isinstance(model, LayeredEncoder):
+            return model.with_labels(logits, self.rows.label_hops(part))
+        return logits
 
-    def _before_last(self, encoder: GraphEncoder) -> Tensor | Projected:
+    def _before_last(self, model: nn.Module) -> Tensor | Projected:
         """What the last layer reads; in a graph that is trained on whole, what it gives."""
-        state = encoder.state_dict()
+        state = model.state_dict()
         if self._known is not None and _equal(state, self._weights):
             return self._known
         self.forget()
-        self._known = self._computed(encoder)
+        if isinstance(model, LayeredEncoder):
+            self._known = self._computed(model)
+        else:
+            self._known = cast(OwnGraphEncoder, model).every_row(self.rows.whole_graph)
         self._weights = {name: value.clone() for name, value in state.items()}
         return self._known
 
-    def _computed(self, encoder: GraphEncoder) -> Tensor | Projected:
+    def _computed(self, encoder: LayeredEncoder) -> Tensor | Projected:
         prepared = self.rows.prepared
-        if not encoder.layerwise:
-            return encoder.every_row(self.rows.whole_graph)
         count = len(prepared.layers) - (not prepared.whole)
         x = encoder.inputs(self.rows.whole_graph)
         for number, adjacency in enumerate(prepared.layers[:count]):
@@ -84,19 +86,28 @@ class LayerwiseLogits:
             if prepared.whole or adjacency.rows <= self.rows_at_once:
                 x = encoder.layer_output(number, sent, adjacency)
                 continue
-            made: Tensor | None = None
-            for start in range(0, adjacency.rows, self.rows_at_once):
-                stop = min(start + self.rows_at_once, adjacency.rows)
-                part = encoder.layer_output(number, sent, adjacency.range(start, stop))
-                if made is None:
-                    made = part.new_empty(adjacency.rows, part.shape[1])
-                made[start:stop] = part
-            assert made is not None
-            x = made
+            starts = range(0, adjacency.rows, self.rows_at_once)
+            stops = (min(start + self.rows_at_once, adjacency.rows) for start in starts)
+            parts = (
+                encoder.layer_output(number, sent, adjacency.range(start, stop))
+                for start, stop in zip(starts, stops, strict=True)
+            )
+            x = _joined(parts, adjacency.rows)
         if not prepared.whole:
             return encoder.layer_input(count, x)
         assert isinstance(x, Tensor)
         return x
+
+
+def _joined(parts: Iterable[Tensor], rows: int) -> Tensor:
+    """Parts below each other, each of which is freed before the next one is computed."""
+    whole, start = torch.empty(0), 0
+    for part in parts:
+        if start == 0:
+            whole = part.new_empty(rows, part.shape[1])
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
 
 
 def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:

@@ -19,7 +19,7 @@ from scr.consistency import (
     defaults_of,
     drops_nodes,
 )
-from scr.encoders import PREFIX, EncoderConfig, GAMLPJKConfig, SSGCConfig
+from scr.encoders import PREFIX, EncoderConfig
 from scr.errors import ConfigError, PairError
 from scr.features import FeatureConfig
 from scr.networks import ENCODERS, encoder_class
@@ -33,29 +33,6 @@ SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages
 
 Tables = Mapping[str, Any]
 Section = TypeVar("Section")
-
-LATER_SETTINGS: tuple[tuple[str, type, tuple[str, ...]], ...] = (
-    ("encoder", SSGCConfig, ("norm_place",)),
-    ("encoder", GAMLPJKConfig, ("label_attention",)),
-    ("propagation", PropagationConfig, ("subsets", "subset_seed", "label_paths")),
-    (
-        "consistency",
-        ConsistencyConfig,
-        (
-            "refresh_sample",
-            "weight_ramp",
-            "momentum",
-            "fairness",
-            "sigmas",
-            "alignment",
-            "drop_node",
-            "judge",
-            "teacher_statistics",
-        ),
-    ),
-)
-"""Settings that are younger than recorded runs: at their defaults they leave no trace in tables, so
-that those runs keep their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +55,7 @@ class Recipe:
         """As plain tables, the form in which recipes are read and recorded."""
         tables: dict[str, Any] = {
             "regularizer": self.regularizer,
-            "data": self.data.table(),
+            "data": asdict(self.data),
             "propagation": asdict(self.propagation),
             "encoder": {"name": self.encoder, **self.encoder_settings},
             "training": asdict(self.training),
@@ -89,7 +66,7 @@ class Recipe:
             tables["stages"] = asdict(self.stages)
         if self.postprocess.method != "none":
             tables["postprocess"] = asdict(self.postprocess)
-        return _without_traces(tables)
+        return tables
 
     @classmethod
     def from_tables(cls, tables: Tables, *, preset: str = "none", reason: str = "") -> Recipe:
@@ -220,20 +197,6 @@ def merge(*layers: Tables) -> dict[str, Any]:
             else:
                 merged[key] = value
     return merged
-
-
-def _without_traces(tables: dict[str, Any]) -> dict[str, Any]:
-    """Leave out later settings that have their defaults."""
-    # Runs of SCR-m that did not name a judge had a teacher that was averaged from its first step.
-    kept = ("judge", "teacher_statistics") if tables["regularizer"] == "scr-m" else ()
-    for section, config, names in LATER_SETTINGS:
-        table = tables.get(section, {})
-        for entry in dataclasses.fields(config):
-            if entry.name in kept:
-                continue
-            if entry.name in names and table.get(entry.name, entry.default) == entry.default:
-                table.pop(entry.name, None)
-    return tables
 
 
 def _other_encoders(name: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class FittedCompletion:
     def settings(self) -> dict[str, Any]:
         """The part to be stored as JSON; `arrays` is the rest."""
         return {
-            "types": list(self.types), "width": self.width, "config": self.config.table(),
+            "types": list(self.types), "width": self.width, "config": asdict(self.config),
             "length": self.length, "edges": self.edges, "steps": list(self.steps),
             "fitted": {kind: each.settings() for kind, each in self.fitted.items()},
         }  # fmt: skip

@@ -1,0 +1,132 @@
+"""The trained model of a run on disk: weights, the preparation of features, and its handover."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from scr.encoders import Encoder, ProblemShape
+from scr.errors import ConfigError, RunError, StoreError
+from scr.networks import OWN, OwnModule, make_encoder
+from scr.runs import MODEL, read_run
+from scr.storage import write_bytes
+from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames
+from scr.typed_features import restore_fitted
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What is needed to predict: encoder, preparation of features, and the facts of the run."""
+
+    encoder: Encoder
+    features: Preparation
+    recipe: Recipe
+    run: dict[str, Any]
+    path: Path
+
+    @property
+    def subsets(self) -> SubsetNames | None:
+        """Subsets of relations that the run was trained with, as it recorded them."""
+        recorded = self.run.get("subsets")
+        return None if recorded is None else tuple(tuple(subset) for subset in recorded)
+
+
+def write_model(path: Path, fitted: Fitted) -> None:
+    """Weights and the features' preparation in one file."""
+    shape = fitted.rows.shape
+    tensors: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in fitted.encoder.state_dict().items():
+        stored = tensor.detach().cpu().contiguous()
+        if stored.untyped_storage().data_ptr() in places:
+            stored = stored.clone()  # a weight that a module has twice
+        places.add(stored.untyped_storage().data_ptr())
+        tensors[f"encoder/{name}"] = stored
+    for name, array in fitted.prepared.features.arrays().items():
+        tensors[f"features/{name}"] = torch.from_numpy(array)
+    header = {
+        "shape": json.dumps(vars(shape)),
+        "features": json.dumps(fitted.prepared.features.settings()),
+    }
+    write_bytes(path, save(tensors, metadata=header))
+
+
+def read_model(path: Path, own: OwnModule | None = None) -> StoredModel:
+    """Read a finished run; nothing in it is executed, and nothing in it names code.
+
+    Args:
+        path: The run directory.
+        own: The module that the run was trained with, if it was the user's own.
+    """
+    run = read_run(path)
+    _check_own(path, run, own)
+    file = path / MODEL
+    try:
+        tensors = load_file(file)
+        with safe_open(file, framework="pt") as opened:
+            header = opened.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise StoreError(
+            f"The model `{file}` cannot be read: {error}",
+            hint="is the run finished? `scr train` can resume it",
+        ) from None
+    recipe = Recipe.from_tables(run["recipe"], preset=run["preset"]["name"])
+    shape = ProblemShape(**json.loads(header["shape"]))
+    encoder = make_encoder(recipe.encoder, recipe.encoder_settings, shape, own)
+    try:
+        encoder.load_state_dict(_below("encoder/", tensors))
+    except RuntimeError as error:
+        if own is None:
+            raise
+        raise ConfigError(
+            "encoder", type(encoder.module).__name__, f"the module of the run `{path}`: {error}"
+        ) from None
+    encoder.eval()
+    arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
+    features = restore_fitted(json.loads(header["features"]), arrays)
+    return StoredModel(encoder, features, recipe, run, path)
+
+
+def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:
+    """Weights of a module that is not ours fit that module only, which no file holds."""
+    if run["encoder"] in OWN and own is None:
+        raise RunError(
+            f"The run `{path}` was trained with a torch module of its user, of which it has the "
+            "weights; expected the module to be given again",
+            hint="`scr.NodeClassifier.load(path, encoder=my_module)`",
+        )
+    if run["encoder"] not in OWN and own is not None:
+        raise RunError(
+            f"The run `{path}` was trained with the encoder `{run['encoder']}`; expected no module",
+            hint="`scr.NodeClassifier.load(path)`",
+        )
+
+
+def write_handover(path: Path, handover: Handover) -> None:
+    """What the last stage was given, so that its label hops can be built again."""
+    write_bytes(path, save({"nodes": handover.nodes, "soft_labels": handover.soft_labels}))
+
+
+def read_handover(path: Path) -> Handover:
+    """What the last stage was given, of a run whose label hops are built from it."""
+    try:
+        tensors = load_file(path)
+        return Handover(tensors["nodes"], tensors["soft_labels"], tensors["nodes"][:0])
+    except (SafetensorError, OSError, KeyError) as error:
+        raise StoreError(f"The labels of earlier stages `{path}` cannot be read: {error}") from None
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
