@@ -11,7 +11,6 @@ from tests.graph.typed_graphs import dense_relation, offsets, typed_inputs
 
 from scr.errors import GraphError
 from scr.graph import Graph
-from scr.graph._hetero_data import from_hetero_data
 
 WRITES = ("author", "writes", "paper")
 CITES = ("paper", "cites", "paper")
@@ -294,4 +293,4 @@ def test_a_triple_by_itself_is_one_relation():
 def test_hetero_data_without_anything_is_refused_in_one_sentence():
     empty = SimpleNamespace(node_types=[], edge_types=[])
     with pytest.raises(GraphError, match="has no edges"):
-        from_hetero_data(empty)
+        Graph.from_pyg(empty)

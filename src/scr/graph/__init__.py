@@ -9,13 +9,15 @@ from scr._front_door import front_door
 if TYPE_CHECKING:
     from scr.graph._arrays import as_features as as_features
     from scr.graph._arrays import as_numpy as as_numpy
-    from scr.graph._construct import from_features as from_features
     from scr.graph._edge_selection import select_edges as select_edges
     from scr.graph._edges import check_node_count as check_node_count
     from scr.graph._edges import edge_steps as edge_steps
     from scr.graph._edges import outside_the_graph as outside_the_graph
     from scr.graph._graph import Graph as Graph
+    from scr.graph._graph import check_graph as check_graph
     from scr.graph._node_file import read_nodes as read_nodes
+    from scr.graph._open_store import open_store as open_store
+    from scr.graph._open_store import verify_store as verify_store
     from scr.graph._relations import ONE_RELATION as ONE_RELATION
     from scr.graph._relations import Relation as Relation
     from scr.graph._relations import edge_code as edge_code
@@ -26,14 +28,11 @@ if TYPE_CHECKING:
     from scr.graph._splits import read_splits as read_splits
     from scr.graph._store import KIND as KIND
     from scr.graph._store import SCHEMA as SCHEMA
-    from scr.graph._store import open_store as open_store
     from scr.graph._store import store_arrays as store_arrays
     from scr.graph._store import store_metadata as store_metadata
     from scr.graph._store import storing_steps as storing_steps
-    from scr.graph._store import verify_store as verify_store
     from scr.graph._store import write_store as write_store
     from scr.graph._validation import check_features as check_features
     from scr.graph._validation import check_finite as check_finite
-    from scr.graph._validation import check_graph as check_graph
 
 __all__, __getattr__, __dir__ = front_door(__name__)

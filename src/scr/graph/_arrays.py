@@ -134,3 +134,39 @@ def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:
     if len(repeated):
         raise GraphError(f"The id {ordered[repeated[0]]!r} is given to more than one node")
     return array
+
+
+def as_weights(weights: Any, num_edges: int) -> Any:
+    """Make weights float32, one per edge, finite and not negative."""
+    array = as_numpy(weights).astype(np.float32)
+    if array.shape != (num_edges,):
+        raise GraphError(
+            f"Weights have the shape {array.shape}; expected ({num_edges},), one per edge"
+        )
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        raise GraphError(
+            f"The weight of edge {bad[0]} is {array[bad[0]]}; expected a finite number, 0 or more"
+        )
+    return array
+
+
+def split_masks(store: Any, split: int) -> dict[str, Any]:
+    """The masks of PyG's names as ``train``, ``valid`` and ``test``; none where there is none.
+
+    Args:
+        store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
+        split: Which column to take where the masks are two-dimensional.
+    """
+    found: dict[str, Any] = {}
+    for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():
+        mask = getattr(store, f"{attribute}_mask", None)
+        if mask is not None and mask.ndim == 2:
+            if not 0 <= split < mask.shape[1]:
+                raise GraphError(
+                    f"Split {split} was asked for; expected 0 to {mask.shape[1] - 1}, "
+                    "as the masks have it"
+                )
+            mask = mask[:, split]
+        found[name] = mask
+    return found

@@ -13,17 +13,28 @@ import numpy as np
 import scipy.sparse as sp
 
 from scr.errors import GraphError
-from scr.graph._arrays import as_edge_index, as_features, as_ids, as_numpy, as_split
+from scr.graph._arrays import (
+    as_edge_index,
+    as_features,
+    as_ids,
+    as_numpy,
+    as_split,
+    as_weights,
+    split_masks,
+)
 from scr.graph._edges import compress_edges
-from scr.graph._graph import Graph
+from scr.graph._hetero_data import from_hetero_data
 from scr.graph._labels import as_labels
 from scr.graph._validation import check_features, check_splits, warn_missing_classes
 
 if TYPE_CHECKING:
     import networkx as nx
 
+    from scr.graph._graph import Graph
+
 
 def from_edges(
+    cls: type[Graph],
     edge_index: Any,
     *,
     features: Any = None,
@@ -44,6 +55,7 @@ def from_edges(
     """Make a graph from a list of edges.
 
     Args:
+        cls: `Graph`.
         edge_index: Node numbers of shape (2, edges), or pairs; NumPy, torch, pandas or lists.
         features: Numbers of shape (nodes, features), dense or SciPy sparse.
         labels: Class numbers or names, one per node; -1, NaN, none or empty text where unknown.
@@ -79,7 +91,7 @@ def from_edges(
     numbers, names = as_labels(labels, num_nodes, names)
     splits = {"train": train, "valid": valid, "test": test}
     splits = {split: as_split(nodes, num_nodes, split) for split, nodes in splits.items()}
-    graph = Graph(
+    graph = cls(
         indptr=edges.indptr, indices=edges.indices, weights=edges.weights,
         features=features, labels=numbers, class_names=names, ids=as_ids(ids, num_nodes),
         name=name, directed=not undirected, steps=(*steps, *edges.steps),
@@ -98,22 +110,7 @@ def _infer_num_nodes(sources: Any, targets: Any, *per_node: Any) -> int:
     return int(max(sources.max(), targets.max())) + 1
 
 
-def as_weights(weights: Any, num_edges: int) -> Any:
-    """Make weights float32, one per edge, finite and not negative."""
-    array = as_numpy(weights).astype(np.float32)
-    if array.shape != (num_edges,):
-        raise GraphError(
-            f"Weights have the shape {array.shape}; expected ({num_edges},), one per edge"
-        )
-    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
-    if len(bad):
-        raise GraphError(
-            f"The weight of edge {bad[0]} is {array[bad[0]]}; expected a finite number, 0 or more"
-        )
-    return array
-
-
-def from_scipy(adjacency: Any, **settings: Any) -> Graph:
+def from_scipy(cls: type[Graph], adjacency: Any, **settings: Any) -> Graph:
     """Make a graph from a square SciPy sparse matrix; A[i, j] is the edge i -> j.
 
     Args:
@@ -128,10 +125,11 @@ def from_scipy(adjacency: Any, **settings: Any) -> Graph:
     if "weights" not in settings and np.any(listed.data != 1):
         settings["weights"] = listed.data
     settings.setdefault("num_nodes", listed.shape[0])
-    return from_edges(np.stack([listed.row, listed.col]), **settings)
+    return cls.from_edges(np.stack([listed.row, listed.col]), **settings)
 
 
 def from_networkx(
+    cls: type[Graph],
     network: nx.Graph[Any],
     *,
     features: Any = None,
@@ -178,12 +176,14 @@ def from_networkx(
         settings["weights"] = [value for _, _, value in network.edges.data(weight, default=1.0)]
     is_numbered = all(isinstance(node, (int, np.integer)) for node in nodes)
     settings.setdefault("ids", nodes if is_numbered else [str(node) for node in nodes])
-    return from_edges(
+    return cls.from_edges(
         edge_index, features=features, labels=labels, num_nodes=len(nodes), **settings
     )
 
 
-def from_pyg(data: Any, *, split: int = 0, target: str | None = None, **settings: Any) -> Graph:
+def from_pyg(
+    cls: type[Graph], data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+) -> Graph:
     """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with the same attributes.
 
     Args:
@@ -194,9 +194,7 @@ def from_pyg(data: Any, *, split: int = 0, target: str | None = None, **settings
         **settings: As in `from_edges` or `from_relations`; they win over what ``data`` says.
     """
     if hasattr(data, "node_types") and hasattr(data, "edge_types"):
-        from scr.graph._hetero_data import from_hetero_data
-
-        return from_hetero_data(data, split=split, target=target, **settings)
+        return from_hetero_data(cls, data, split=split, target=target, **settings)
     if target is not None:
         raise GraphError(
             f"The target type `{target}` was named, but the {type(data).__name__} has one type of "
@@ -211,31 +209,11 @@ def from_pyg(data: Any, *, split: int = 0, target: str | None = None, **settings
     found |= split_masks(data, split)
     if getattr(data, "edge_index", None) is None:
         raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
-    return from_edges(as_numpy(data.edge_index), **(found | settings))
-
-
-def split_masks(store: Any, split: int) -> dict[str, Any]:
-    """The masks of PyG's names as ``train``, ``valid`` and ``test``; none where there is none.
-
-    Args:
-        store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
-        split: Which column to take where the masks are two-dimensional.
-    """
-    found: dict[str, Any] = {}
-    for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():
-        mask = getattr(store, f"{attribute}_mask", None)
-        if mask is not None and mask.ndim == 2:
-            if not 0 <= split < mask.shape[1]:
-                raise GraphError(
-                    f"Split {split} was asked for; expected 0 to {mask.shape[1] - 1}, "
-                    "as the masks have it"
-                )
-            mask = mask[:, split]
-        found[name] = mask
-    return found
+    return cls.from_edges(as_numpy(data.edge_index), **(found | settings))
 
 
 def from_features(
+    cls: type[Graph],
     features: Any,
     k: int = 10,
     *,
@@ -267,4 +245,4 @@ def from_features(
     edge_index = np.stack([np.repeat(np.arange(num_nodes), k), targets.ravel()])
     step = f"linked each node to its {k} nearest by {metric} distance"
     settings["steps"] = (*settings.get("steps", ()), step)
-    return from_edges(edge_index, features=matrix, **settings)
+    return cls.from_edges(edge_index, features=matrix, **settings)

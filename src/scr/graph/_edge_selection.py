@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import compiled
-from scr.graph._graph import Graph
 from scr.graph._relations import ONE_RELATION
+
+if TYPE_CHECKING:
+    from scr.graph._graph import Graph
 
 
 def select_edges(graph: Graph, codes: Iterable[int]) -> Graph:

@@ -22,7 +22,12 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError
 from scr.graph._arrays import as_split
+from scr.graph._construct import from_edges, from_features, from_networkx, from_pyg, from_scipy
+from scr.graph._edge_selection import select_edges
 from scr.graph._relations import ONE_RELATION, Relation, find_relation
+from scr.graph._store import fingerprint, write_store
+from scr.graph._typed import from_relations
+from scr.graph._validation import check_splits, warn_missing_classes
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -155,8 +160,6 @@ class Graph:
         Args:
             relations: Names, `SOURCE:NAME:TARGET`, or triples; one of them, or several.
         """
-        from scr.graph._edge_selection import select_edges
-
         listed = [relations] if isinstance(relations, str) else list(relations)
         if tuple(listed) in self.relations:
             listed = [tuple(listed)]  # a triple by itself
@@ -209,8 +212,6 @@ class Graph:
 
     def with_split(self, train: Any, valid: Any = None, test: Any = None) -> Graph:
         """The same graph with other splits, each a mask, node numbers or none."""
-        from scr.graph._validation import check_splits, warn_missing_classes
-
         given = {"train": train, "valid": valid, "test": test}
         splits = {name: as_split(nodes, self.num_targets, name) for name, nodes in given.items()}
         splits = check_splits(splits, self.labels)
@@ -224,14 +225,10 @@ class Graph:
         Args:
             parts: What to include; everything if nothing is named.
         """
-        from scr.graph._store import fingerprint
-
         return fingerprint(self, parts or ("edges", "features", "labels", "splits"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a store that `open_store` and `load_graph` read back."""
-        from scr.graph._store import write_store
-
         return write_store(self, path, overwrite=overwrite)
 
     @classmethod
@@ -244,10 +241,8 @@ class Graph:
                 ``weights``, ``num_nodes``, ``ids``, ``class_names``, ``name``, ``self_loops``,
                 ``duplicates``.
         """
-        from scr.graph._construct import from_edges
-
         _refuse_directed(settings)
-        return from_edges(edge_index, **settings)
+        return from_edges(cls, edge_index, **settings)
 
     @classmethod
     def from_relations(
@@ -268,25 +263,19 @@ class Graph:
             **settings: ``num_nodes``, ``weights``, ``train``, ``valid``, ``test``, ``ids``,
                 ``class_names``, ``name``, ``self_loops``, ``duplicates``.
         """
-        from scr.graph._typed import from_relations
-
-        return from_relations(relations, features, labels, target, **settings)
+        return from_relations(cls, relations, features, labels, target, **settings)
 
     @classmethod
     def from_scipy(cls, adjacency: Any, **settings: Any) -> Graph:
         """Make a graph from a square SciPy sparse matrix; settings as in `from_edges`."""
-        from scr.graph._construct import from_scipy
-
         _refuse_directed(settings)
-        return from_scipy(adjacency, **settings)
+        return from_scipy(cls, adjacency, **settings)
 
     @classmethod
     def from_networkx(cls, network: nx.Graph[Any], **settings: Any) -> Graph:
         """Make a graph from NetworkX; features, labels and splits may name node attributes."""
-        from scr.graph._construct import from_networkx
-
         _refuse_directed(settings)
-        return from_networkx(network, **settings)
+        return from_networkx(cls, network, **settings)
 
     @classmethod
     def from_pyg(
@@ -301,14 +290,32 @@ class Graph:
                 with ``y``.
             **settings: Win over what ``data`` says.
         """
-        from scr.graph._construct import from_pyg
-
         _refuse_directed(settings)
-        return from_pyg(data, split=split, target=target, **settings)
+        return from_pyg(cls, data, split=split, target=target, **settings)
 
     @classmethod
     def from_features(cls, features: Any, k: int = 10, **settings: Any) -> Graph:
         """Link each row to its k nearest rows, for people who have no graph."""
-        from scr.graph._construct import from_features
+        return from_features(cls, features, k, **settings)
 
-        return from_features(features, k, **settings)
+
+def check_graph(graph: Any) -> Graph:
+    """The graph itself, if it is one; else its kind is named, with what makes a graph of it."""
+    if isinstance(graph, Graph):
+        return graph
+    hint = None
+    for is_kind, way in (
+        (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
+        (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
+        (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
+        (isinstance(graph, (str, Path)), "load_graph(source)"),
+    ):
+        if is_kind:
+            hint = f"make one with `scr.{way}`"
+            break
+    kind = type(graph)
+    raise GraphError(
+        f"The graph is a {kind.__module__.partition('.')[0]} `{kind.__name__}`; expected a "
+        "`scr.Graph`",
+        hint=hint,
+    )

@@ -7,18 +7,18 @@ that `data[...]` gives, with `x`, `y`, `num_nodes`, masks, `edge_index` and `edg
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scr.errors import GraphError
-from scr.graph._arrays import as_numpy
-from scr.graph._construct import split_masks
-from scr.graph._graph import Graph
+from scr.graph._arrays import as_numpy, split_masks
 from scr.graph._relations import Relation
-from scr.graph._typed import from_relations
+
+if TYPE_CHECKING:
+    from scr.graph._graph import Graph
 
 
 def from_hetero_data(
-    data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+    cls: type[Graph], data: Any, *, split: int = 0, target: str | None = None, **settings: Any
 ) -> Graph:
     """Make a graph of several types.
 
@@ -26,6 +26,7 @@ def from_hetero_data(
     with a note: every relation is stored both ways anyhow.
 
     Args:
+        cls: `Graph`.
         data: A ``HeteroData``.
         split: Which column to take where the masks are two-dimensional.
         target: The type whose nodes are classified; none: the only one with ``y``.
@@ -51,7 +52,7 @@ def from_hetero_data(
         "weights": {each: values for each, values in weights.items() if values is not None},
         **split_masks(data[chosen], split),
     }
-    return from_relations(edges, target=chosen, **(found | settings))
+    return cls.from_relations(edges, target=chosen, **(found | settings))
 
 
 def _target(target: str | None, types: list[str], data: Any) -> str:

@@ -18,32 +18,28 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.errors import StoreError
-from scr.graph._graph import Graph
-from scr.graph._relations import Relation
-from scr.graph._validation import warn_missing_classes
 from scr.storage import (
     ArtifactWriter,
-    Manifest,
     array_file,
     checksums,
-    open_array,
     read_manifest,
     region_of,
-    verify,
 )
+
+if TYPE_CHECKING:
+    from scr.graph._graph import Graph
 
 KIND = "graph"
 SCHEMA = 1
 
-_ARRAYS = ("indptr", "indices", "weights", "edge_types", "labels", "train", "valid", "test", "ids")
-_OPTIONAL = ("weights", "edge_types", "ids")
+ARRAYS = ("indptr", "indices", "weights", "edge_types", "labels", "train", "valid", "test", "ids")
+OPTIONAL = ("weights", "edge_types", "ids")
 _FEATURES = ("features", "features_data")
 _PARTS = {
     "edges": ("indptr", "indices", "weights", "edge_types"),
@@ -156,63 +152,6 @@ def _types_metadata(graph: Graph) -> dict[str, Any]:
         for relation, count in zip(graph.relations, counts, strict=True)
     ]
     return {"node_types": types, "relations": relations, "target_type": graph.target}
-
-
-def open_store(path: str | Path) -> Graph:
-    """Open a store; its arrays are memory maps and are read when they are used.
-
-    Raises:
-        StoreError: The store is missing, truncated or of another version.
-    """
-    manifest = read_manifest(path, KIND, schema=SCHEMA)
-    try:
-        types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]
-        widths = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
-        sparse = [bool(kind["sparse_features"]) for kind in types]
-        names = [str(kind["name"]) for kind in types]
-        if len(set(names)) != len(names) or names[0] != manifest.metadata["target_type"]:
-            raise ValueError("two types of one name, or another one than the target first")
-        if len({bool(each["directed"]) for each in listed}) != 1:
-            raise ValueError("relations with and without directions")
-        described: dict[str, Any] = {
-            "node_types": {str(kind["name"]): int(kind["nodes"]) for kind in types},
-            "relations": tuple(
-                Relation(str(each["source"]), str(each["name"]), str(each["target"]))
-                for each in listed
-            ),
-            "class_names": tuple(manifest.metadata["class_names"]),
-            "name": manifest.metadata["name"],
-            "directed": bool(listed[0]["directed"]),
-            "steps": tuple(manifest.metadata["steps"]),
-        }
-    except (KeyError, ValueError, TypeError, IndexError):
-        raise StoreError(f"`{path}` does not describe its node types and relations") from None
-    present = [name for name in _ARRAYS if name in manifest.arrays or name not in _OPTIONAL]
-    arrays: dict[str, Any] = {name: open_array(manifest, name) for name in present}
-    arrays["features"] = _open_features(manifest, widths[0], sparse[0])
-    arrays["other_features"] = {
-        kind: _open_features(manifest, widths[number], sparse[number], f".{number}")
-        for number, kind in enumerate(described["node_types"])
-        if number and widths[number][1]
-    }
-    graph = Graph(**arrays, **described, path=Path(path))
-    warn_missing_classes(graph)
-    return graph
-
-
-def _open_features(
-    manifest: Manifest, shape: tuple[int, int], is_sparse: bool, suffix: str = ""
-) -> NDArray[Any] | sp.csr_array | None:
-    if is_sparse:
-        names = [f"features_{part}{suffix}" for part in ("data", "indices", "indptr")]
-        return sp.csr_array(tuple(open_array(manifest, name) for name in names), shape=shape)
-    return open_array(manifest, f"features{suffix}") if shape[1] else None
-
-
-def verify_store(path: str | Path) -> Manifest:
-    """Read every byte of a store and compare checksums; a `StoreError` names what differs."""
-    read_manifest(path, KIND, schema=SCHEMA)
-    return verify(path)
 
 
 def fingerprint(graph: Graph, parts: Iterable[str]) -> str:

@@ -6,22 +6,24 @@ Everything that is given is counted and checked here; `_typed_edges.py` makes on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from scr.errors import GraphError
 from scr.graph._arrays import as_features, as_ids, as_numpy, as_split
-from scr.graph._construct import from_edges
 from scr.graph._edges import check_node_count
-from scr.graph._graph import Graph
 from scr.graph._labels import as_labels
 from scr.graph._relations import Relation
 from scr.graph._typed_edges import Edges, compress_relations, listed_edges, without_ways_back
 from scr.graph._validation import check_features, check_splits, warn_missing_classes
 
+if TYPE_CHECKING:
+    from scr.graph._graph import Graph
+
 
 def from_relations(
+    cls: type[Graph],
     relations: Mapping[Any, Any],
     features: Mapping[str, Any] | None = None,
     labels: Any = None,
@@ -43,6 +45,7 @@ def from_relations(
     """Make a graph from relations; the way back of each relation is always included.
 
     Args:
+        cls: `Graph`.
         relations: For each ``(source type, name, target type)`` the edges: numbers within the two
             types, of shape (2, edges), or a SciPy sparse matrix (source nodes, target nodes), whose
             values other than 1 become weights. A relation that is the way back of another, edge by
@@ -79,7 +82,7 @@ def from_relations(
     steps = (*steps, *left_out)
     if len(edges) == 1 and len(counts) == 1:
         ((relation, listed),) = edges.items()
-        graph = from_edges(
+        graph = cls.from_edges(
             np.stack([listed.sources, listed.targets]), weights=listed.weights,
             features=known.get(target), labels=labels, train=train, valid=valid,
             test=test, num_nodes=counts[target], ids=ids, class_names=class_names, name=name,
@@ -96,7 +99,7 @@ def from_relations(
     numbers, names = as_labels(labels, counts[target], names)
     parts = {"train": train, "valid": valid, "test": test}
     splits = {part: as_split(nodes, counts[target], part) for part, nodes in parts.items()}
-    graph = Graph(
+    graph = cls(
         **arrays, relations=tuple(edges), node_types=counts, features=known.pop(target, None),
         other_features=known, labels=numbers, class_names=names,
         ids=as_ids(ids, counts[target]), name=name, steps=(*steps, *done),

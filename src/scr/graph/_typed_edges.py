@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
-from scr.graph._arrays import as_edge_index
-from scr.graph._construct import as_weights
+from scr.graph._arrays import as_edge_index, as_weights
 from scr.graph._edges import compress_edges, edge_keys, rows_of_keys
 from scr.graph._relations import Relation
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,30 +23,6 @@ if TYPE_CHECKING:
 _BLOCK_VALUES = 1 << 21
 """Values looked at in one go, so that checking a file stays within a few dozen megabytes."""
 _HALF_EXPONENT = np.uint16(0x7C00)
-
-
-def check_graph(graph: Any) -> Graph:
-    """The graph itself, if it is one; else its kind is named, with what makes a graph of it."""
-    from scr.graph._graph import Graph
-
-    if isinstance(graph, Graph):
-        return graph
-    hint = None
-    for is_kind, way in (
-        (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
-        (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
-        (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
-        (isinstance(graph, (str, Path)), "load_graph(source)"),
-    ):
-        if is_kind:
-            hint = f"make one with `scr.{way}`"
-            break
-    kind = type(graph)
-    raise GraphError(
-        f"The graph is a {kind.__module__.partition('.')[0]} `{kind.__name__}`; expected a "
-        "`scr.Graph`",
-        hint=hint,
-    )
 
 
 def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int) -> None:

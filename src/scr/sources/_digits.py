@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scr.graph import Graph, from_features, per_class_split
+from scr.graph import Graph, per_class_split
 
 NEIGHBORS = 10
 VALID_PER_CLASS = 10
@@ -30,7 +30,7 @@ def digits(labels_per_class: int = 2, seed: int = 0) -> Graph:
 
     pixels, labels = load_digits(return_X_y=True)
     split = per_class_split(labels, train=labels_per_class, valid=VALID_PER_CLASS, seed=seed)
-    return from_features(
+    return Graph.from_features(
         (pixels / _WHITE).astype(np.float32), NEIGHBORS, metric="euclidean", labels=labels,
         name="digits", **split._asdict(),
     )  # fmt: skip

@@ -418,7 +418,7 @@ def test_blocks_are_whole_cache_lines_and_of_even_width():
 
 SCRIPT = """
 import sys
-from scr.graph._store import open_store
+from scr.graph import open_store
 from scr.propagation import propagate
 from scr.compute import peak_bytes
 path, out, hops, dtype, memory, rows = sys.argv[1:]
