@@ -31,8 +31,15 @@ def imports() -> dict[str, set[str]]:
         own = path.relative_to(SOURCE).with_suffix("").parts[0]
         if own.startswith("_"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.ImportFrom) or not node.module:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for_checkers = {
+            id(inner)
+            for block in ast.walk(tree)
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+            for inner in ast.walk(block)
+        }
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or not node.module or id(node) in for_checkers:
                 continue
             root, *rest = node.module.split(".")
             if root == "scr":

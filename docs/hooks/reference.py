@@ -1,6 +1,6 @@
 """Write the reference pages from the code when the documentation is built.
 
-A page says `<!-- modules: scr.graph -->` and gets every module of that package; the page of the
+A page says `<!-- names: scr.graph -->` and gets every public name of that package; the page of the
 command line says `<!-- commands -->` and gets every command. Neither can fall behind the code.
 """
 
@@ -11,32 +11,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from scr._front_door import listed
+
 SOURCE = Path(__file__).parents[2] / "src"
-MODULES = re.compile(r"<!-- modules: ([\w.]+) -->")
+NAMES = re.compile(r"<!-- names: ([\w.]+) -->")
 COMMANDS = "<!-- commands -->"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace the markers of a page."""
-    markdown = MODULES.sub(lambda match: "\n".join(_modules(match[1])), markdown)
+    markdown = NAMES.sub(lambda match: "\n".join(_names_of(match[1])), markdown)
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, "\n".join(_commands()))
     return markdown
 
 
-def _modules(package: str) -> Iterator[str]:
-    folder = SOURCE.joinpath(*package.split("."))
-    for path in sorted(folder.rglob("*.py")):
-        parts = path.relative_to(SOURCE).with_suffix("").parts
-        if path.parent == folder and parts[-1] == "__init__":
-            continue  # it only gathers the names of the modules
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        yield f"## {name} {{: .module }}\n"
-        yield f"::: {name}\n    options:"
-        yield "      show_root_heading: false\n      show_root_toc_entry: false"
-        if parts[-1] == "__init__":
-            yield "      members: false"
-        yield ""
+def _names_of(package: str) -> Iterator[str]:
+    """Every name at the front door of a package, with the front doors of packages inside it."""
+    door = SOURCE.joinpath(*package.split("."), "__init__.py")
+    inner = sorted(path.parent for path in door.parent.glob("*/__init__.py"))
+    homes = listed(door.read_text(encoding="utf-8"))
+    for name, module in sorted(homes.items()):
+        if name.isupper():
+            continue  # a constant
+        yield f"## {package}.{name} {{: .module }}\n"
+        yield f"::: {module}.{name}\n    options:"
+        yield "      show_root_heading: false\n      show_root_toc_entry: false\n"
+    for folder in inner:
+        yield from _names_of(".".join(folder.relative_to(SOURCE).parts))
 
 
 def _commands() -> Iterator[str]:

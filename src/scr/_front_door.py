@@ -19,7 +19,7 @@ from typing import Any
 def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """What a package's `__init__` lists, as `__all__`, `__getattr__` and `__dir__`."""
     module = sys.modules[package]
-    homes = _listed(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    homes = listed(Path(str(module.__file__)).read_text(encoding="utf-8"))
 
     def attribute(name: str) -> Any:
         if name in homes:
@@ -36,7 +36,7 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
     return sorted(homes), attribute, names
 
 
-def _listed(source: str) -> dict[str, str]:
+def listed(source: str) -> dict[str, str]:
     """Names and the modules they are imported from, in the block for type checkers."""
     return {
         alias.name: statement.module
