@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scr.compute import read_ahead
+from scr.compute import map_in_order
 from scr.encoders import ProblemShape
 from scr.encoders.layers import Adjacency, SparseRows
 from scr.networks import Embedded, GraphBatch
@@ -108,7 +108,7 @@ class GraphRows:
                 yield item, self.batch(index_of(item))
             return
         self._layerwise.forget()
-        made = read_ahead(items, lambda item: self._sampled(index_of(item)))
+        made = map_in_order(lambda item: (item, self._sampled(index_of(item))), items)
         try:
             for item, batch in made:
                 yield item, self._on_device(batch)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from scr.compute import read_ahead
+from scr.compute import map_in_order
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
 from scr.storage import FileRows
@@ -96,7 +96,7 @@ class Rows:
             for item in items:
                 yield item, self.batch(index_of(item))
             return
-        made = read_ahead(items, lambda item: self._read(index_of(item)))
+        made = map_in_order(lambda item: (item, self._read(index_of(item))), items)
         try:
             for item, batch in made:
                 yield item, self._on_device(batch)
