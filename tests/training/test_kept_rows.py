@@ -121,7 +121,7 @@ def test_an_error_while_reading_ends_the_run(tmp_path, monkeypatch):
     def broken(*_):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("scr.storage._gathering.FileRows._fill", broken)
+    monkeypatch.setattr("scr.storage._file_rows.FileRows.read", broken)
     monkeypatch.setattr(fitting, "judge_trust", lambda consistency, *_: (consistency, []))
     with pytest.raises(OSError, match="the disk is gone"):
         fit(graph, recipe, prepared=prepared)

@@ -1,13 +1,14 @@
-"""Run work on several threads while its pieces come from a reader and leave for a writer in order.
+"""Run work on other threads while its pieces come from a reader and leave for a writer in order.
 
-The compiled functions and NumPy's sort release Python's lock, so plain threads do. Only so many
-pieces are under way at once, since each holds memory.
+The compiled functions, NumPy's sort and reads of files release Python's lock, so plain threads do.
+Only so many pieces are under way at once, since each holds memory. Order and content are those of
+doing one after the other.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -18,15 +19,18 @@ Result = TypeVar("Result")
 
 
 def map_in_order(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int, ahead: int
-) -> Iterator[Result]:
+    work: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int = 1, ahead: int = 3
+) -> Generator[Result]:
     """The results in the order of the pieces.
 
+    An error of `work` is raised where its result would have come. Whoever may leave early closes
+    the iterator (`contextlib.closing`): that waits for pieces under way and drops the others.
+
     Args:
-        work: What to do with each piece.
+        work: What to do with each piece, on another thread.
         pieces: Taken one by one, by the thread that asks for results.
         threads: How many work.
-        ahead: How many pieces are under way at most.
+        ahead: How many pieces are under way at most, the one in the hands of the caller included.
     """
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()

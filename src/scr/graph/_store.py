@@ -29,7 +29,7 @@ from scr.storage import (
     array_file,
     checksums,
     read_manifest,
-    region_of,
+    whole_file,
 )
 
 if TYPE_CHECKING:
@@ -214,7 +214,5 @@ def _other_arrays(graph: Graph) -> dict[str, NDArray[Any] | None]:
 
 def _is_whole_file(array: NDArray[Any], file: Path) -> bool:
     """Whether an array is the data of this file, all of it and in its order."""
-    region = region_of(array)
-    if region is None or region.path != file.resolve():
-        return False
-    return region.offset + region.bytes == file.stat().st_size
+    region = whole_file(array)
+    return region is not None and region.path == file.resolve()

@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from scr.storage._file_region import open_for_reading as open_for_reading
     from scr.storage._file_region import region_of as region_of
     from scr.storage._file_region import whole_file as whole_file
+    from scr.storage._file_rows import COPY_BYTES as COPY_BYTES
     from scr.storage._file_rows import READ_SPEED as READ_SPEED
     from scr.storage._file_rows import WRITE_SPEED as WRITE_SPEED
+    from scr.storage._file_rows import FileRows as FileRows
     from scr.storage._file_rows import in_memory as in_memory
-    from scr.storage._file_rows import read_exactly as read_exactly
     from scr.storage._file_rows import release as release
+    from scr.storage._file_rows import row_chunks as row_chunks
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows
-    from scr.storage._gathering import FileRows as FileRows
-    from scr.storage._gathering import take_rows as take_rows
+    from scr.storage._file_rows import take_rows as take_rows
     from scr.storage._manifest import CHUNK_BYTES as CHUNK_BYTES
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._manifest import verify as verify
-    from scr.storage._streamed_array import COPY_BYTES as COPY_BYTES
     from scr.storage._streamed_array import StreamedArray as StreamedArray
-    from scr.storage._streamed_array import row_chunks as row_chunks
     from scr.storage._work_folder import WorkFolder as WorkFolder
     from scr.storage._work_folder import discard_work as discard_work
     from scr.storage._work_folder import work_bytes as work_bytes

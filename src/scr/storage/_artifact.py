@@ -42,6 +42,7 @@ from scr.storage._atomic import (
     sync,
 )
 from scr.storage._file_region import whole_file
+from scr.storage._file_rows import row_chunks
 from scr.storage._manifest import (
     ARRAY_NAME,
     CHUNK_BYTES,
@@ -51,7 +52,7 @@ from scr.storage._manifest import (
     describe,
     read_manifest,
 )
-from scr.storage._streamed_array import StreamedArray, allocate, row_chunks
+from scr.storage._streamed_array import StreamedArray, allocate
 
 
 class ArtifactWriter:

@@ -1,54 +1,213 @@
-"""Read rows of arrays on disk ahead of their use, by plain reads (`_file_region.py`).
+"""Rows of arrays on disk, by plain reads instead of through their memory maps.
 
-A page of a memory map counts as memory of the process once it has been read, and a large array
-read through its map takes as much memory as there is. Plain reads go through buffers of a known
-size instead. Arrays that are in memory are sliced, so callers need not know which they have.
+Pages of a memory map count as memory of the process once they were touched, and the kernel maps
+neighbors of a touched page too: a large array read through its map soon takes as much memory as
+there is. Plain reads go through buffers of a known size, and leave their pages to the page cache,
+which makes room by itself. Arrays that are in memory are sliced, so callers need not know which
+they have.
+
+Rows at any positions are read in rising order, and each once. All ranges are announced first
+(`posix_fadvise`) so that the disk works on many of them at a time; a gap that is smaller than
+`SMALL_GAP` is read over. 12,000 rows of 1.8 kB out of 0.9 GB took 0.7 s through a memory map, 0.2 s
+by reads and 0.03 s by announced reads where nothing was cached, about 0.02 s each where all was.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.compute import map_in_order
 from scr.errors import StoreError
 from scr.storage._file_region import FileRegion, as_bytes, fill, region_of
 
 READ_SPEED, WRITE_SPEED = 1.8e9, 0.4e9
 """Bytes per second from and to the disk of a rented machine; for estimates of time only."""
-
+COPY_BYTES = 1 << 22
+"""Of an array that is copied, at a time: 4 MiB."""
+SMALL_GAP = 16 * 1024
+"""Bytes between two rows that are read rather than skipped: about what one more request costs."""
+LONGEST_READ = 8 * 1024 * 1024
+"""Bytes of one request, so that reading over gaps takes little memory."""
 PROBES, PROBE_BYTES = 16, 64
-"""Places of a file that are compared with its map, and bytes at each."""
+"""Samples of a file that are compared with its map, and bytes of each."""
 
 
-def read_rows(array: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Rows of an array: a copy if it is on disk, a view if it is in memory."""
-    with RowReader(array) as reader:
-        return reader.read(start, stop, None)
+class FileRows:
+    """The rows of an array in a file, which stays open as long as this object lives."""
+
+    def __init__(self, region: FileRegion, *, in_order: bool = False) -> None:
+        """Open the file.
+
+        Args:
+            region: Of the array.
+            in_order: Whether rows are asked for from the first to the last.
+        """
+        self._region = region
+        self._descriptor = os.open(region.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        weakref.finalize(self, os.close, self._descriptor)
+        if hasattr(os, "posix_fadvise"):
+            # Otherwise what is wanted is announced; guesses of the kernel would only read more.
+            advice = os.POSIX_FADV_SEQUENTIAL if in_order else os.POSIX_FADV_RANDOM
+            os.posix_fadvise(self._descriptor, 0, 0, advice)
+
+    @classmethod
+    def behind(cls, array: NDArray[Any], *, in_order: bool = False) -> FileRows | None:
+        """The file of an array that is a memory map, or a view of whole rows of one.
+
+        None where there is no such file, or no longer: the array itself is as good then.
+
+        Raises:
+            StoreError: The name is that of another file now.
+        """
+        region = region_of(array) if array.size else None
+        if region is None:
+            return None
+        try:
+            file = cls(region, in_order=in_order)
+        except OSError:
+            return None
+        file._check_same(array)
+        return file
+
+    def _check_same(self, array: NDArray[Any]) -> None:
+        """Compare samples of the file with the map, which stays on a file that is replaced."""
+        path, offset = self._region.path, self._region.offset
+        if os.fstat(self._descriptor).st_size < offset + array.nbytes:
+            return  # reading says how much is missing; the map may not be touched there
+        held = as_bytes(array)
+        last = len(held) - PROBE_BYTES
+        for probe in range(PROBES):
+            at = max(last * probe // (PROBES - 1), 0)
+            sample = os.pread(self._descriptor, PROBE_BYTES, offset + at)
+            if sample[: len(held) - at] != held[at : at + PROBE_BYTES]:
+                raise StoreError(
+                    f"`{path}` was replaced while it was in use; expected it to stay",
+                    hint="give the same command again, which reads the new one",
+                )
+
+    def read(self, start: int, stop: int, buffer: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Rows `start` to `stop`, in the first rows of `buffer` if there is one.
+
+        Raises:
+            StoreError: The disk does not give what the file should hold.
+        """
+        region = self._region
+        if buffer is None:
+            buffer = np.empty((stop - start, *region.shape[1:]), region.dtype)
+        rows = buffer[: stop - start]
+        try:
+            fill(self._descriptor, region.offset + start * region.row_bytes, rows)
+        except EOFError as error:
+            raise StoreError(
+                f"`{region.path}` is truncated: {error}", hint="make it again from its source"
+            ) from None
+        except OSError as error:
+            raise StoreError(f"`{region.path}` cannot be read: {error.strerror}") from None
+        return rows
+
+    def take(self, positions: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """Rows in the order of `positions`, of which some may be equal."""
+        rising, places = np.unique(positions, return_inverse=True)
+        rows = self._take_rising(rising)
+        if len(rising) == len(positions) and bool((places[1:] > places[:-1]).all()):
+            return rows
+        return np.asarray(rows[places])
+
+    def _take_rising(self, rising: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        region = self._region
+        rows = np.empty((len(rising), *region.shape[1:]), region.dtype)
+        ranges = [
+            (slice(start, stop), int(rising[start]), int(rising[stop - 1]) + 1)
+            for start, stop in self._requests(rising)
+        ]
+        if hasattr(os, "posix_fadvise"):
+            for _, first, last in ranges:
+                offset, size = region.offset + first * region.row_bytes, last - first
+                os.posix_fadvise(
+                    self._descriptor, offset, size * region.row_bytes, os.POSIX_FADV_WILLNEED
+                )
+        for part, first, last in ranges:
+            if last - first == part.stop - part.start:
+                self.read(first, last, rows[part])
+            else:
+                rows[part] = self.read(first, last)[rising[part] - first]
+        return rows
+
+    def _requests(self, rising: NDArray[np.integer[Any]]) -> list[tuple[int, int]]:
+        """Bounds of the parts of rising positions that are worth one request each."""
+        if len(rising) == 0:
+            return []
+        row_bytes = max(self._region.row_bytes, 1)
+        gaps = (np.diff(rising) - 1) * row_bytes > SMALL_GAP
+        blocks = rising // max(LONGEST_READ // row_bytes, 1)
+        cuts = np.flatnonzero(gaps | (blocks[1:] != blocks[:-1])) + 1
+        return list(pairwise([0, *cuts.tolist(), len(rising)]))
+
+
+def take_rows(array: NDArray[Any], positions: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Some rows of an array, which may be a memory map of more than memory holds."""
+    file = FileRows.behind(array)
+    return np.asarray(array[positions]) if file is None else file.take(positions)
+
+
+def sample_rows(array: NDArray[Any], step: int) -> NDArray[Any]:
+    """Every `step`-th row, as `array[::step]`."""
+    file = FileRows.behind(array)
+    return array[::step] if file is None else file.take(np.arange(0, len(array), step))
 
 
 def in_memory(array: NDArray[Any]) -> NDArray[Any]:
     """The array itself if it is in memory, else a copy that is."""
-    return read_rows(array, 0, len(array))
+    file = FileRows.behind(array, in_order=True)
+    return array if file is None else file.read(0, len(array))
 
 
-def sample_rows(array: NDArray[Any], step: int) -> NDArray[Any]:
-    """Every `step`-th row, as `array[::step]`, each by a read of its own."""
-    if step == 1 or region_of(array) is None:
-        return read_rows(array, 0, len(array)) if step == 1 else array[::step]
-    count = -(-len(array) // step)
-    rows = np.empty((count, *array.shape[1:]), array.dtype)
-    with RowReader(array) as reader:
-        for place in range(count):
-            reader.read(place * step, place * step + 1, rows[place : place + 1])
-    return rows
+def row_chunks(array: NDArray[Any], size: int = COPY_BYTES) -> Iterator[NDArray[Any]]:
+    """The rows of an array in pieces of about `size` bytes, each in a buffer of its own."""
+    file = FileRows.behind(array, in_order=True)
+    step = max(1, size // max(1, array[:1].nbytes))
+    for start in range(0, len(array), step):
+        stop = min(start + step, len(array))
+        yield array[start:stop] if file is None else file.read(start, stop)
+
+
+def stream_rows(
+    arrays: Sequence[NDArray[Any]], ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The same ranges of rows of some arrays, one after the other, each read ahead by a thread.
+
+    Two buffers per array on disk take turns, so what is yielded is good until the next is asked
+    for. Ranges of arrays in memory are views.
+    """
+    files = [FileRows.behind(array, in_order=True) for array in arrays]
+    longest = max((stop - start for start, stop in ranges), default=0)
+    buffers = [
+        [
+            None if file is None else np.empty((longest, *array.shape[1:]), array.dtype)
+            for file, array in zip(files, arrays, strict=True)
+        ]
+        for _ in range(2)
+    ]
+
+    def read(number: int) -> tuple[NDArray[Any], ...]:
+        start, stop = ranges[number]
+        return tuple(
+            array[start:stop] if file is None else file.read(start, stop, buffer)
+            for array, file, buffer in zip(arrays, files, buffers[number % 2], strict=True)
+        )
+
+    if not any(files):
+        yield from map(read, range(len(ranges)))
+    else:
+        yield from map_in_order(read, range(len(ranges)), threads=1, ahead=2)
 
 
 def release(array: NDArray[Any] | None) -> None:
@@ -61,115 +220,3 @@ def release(array: NDArray[Any] | None) -> None:
     # What was written into a private map (mode `c`) would be lost.
     if mode == "r" and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
-
-
-class RowReader:
-    """Reads rows of one array; use it as a context manager."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        self.array = array
-        self.region = region_of(array) if array.size else None
-        self._descriptor = -1
-
-    def __enter__(self) -> RowReader:
-        if self.region is not None:
-            self._descriptor = os.open(self.region.path, os.O_RDONLY)
-            try:
-                self._check_same(self.region)
-            except BaseException:
-                self.__exit__()
-                raise
-            if hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def _check_same(self, region: FileRegion) -> None:
-        """Compare a few places of the file with the map, which stays on a file that is replaced.
-
-        Raises:
-            StoreError: The name is that of another file now.
-        """
-        if os.fstat(self._descriptor).st_size < region.offset + self.array.nbytes:
-            return  # reading says how much is missing; the map may not be touched there
-        held = as_bytes(self.array)
-        last = len(held) - PROBE_BYTES
-        for probe in range(PROBES):
-            at = max(last * probe // (PROBES - 1), 0)
-            found = os.pread(self._descriptor, PROBE_BYTES, region.offset + at)
-            if found[: len(held) - at] != held[at : at + PROBE_BYTES]:
-                raise StoreError(
-                    f"`{region.path}` was replaced while it was in use; expected it to stay",
-                    hint="give the same command again, which reads the new one",
-                )
-
-    def read(self, start: int, stop: int, buffer: NDArray[Any] | None) -> NDArray[Any]:
-        """Rows `start` to `stop`, in the first rows of `buffer` if the array is on disk."""
-        if self.region is None:
-            return self.array[start:stop]
-        if buffer is None:
-            buffer = np.empty((stop - start, *self.array.shape[1:]), self.array.dtype)
-        rows = buffer[: stop - start]
-        where = self.region.offset + start * self.region.row_bytes
-        read_exactly(self._descriptor, rows, where, self.region.path)
-        return rows
-
-
-def read_exactly(descriptor: int, out: NDArray[Any], offset: int, file: Path) -> None:
-    """Fill a contiguous array from a place in a file.
-
-    Raises:
-        StoreError: The file ends too early.
-    """
-    try:
-        fill(descriptor, offset, out)
-    except EOFError as error:
-        raise StoreError(
-            f"`{file}` is truncated: {error}", hint="make it again from its source"
-        ) from None
-
-
-def stream_rows(
-    arrays: Sequence[NDArray[Any]], ranges: Sequence[tuple[int, int]]
-) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The same ranges of rows of some arrays, one after the other, each read ahead by a thread.
-
-    Two buffers per array on disk take turns, so what is yielded is good until the next is asked
-    for. Ranges of arrays in memory are views.
-    """
-    longest = max((stop - start for start, stop in ranges), default=0)
-    with ExitStack() as stack:
-        readers = [stack.enter_context(RowReader(array)) for array in arrays]
-        on_disk = any(reader.region is not None for reader in readers)
-        turns = [
-            [
-                np.empty((longest, *reader.array.shape[1:]), reader.array.dtype)
-                if reader.region is not None
-                else None
-                for reader in readers
-            ]
-            for _ in range(2)
-        ]
-
-        def read(number: int) -> tuple[NDArray[Any], ...]:
-            start, stop = ranges[number]
-            buffers = turns[number % 2]
-            return tuple(
-                reader.read(start, stop, buffer)
-                for reader, buffer in zip(readers, buffers, strict=True)
-            )
-
-        if not on_disk:
-            yield from (read(number) for number in range(len(ranges)))
-            return
-        pool = stack.enter_context(ThreadPoolExecutor(1))
-        ahead = [pool.submit(read, number) for number in range(min(1, len(ranges)))]
-        for number in range(len(ranges)):
-            here = ahead.pop().result()
-            if number + 1 < len(ranges):
-                ahead.append(pool.submit(read, number + 1))
-            yield here

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,8 @@ import numpy.lib.format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from scr.storage._atomic import disk_errors
-from scr.storage._file_region import fill, region_of
+from scr.storage._file_region import fill
 from scr.storage._manifest import ArrayEntry, RunningChecksums
-
-COPY_BYTES = 1 << 22
-"""Of an array that is copied, at a time: 4 MiB."""
 
 
 class StreamedArray:
@@ -123,15 +120,6 @@ class StreamedArray:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def row_chunks(array: NDArray[Any], size: int = COPY_BYTES) -> Iterator[NDArray[Any]]:
-    """The rows of an array in pieces of about `size` bytes; memory maps are read, not touched."""
-    region = region_of(array)
-    step = max(1, size // max(1, array[:1].nbytes))
-    for start in range(0, len(array), step):
-        stop = min(start + step, len(array))
-        yield array[start:stop] if region is None else region.read(start, stop)
 
 
 def allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

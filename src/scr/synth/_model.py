@@ -12,15 +12,14 @@ any order and nothing but one chunk is in memory.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.compute import map_in_order
 from scr.config import check
 from scr.graph import Graph
 from scr.synth._kernels import fill_edges, fill_labels, fill_parts
@@ -192,17 +191,11 @@ def feature_blocks(
         return
     means = _generator(config, "means", 0).standard_normal((config.classes, config.features))
     means = (means * config.signal / np.sqrt(config.features)).astype(np.float32)
-    ahead: deque[Future[NDArray[Any]]] = deque()
-    with ThreadPoolExecutor(_DRAWING_THREADS) as pool:
-        try:
-            for block in range(start, -(-config.nodes // ROW_CHUNK)):
-                ahead.append(pool.submit(_feature_block, config, labels, means, block))
-                if len(ahead) > _DRAWING_THREADS:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:  # a caller that stops early does not wait for more than what is being drawn
-            pool.shutdown(wait=False, cancel_futures=True)
+    yield from map_in_order(
+        lambda block: _feature_block(config, labels, means, block),
+        range(start, -(-config.nodes // ROW_CHUNK)),
+        threads=_DRAWING_THREADS, ahead=_DRAWING_THREADS + 1,
+    )  # fmt: skip
 
 
 def _feature_block(

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scr.compute import read_ahead
+from scr.compute import map_in_order
 from scr.encoders import ProblemShape
 from scr.encoders.layers import Adjacency, SparseRows
 from scr.networks import Embedded, GraphBatch
@@ -106,7 +106,8 @@ class GraphRows:
                 yield item, self.batch(index_of(item))
             return
         self._layerwise.forget()
-        with closing(read_ahead(items, lambda item: self._sampled(index_of(item)))) as drawn:
+        drawn = map_in_order(lambda item: (item, self._sampled(index_of(item))), items)
+        with closing(drawn):
             for item, batch in drawn:
                 yield item, self._on_device(batch)
 

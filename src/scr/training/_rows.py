@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scr.compute import read_ahead
+from scr.compute import map_in_order
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
 from scr.storage import FileRows
@@ -101,8 +101,9 @@ class Rows:
                 yield item, self.batch(index_of(item))
             return
         indexed = ((item, index_of(item)) for item in items)
-        with closing(read_ahead(indexed, lambda pair: self._read(pair[1]))) as read:
-            for (item, index), batch in read:
+        read = map_in_order(lambda pair: (*pair, self._read(pair[1])), indexed)
+        with closing(read):
+            for item, index, batch in read:
                 yield item, self._finish(batch, index)
 
     def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, HopBatch]]:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.errors import StoreError
-from scr.storage import WorkFolder, as_bytes, open_for_reading, read_exactly
+from scr.storage import WorkFolder, as_bytes, fill, open_for_reading
 
 SYNC_BYTES = 256 * 2**20
 """Bytes after which written data is sent to the disk, so that the last wait is short."""
@@ -105,8 +104,8 @@ class Pieces:
         piece, row_bytes = self._work.finished(name), out.nbytes // max(len(out), 1)
         try:
             with open_for_reading(self.file(name)) as descriptor:
-                read_exactly(descriptor, out, slab * self.slab_rows * row_bytes, self.file(name))
-        except (StoreError, FileNotFoundError):
+                fill(descriptor, slab * self.slab_rows * row_bytes, out)
+        except (EOFError, FileNotFoundError):
             piece = None
         if piece is None or zlib.crc32(as_bytes(out)) != piece["crc32"][slab]:
             self.remove(name)

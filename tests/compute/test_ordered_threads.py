@@ -1,20 +1,21 @@
-"""Reading ahead changes nothing but the time at which things are made."""
+"""Threads change nothing but the time at which things are made."""
 
 import threading
 from contextlib import closing
 
 import pytest
 
-from scr.compute import read_ahead
+from scr.compute import map_in_order
 
 
-def test_items_come_in_order_with_what_was_made_of_them():
-    made = list(read_ahead(range(20), lambda item: item * item))
-    assert made == [(item, item * item) for item in range(20)]
+@pytest.mark.parametrize(("threads", "ahead"), [(1, 1), (1, 3), (3, 4)])
+def test_results_come_in_the_order_of_the_pieces(threads, ahead):
+    squares = map_in_order(lambda item: item * item, range(20), threads=threads, ahead=ahead)
+    assert list(squares) == [item * item for item in range(20)]
 
 
 def test_it_is_made_in_another_thread():
-    names = {name for _, name in read_ahead(range(3), lambda _: threading.current_thread().name)}
+    names = set(map_in_order(lambda _: threading.current_thread().name, range(3)))
     assert names.isdisjoint({threading.current_thread().name})
 
 
@@ -26,9 +27,9 @@ def test_no_more_is_made_than_what_may_wait():
             asked.append(item)
             yield item
 
-    with closing(read_ahead(items(), str, ahead=2)) as made:
-        for item, _ in made:
-            assert len(asked) <= item + 1 + 2
+    with closing(map_in_order(int, items(), ahead=3)) as made:
+        for item in made:
+            assert len(asked) <= item + 3
             if item == 5:
                 break
     assert len(asked) <= 8
@@ -42,8 +43,7 @@ def test_an_error_is_raised_where_its_item_would_have_come():
 
     seen = []
     with pytest.raises(OSError, match="the disk is gone"):
-        for item, _ in read_ahead(range(10), make):
-            seen.append(item)
+        seen.extend(map_in_order(make, range(10)))
     assert seen == [0, 1, 2]
 
 
@@ -51,7 +51,7 @@ def test_leaving_early_ends_the_thread():
     before = threading.active_count()
     with (
         pytest.raises(RuntimeError, match="step"),
-        closing(read_ahead(range(1000), str)) as made,
+        closing(map_in_order(str, range(1000))) as made,
     ):
         for _ in made:
             raise RuntimeError("step")
