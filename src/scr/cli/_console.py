@@ -104,6 +104,13 @@ def printed_warnings() -> Iterator[None]:
         yield
 
 
+def size(count: int) -> str:
+    """Bytes, exactly and as people read them."""
+    from scr.compute import readable_bytes
+
+    return f"{count:,} bytes ({readable_bytes(count)})"
+
+
 def facts(rows: list[tuple[str, str]]) -> Table:
     """A small table of names and values without lines."""
     table = Table.grid(padding=(0, 2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli._console import console, facts
+from scr.cli._console import console, facts, size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -132,9 +132,6 @@ def describe_plan(plan: IngestPlan) -> Table:
         "passes": f"{plan.passes:,} passes over the edges, after one to count them",
         "buckets": "two passes over the edges, and files of parts of them",
     }
-
-    def size(count: int) -> str:
-        return f"{count:,} bytes ({readable_bytes(count)})"
 
     rows = [
         ("way", f"{plan.way}: {ways[plan.way]}"),
