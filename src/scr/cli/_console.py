@@ -87,7 +87,7 @@ def print_warning(warning: str) -> None:
 
 
 def print_scr_error(error: SCRError) -> None:
-    """Print an error that the user can mend."""
+    """Print an error that the user can fix."""
     print_error(error.message if hasattr(error, "message") else str(error), error.hint)
 
 

@@ -105,10 +105,10 @@ def _one_split_rule(splits: str | None, per_class: str | None, random: str | Non
         "--per-class": per_class and f"per-class:{per_class}",
         "--random": random and f"random:{random}",
     }
-    found = {option: rule for option, rule in given.items() if rule is not None}
-    if len(found) > 1:
-        raise ConfigError("splits", " and ".join(found), "one way to split, not several")
-    return next(iter(found.values()), None)
+    rules = {option: rule for option, rule in given.items() if rule is not None}
+    if len(rules) > 1:
+        raise ConfigError("splits", " and ".join(rules), "a single rule, not several")
+    return next(iter(rules.values()), None)
 
 
 def refuse_existing(store: Path, *, overwrite: bool) -> None:
