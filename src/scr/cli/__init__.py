@@ -1,7 +1,7 @@
 """The command line: `scr COMMAND`; each command is a function in the module of its name.
 
 Commands import what they need when they run, so that `scr --help` answers at once. An error that
-the user can mend is one message on stderr and exit code 2; `--debug` shows the traceback instead.
+the user can fix is one message on stderr and exit code 2; `--debug` shows the traceback instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scr.cli._hints import with_command
 from scr.errors import SCRError
 
 BAD_INPUT = 2
-"""Exit code of everything that the user can mend, as for unknown options."""
+"""Exit code of everything that the user can fix, as for unknown options."""
 UNEXPECTED = 1
 
 _COMMANDS = (

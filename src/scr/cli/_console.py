@@ -87,7 +87,7 @@ def print_warning(warning: str) -> None:
 
 
 def print_scr_error(error: SCRError) -> None:
-    """Print an error that the user can mend."""
+    """Print an error that the user can fix."""
     print_error(error.message if hasattr(error, "message") else str(error), error.hint)
 
 
@@ -102,6 +102,13 @@ def printed_warnings() -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
+
+
+def size(count: int) -> str:
+    """Bytes, exactly and as people read them."""
+    from scr.compute import readable_bytes
+
+    return f"{count:,} bytes ({readable_bytes(count)})"
 
 
 def facts(rows: list[tuple[str, str]]) -> Table:

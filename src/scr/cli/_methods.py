@@ -47,8 +47,8 @@ def paper(text: str) -> str:
     >>> paper('Paper: Wu et al. 2019, "Simplifying Networks", arXiv:1902.07153; a variant.')
     'Wu et al. 2019, arXiv:1902.07153'
     """
-    found = _PAPER.search(text)
-    return "" if found is None else f"{found['who']}, {found['where']}"
+    match = _PAPER.search(text)
+    return "" if match is None else f"{match['who']}, {match['where']}"
 
 
 def method_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

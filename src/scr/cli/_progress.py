@@ -21,15 +21,19 @@ from scr.cli._console import console
 
 
 @dataclass(frozen=True)
-class RunBar:
-    """Counts finished runs and names the last one."""
+class CountBar:
+    """Counts runs or epochs, and says something about the last one."""
 
     progress: Progress
     bar: TaskID
 
-    def expect(self, runs: int) -> None:
-        """Say how many runs are to be made; those that are done already are not among them."""
-        self.progress.update(self.bar, total=runs)
+    def expect(self, total: int) -> None:
+        """Say how many there will be; finished runs of an earlier command are not among them."""
+        self.progress.update(self.bar, total=total)
+
+    def show(self, completed: int, state: str) -> None:
+        """Say how many are over."""
+        self.progress.update(self.bar, completed=completed, state=state)
 
     def finish(self, run: Mapping[str, Any]) -> None:
         """Count one run."""
@@ -38,11 +42,12 @@ class RunBar:
 
 
 @contextmanager
-def counted(title: str) -> Iterator[RunBar]:
-    """A bar that is taken away at the end.
+def counted(title: str, total: int | None = None) -> Iterator[CountBar]:
+    """A bar that disappears at the end.
 
     Args:
         title: What is being done, such as `Sweeping`.
+        total: How many runs or epochs; none: not known yet.
     """
     columns = (
         TextColumn(title),
@@ -52,15 +57,15 @@ def counted(title: str) -> Iterator[RunBar]:
         TextColumn("{task.fields[state]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield RunBar(progress, progress.add_task(title, total=None, state=""))
+        yield CountBar(progress, progress.add_task(title, total=total, state=""))
 
 
 @contextmanager
 def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar with time left for each step of a long work, as the work tells of itself.
+    """A bar with time left for each step of a long work.
 
     Yields:
-        A function to be told what is being done, how much of it is done, and how much there is.
+        The callback of the work: what is being done, how much of it is done, and how much there is.
     """
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -71,9 +76,9 @@ def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*columns, console=console, transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def tell(what: str, done: int, total: int) -> None:
+        def on_progress(what: str, done: int, total: int) -> None:
             if what not in tasks:
                 tasks[what] = progress.add_task(what, total=total)
             progress.update(tasks[what], completed=done, total=total)
 
-        yield tell
+        yield on_progress

@@ -70,10 +70,12 @@ def download(
             bar = bars.add_task(words[step], total=None)
             return lambda done, total: bars.update(bar, completed=done, total=total)
 
-        made = get(name, to, url=url, sha256=sha256, keep_archive=keep_archive, progress=begin)
-    if made.sha256 is None:
-        console.print(f"{name} is there already: {made.folder}", soft_wrap=True)
+        result = get(name, to, url=url, sha256=sha256, keep_archive=keep_archive, progress=begin)
+    if result.sha256 is None:
+        console.print(f"{name} is there already: {result.folder}", soft_wrap=True)
         return
-    console.print(f"Wrote {made.folder} (SHA-256 of the archive: {made.sha256})", soft_wrap=True)
-    if made.archive is not None:
-        console.print(f"Kept {made.archive}", soft_wrap=True)
+    console.print(
+        f"Wrote {result.folder} (SHA-256 of the archive: {result.sha256})", soft_wrap=True
+    )
+    if result.archive is not None:
+        console.print(f"Kept {result.archive}", soft_wrap=True)

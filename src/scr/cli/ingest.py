@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli._console import console, facts
+from scr.cli._console import console, facts, size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -105,10 +105,10 @@ def _one_split_rule(splits: str | None, per_class: str | None, random: str | Non
         "--per-class": per_class and f"per-class:{per_class}",
         "--random": random and f"random:{random}",
     }
-    found = {option: rule for option, rule in given.items() if rule is not None}
-    if len(found) > 1:
-        raise ConfigError("splits", " and ".join(found), "one way to split, not several")
-    return next(iter(found.values()), None)
+    rules = {option: rule for option, rule in given.items() if rule is not None}
+    if len(rules) > 1:
+        raise ConfigError("splits", " and ".join(rules), "a single rule, not several")
+    return next(iter(rules.values()), None)
 
 
 def refuse_existing(store: Path, *, overwrite: bool) -> None:
@@ -131,9 +131,6 @@ def describe_plan(plan: IngestPlan) -> Table:
         "memory": "all edges at once, in memory",
         "buckets": "two passes over the edges, and files of parts of them",
     }
-
-    def size(count: int) -> str:
-        return f"{count:,} bytes ({readable_bytes(count)})"
 
     rows = [
         ("way", f"{plan.way}: {ways[plan.way]}"),

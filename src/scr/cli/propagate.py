@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scr.cli._console import console, facts
+from scr.cli._console import console, facts, size
 from scr.cli._options import FeaturesFile, GraphSource
 from scr.cli._progress import steps_progress
 from scr.cli._run import section_settings
@@ -196,9 +196,6 @@ def _parsed_subsets(subsets: str | None) -> int | str:
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
     from scr.compute import readable_bytes
-
-    def size(count: int) -> str:
-        return f"{count:,} bytes ({readable_bytes(count)})"
 
     resumed = {
         None: "each hop of a block is on disk when it is done",

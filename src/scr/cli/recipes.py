@@ -58,9 +58,9 @@ def recipes(
     )
 
 
-def fits(wanted: str | None, *found: str) -> bool:
+def fits(wanted: str | None, *names: str) -> bool:
     """Whether a filter lets a recipe through; case does not matter."""
-    return wanted is None or wanted.lower() in {name.lower() for name in found}
+    return wanted is None or wanted.lower() in {name.lower() for name in names}
 
 
 def recipes_table(kept: list[PublishedRecipe]) -> Table:

@@ -37,11 +37,11 @@ def regularizers(
     check_regularizer(name)
     about = f"{name}: {explanation(name)}."
     console.print(f"{about} {paper_of(name)}".rstrip(), soft_wrap=True)
-    found = read_settings(name)
-    if not found:
+    settings = read_settings(name)
+    if not settings:
         console.print("It reads no settings.")
         return
-    print_wide(settings_table(found), WIDTH)
+    print_wide(settings_table(settings), WIDTH)
     console.print(
         "Change one with --set consistency.NAME=VALUE. A preset may have other values than these "
         "defaults; run.json records those of a run."

@@ -114,11 +114,11 @@ def reproduction_table(result: Mapping[str, Any]) -> Table:
     return table
 
 
-def mean_and_spread(found: Mapping[str, Any], split: str) -> str:
+def mean_and_spread(scores: Mapping[str, Any], split: str) -> str:
     """As the paper prints it: 84.62 ± 0.03."""
     from scr.report import MISSING
 
-    mean, spread = found[f"{split}_accuracy"], found[f"{split}_spread"]
+    mean, spread = scores[f"{split}_accuracy"], scores[f"{split}_spread"]
     if mean is None:
         return MISSING
     return f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}"

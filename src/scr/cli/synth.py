@@ -41,7 +41,7 @@ def synth(
         Path | None,
         typer.Option(
             help="Write raw shards for ingest here, instead of a store; after a kill, the same "
-            "command goes on."
+            "command resumes."
         ),
     ] = None,
     ogb: Annotated[
@@ -64,21 +64,21 @@ def synth(
         "degree_exponent": degree_exponent, "dtype": dtype, "seed": seed,
     }, section="synth")  # fmt: skip
     started = time.perf_counter()
-    places = {"STORE": store, "--source": source, "--ogb": ogb}
-    given = [name for name, place in places.items() if place is not None]
+    targets = {"STORE": store, "--source": source, "--ogb": ogb}
+    given = [name for name, target in targets.items() if target is not None]
     if len(given) != 1:
         raise ConfigError("STORE, --source or --ogb", " and ".join(given), "one of them")
     if source is not None:
         if shards not in ("npy", "parquet"):
             raise ConfigError("shards", shards, "`npy` or `parquet`")
         kind: Literal["npy", "parquet"] = "npy" if shards == "npy" else "parquet"
-        with steps_progress() as told:
-            made = write_synth_shards(config, source, kind=kind, on_progress=told)
+        with steps_progress() as on_progress:
+            written = write_synth_shards(config, source, kind=kind, on_progress=on_progress)
     elif ogb is not None:
-        made = write_synth_ogb(config, ogb)
+        written = write_synth_ogb(config, ogb)
     elif store is not None:
         refuse_existing(store, overwrite=overwrite)
-        with steps_progress() as told:
-            made = write_synth_store(config, store, overwrite=overwrite, on_progress=told)
-        console.print(describe(open_store(made)))
-    console.print(f"Wrote {made} in {time.perf_counter() - started:.1f} s", soft_wrap=True)
+        with steps_progress() as on_progress:
+            written = write_synth_store(config, store, overwrite=overwrite, on_progress=on_progress)
+        console.print(describe(open_store(written)))
+    console.print(f"Wrote {written} in {time.perf_counter() - started:.1f} s", soft_wrap=True)

@@ -11,7 +11,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from scr.cli._console import console, print_note, print_warning
@@ -24,7 +23,7 @@ from scr.cli._options import (
     Probabilities,
     RecipeFile,
 )
-from scr.cli._progress import steps_progress
+from scr.cli._progress import counted, steps_progress
 from scr.cli._run import INTERRUPTED, preset_below, recipe_layers, shown_command
 from scr.errors import InactiveTermWarning
 
@@ -167,33 +166,24 @@ def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
     from scr.training import prepare
 
     if not graph.is_typed:
-        return None  # made by the training itself
-    with steps_progress() as tell:
-        return prepare(graph, recipe, device=device, on_progress=tell)
+        return None  # the training prepares it
+    with steps_progress() as on_progress:
+        return prepare(graph, recipe, device=device, on_progress=on_progress)
 
 
 @contextmanager
 def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
     """A progress bar with loss, accuracy and time left."""
-    columns = (
-        TextColumn("Training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("train", total=epochs, state="")
+    with counted("Training", epochs) as bar:
         accuracy = ""
 
         def on_epoch(record: EpochRecord) -> None:
             nonlocal accuracy
             if record.valid_accuracy is not None:
                 accuracy = f" valid {record.valid_accuracy:.1%}"
+            stage = f"stage {record.stage} " if record.stage > 1 else ""
             losses = f"loss {record.supervised_loss:.3f} + {record.consistency_loss:.3f}"
-            if record.stage > 1:
-                losses = f"stage {record.stage} {losses}"
-            progress.update(task, completed=record.epoch, state=losses + accuracy)
+            bar.show(record.epoch, stage + losses + accuracy)
 
         yield on_epoch
 

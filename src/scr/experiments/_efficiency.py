@@ -74,7 +74,7 @@ class Method:
 def parse_epochs(texts: Sequence[str], methods: Sequence[Method]) -> dict[str, Epochs]:
     """Epochs per method from `200`, `scr=400` or `rlu=400+300+300`; later texts win."""
     names = [method.name for method in methods]
-    found: dict[str, Epochs] = {}
+    epochs: dict[str, Epochs] = {}
     for text in texts:
         name, equals, right = text.rpartition("=")
         try:
@@ -87,8 +87,8 @@ def parse_epochs(texts: Sequence[str], methods: Sequence[Method]) -> dict[str, E
         if equals and name not in names:
             raise ConfigError("epochs", text, f"one of the methods {', '.join(names)}")
         value: Epochs = numbers[0] if len(numbers) == 1 else numbers
-        found |= {name: value} if equals else dict.fromkeys(names, value)
-    return found
+        epochs |= {name: value} if equals else dict.fromkeys(names, value)
+    return epochs
 
 
 def plan_efficiency(

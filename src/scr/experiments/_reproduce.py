@@ -158,14 +158,14 @@ def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str
         records: Of finished runs, accuracies in 0..1.
         smoothed: Take the accuracies below `smooth`.
     """
-    found: dict[str, float | None] = {}
+    measured: dict[str, float | None] = {}
     for split in ("valid", "test"):
         scores = [(record["smooth"] if smoothed else record) for record in records]
         known = [number_or_none(score[f"{split}_accuracy"]) for score in scores]
         values = [100 * value for value in known if value is not None]
-        found[f"{split}_accuracy"] = statistics.fmean(values) if values else None
-        found[f"{split}_spread"] = statistics.stdev(values) if len(values) > 1 else None
-    return found
+        measured[f"{split}_accuracy"] = statistics.fmean(values) if values else None
+        measured[f"{split}_spread"] = statistics.stdev(values) if len(values) > 1 else None
+    return measured
 
 
 def notes(

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,105 +51,90 @@ GRAPH = "graph"
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFacts:
-    """A data set's sizes, as https://ogb.stanford.edu/docs/nodeprop/ has them, and its stand-in."""
+    """A data set at its own size, and by what its stand-in is smaller."""
 
     divisor: float
-    nodes: int
-    """Of the target type."""
-    train: int
-    valid: int
-    test: int
-    features: int
-    classes: int
-    links: tuple[Links, ...]
-    """Relations with the data set's numbers of edges."""
-    target: str = "node"
-    others: Mapping[str, int] = field(default_factory=dict)
-    directed: bool = False
+    graph: CommunityConfig
+    """Sizes as https://ogb.stanford.edu/docs/nodeprop/ has them; the rest decides how hard the
+    generated graph is."""
     labeled_rows: bool = False
     """Keep hops of labeled nodes only, as the official code does: unlabeled nodes are then those
     of validation and test."""
-    class_exponent: float
-    groups: int
-    likeness: float
-    prototypes: int = 4
-    communities: int
-    mixed: float
-    signal: float
-    label_noise: float = 0.02
 
-    def scaled(self, count: int) -> int:
-        """A number of nodes or edges of the stand-in."""
-        return math.ceil(count / self.divisor)
-
-    def graph(self, name: str, features: int, seed: int) -> CommunityConfig:
+    def scaled(self, features: int, seed: int) -> CommunityConfig:
         """The stand-in's graph."""
-        return CommunityConfig(
-            name=stand_in_name(name),
-            nodes=self.scaled(self.nodes),
-            target=self.target,
-            others={kind: self.scaled(count) for kind, count in self.others.items()},
-            links=tuple(replace(each, edges=self.scaled(each.edges)) for each in self.links),
-            directed=self.directed,
+
+        def size(count: int) -> int:
+            return math.ceil(count / self.divisor)
+
+        real = self.graph
+        nodes, train, valid = size(real.nodes), size(real.train), size(real.valid)
+        return replace(
+            real,
+            name=stand_in_name(real.name),
+            nodes=nodes,
+            others={kind: size(count) for kind, count in real.others.items()},
+            links=tuple(replace(each, edges=size(each.edges)) for each in real.links),
             features=features,
-            classes=self.classes,
-            class_exponent=self.class_exponent,
-            groups=self.groups,
-            likeness=self.likeness,
-            prototypes=self.prototypes,
-            communities=self.communities,
-            mixed=self.mixed,
-            label_noise=self.label_noise,
-            signal=self.signal,
-            train=self.scaled(self.train),
-            valid=self.scaled(self.valid),
+            train=train,
+            valid=valid,
             # Rounding up three times may give one node too many.
-            test=min(
-                self.scaled(self.test),
-                self.scaled(self.nodes) - self.scaled(self.train) - self.scaled(self.valid),
-            ),
+            test=min(size(real.test), nodes - train - valid),
             seed=seed,
         )
 
 
-FACTS = {
-    "ogbn-products": DatasetFacts(
+_DATASETS = (
+    DatasetFacts(
         divisor=256,
-        nodes=2_449_029, train=196_615, valid=39_323, test=2_213_091,
-        features=100, classes=47,
-        links=(Links(source="node", name="edge", target="node", edges=61_859_140, within=0.98),),
-        class_exponent=1.0, groups=12, likeness=0.85,
-        communities=300, mixed=0.5, signal=6.0,
+        graph=CommunityConfig(
+            name="ogbn-products",
+            nodes=2_449_029, train=196_615, valid=39_323, test=2_213_091,
+            features=100, classes=47,
+            links=(
+                Links(source="node", name="edge", target="node", edges=61_859_140, within=0.98),
+            ),
+            class_exponent=1.0, groups=12, likeness=0.85, prototypes=4,
+            communities=300, mixed=0.5, label_noise=0.02, signal=6.0,
+        ),
     ),
-    "ogbn-mag": DatasetFacts(
+    DatasetFacts(
         divisor=125,
-        target="paper",
-        nodes=736_389, train=629_571, valid=64_879, test=41_939,
-        others={"author": 1_134_649, "institution": 8_740, "field_of_study": 59_965},
-        features=128, classes=349,
-        links=(
-            Links(source="author", name="affiliated_with", target="institution",
-                  edges=1_043_998, within=0.3),
-            Links(source="author", name="writes", target="paper", edges=7_145_660, within=0.8),
-            Links(source="paper", name="cites", target="paper", edges=5_416_271, within=0.5),
-            Links(source="paper", name="has_topic", target="field_of_study",
-                  edges=7_505_078, within=0.6),
+        graph=CommunityConfig(
+            name="ogbn-mag",
+            target="paper",
+            nodes=736_389, train=629_571, valid=64_879, test=41_939,
+            others={"author": 1_134_649, "institution": 8_740, "field_of_study": 59_965},
+            features=128, classes=349,
+            links=(
+                Links(source="author", name="affiliated_with", target="institution",
+                      edges=1_043_998, within=0.3),
+                Links(source="author", name="writes", target="paper", edges=7_145_660, within=0.8),
+                Links(source="paper", name="cites", target="paper", edges=5_416_271, within=0.5),
+                Links(source="paper", name="has_topic", target="field_of_study",
+                      edges=7_505_078, within=0.6),
+            ),
+            class_exponent=0.7, groups=60, likeness=0.6, prototypes=4,
+            communities=450, mixed=0.35, label_noise=0.02, signal=8.0,
         ),
-        class_exponent=0.7, groups=60, likeness=0.6,
-        communities=450, mixed=0.35, signal=8.0,
     ),
-    "ogbn-papers100M": DatasetFacts(
+    DatasetFacts(
         divisor=250,
-        nodes=111_059_956, train=1_207_179, valid=125_265, test=214_338,
-        features=128, classes=172,
-        links=(
-            Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.72),
+        graph=CommunityConfig(
+            name="ogbn-papers100M",
+            nodes=111_059_956, train=1_207_179, valid=125_265, test=214_338,
+            features=128, classes=172,
+            links=(
+                Links(source="node", name="edge", target="node", edges=1_615_685_872, within=0.72),
+            ),
+            directed=True,
+            class_exponent=0.7, groups=40, likeness=0.6, prototypes=4,
+            communities=300, mixed=0.4, label_noise=0.02, signal=10.0,
         ),
-        directed=True, labeled_rows=True,
-        class_exponent=0.7, groups=40, likeness=0.6,
-        communities=300, mixed=0.4, signal=10.0,
+        labeled_rows=True,
     ),
-}  # fmt: skip
+)  # fmt: skip
+FACTS = {facts.graph.name: facts for facts in _DATASETS}
 
 
 @dataclass(frozen=True)
@@ -181,13 +166,13 @@ def stand_in_of(recipe: PublishedRecipe, *, seed: int = 0) -> StandIn:
         seed: Of the graph; recipes of one data set get the same edges, labels and splits.
     """
     facts = FACTS[recipe.dataset]
-    columns = facts.features if recipe.features is None else FILE_FEATURES
-    graph = facts.graph(recipe.dataset, columns, seed)
+    columns = facts.graph.features if recipe.features is None else FILE_FEATURES
+    graph = facts.scaled(columns, seed)
     batch = _batch_settings(recipe, facts, graph)
     real, ours = (
         _epoch(merge(recipe.tables, changes), *sizes)
         for changes, sizes in (
-            ({}, (facts.train, _unlabeled(facts, facts))),
+            ({}, (facts.graph.train, _unlabeled(facts, facts.graph))),
             (batch, (graph.train, _unlabeled(facts, graph))),
         )
     )
@@ -240,7 +225,7 @@ def _keep_labeled_hops(graph: Graph, recipe: Recipe) -> None:
         )  # fmt: skip
 
 
-def _unlabeled(facts: DatasetFacts, sizes: DatasetFacts | CommunityConfig) -> int:
+def _unlabeled(facts: DatasetFacts, sizes: CommunityConfig) -> int:
     """Nodes that may take part in a term on unlabeled nodes."""
     return sizes.valid + sizes.test if facts.labeled_rows else sizes.nodes - sizes.train
 
@@ -254,7 +239,7 @@ def _batch_settings(
 ) -> dict[str, dict[str, Any]]:
     """Rows of a step, divided as nodes are."""
     training, encoder = recipe.tables["training"], recipe.tables["encoder"]
-    whole = training["batch_size"] >= facts.train
+    whole = training["batch_size"] >= facts.graph.train
 
     def rows(count: int) -> int:
         return max(LEAST_BATCH, round(count / facts.divisor))

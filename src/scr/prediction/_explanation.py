@@ -80,13 +80,13 @@ class Explanation:
     def from_tables(cls, tables: Mapping[str, Any]) -> Explanation:
         """Back from `tables`, or from JSON of them."""
         known = {name: tables[name] for name in cls.__dataclass_fields__ if name in tables}
-        made = {name: _tuples(value) for name, value in known.items()}
+        fields = {name: _tuples(value) for name, value in known.items()}
         for name, part in (("attention", Attention), ("mixing", Mixing)):
-            if made.get(name) is not None:
+            if fields.get(name) is not None:
                 content = {key: _tuples(value) for key, value in known[name].items()}
-                made[name] = part(**content)
-        made["drops"] = tuple(Drop(**drop) for drop in known.get("drops", ()))
-        return cls(**made)
+                fields[name] = part(**content)
+        fields["drops"] = tuple(Drop(**drop) for drop in known.get("drops", ()))
+        return cls(**fields)
 
 
 def explain(
@@ -166,10 +166,10 @@ def _attention(
         inner = encoder.inner
         with evaluating(encoder):
             batch = HopBatch(encoder.mixture(batch.hops), batch.labels)
-    found = inner.hop_attention(batch)
-    if found is None:
+    hop_weights = inner.hop_attention(batch)
+    if hop_weights is None:
         return None
-    weights = found.double().cpu().numpy()
+    weights = hop_weights.double().cpu().numpy()
     classes, nodes = np.unique(predicted, return_counts=True)
     return Attention(
         inner.attention_kind,
@@ -189,11 +189,11 @@ def _parts(batch: HopBatch, hops: int, subsets: Sequence[str], *, mixed: bool) -
         each = hops - 1
         parts = [Part("hop", "hop 0", (0,))]
         for hop in range(1, hops):
-            places = tuple(subset * each + hop for subset in range(len(subsets)))
-            parts.append(Part("hop", f"hop {hop}", places))
+            positions = tuple(subset * each + hop for subset in range(len(subsets)))
+            parts.append(Part("hop", f"hop {hop}", positions))
         for subset, name in enumerate(subsets):
-            places = tuple(range(1 + subset * each, 1 + (subset + 1) * each))
-            parts.append(Part("subset", name, places))
+            positions = tuple(range(1 + subset * each, 1 + (subset + 1) * each))
+            parts.append(Part("subset", name, positions))
     else:
         parts = [Part("hop", f"hop {hop}", (hop,)) for hop in range(hops)]
     if batch.labels is not None:

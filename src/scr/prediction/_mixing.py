@@ -72,15 +72,15 @@ def mixing_of(
     count, number = shares.shape
     named = tuple(tuple(names) for names in subsets or ())
     if len(named) != number:  # not known: an ordinal will do
-        named = tuple((f"subset {place + 1}",) for place in range(number))
+        named = tuple((f"subset {position + 1}",) for position in range(number))
         relations: tuple[str, ...] = ()
     else:
         relations = tuple(dict.fromkeys(name for names in named for name in names))
     belongs = np.zeros((count, number, len(relations)))
-    for place, names in enumerate(named if relations else ()):
+    for position, names in enumerate(named if relations else ()):
         for hop, walked in enumerate(_walked(names, count, target)):
             for name in walked:
-                belongs[hop, place, relations.index(name)] += 1 / len(walked)
+                belongs[hop, position, relations.index(name)] += 1 / len(walked)
     by_hop = np.einsum("ks,ksr->kr", shares, belongs)
     counts = np.ones(count)
     if attention is not None and min(attention) >= 0 and sum(attention[1:]) > 0:

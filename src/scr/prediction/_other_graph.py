@@ -39,9 +39,9 @@ def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
     """
     if graph.class_names == class_names:
         return graph
-    place = {name: number for number, name in enumerate(class_names)}
+    position = {name: number for number, name in enumerate(class_names)}
     # The last entry is for the label -1.
-    translation = np.array([place.get(name, -1) for name in graph.class_names] + [-1], np.int64)
+    translation = np.array([position.get(name, -1) for name in graph.class_names] + [-1], np.int64)
     labels = translation[np.asarray(graph.labels)]
     train = np.asarray(graph.train)
     return dataclasses.replace(
@@ -59,19 +59,19 @@ def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
     Raises:
         GraphError: The graph has other relations.
     """
-    found = tuple(str(relation) for relation in graph.relations)
-    if found == relations or (not relations and not graph.is_typed):
+    own = tuple(str(relation) for relation in graph.relations)
+    if own == relations or (not relations and not graph.is_typed):
         return graph
-    if graph.edge_types is None or sorted(found) != sorted(relations):
+    if graph.edge_types is None or sorted(own) != sorted(relations):
         expected = ", ".join(relations) or "a single one"
         raise GraphError(
-            f"The graph `{graph.name}` has the relations {', '.join(found)}; expected {expected}, "
+            f"The graph `{graph.name}` has the relations {', '.join(own)}; expected {expected}, "
             "as in training",
             hint="a relation may be without edges",
         )
-    place = np.array([relations.index(name) for name in found])
-    codes = np.concatenate([place, place + len(place)]).astype(graph.edge_types.dtype)
-    ordered = tuple(graph.relations[found.index(name)] for name in relations)
+    position = np.array([relations.index(name) for name in own])
+    codes = np.concatenate([position, position + len(position)]).astype(graph.edge_types.dtype)
+    ordered = tuple(graph.relations[own.index(name)] for name in relations)
     return dataclasses.replace(
         graph,
         relations=ordered,

@@ -31,7 +31,7 @@ class Part:
 
     what: What
     name: str
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     """Matrices of the hops; of propagated labels, all are one part."""
 
 
@@ -78,14 +78,14 @@ def _shuffles(batch: HopBatch, part: Part, generator: torch.Generator) -> Iterat
     """Shuffle a part of the batch anew at each step, and put it back in the end."""
     if part.what == "labels":
         assert batch.labels is not None
-        shuffled, places = batch.labels, list(range(batch.labels.shape[1]))
+        shuffled, positions = batch.labels, list(range(batch.labels.shape[1]))
     else:
-        shuffled, places = batch.hops, list(part.places)
-    original = shuffled[:, places].clone()
+        shuffled, positions = batch.hops, list(part.positions)
+    original = shuffled[:, positions].clone()
     try:
         for _ in range(REPEATS):
             order = torch.randperm(len(batch), generator=generator).to(original.device)
-            shuffled[:, places] = original[order]
+            shuffled[:, positions] = original[order]
             yield
     finally:
-        shuffled[:, places] = original
+        shuffled[:, positions] = original

@@ -44,9 +44,9 @@ def load_run_graph(path: Path, run: Mapping[str, Any]) -> Graph:
     # A fingerprint knows classes by their numbers only.
     same_classes = list(graph.class_names) == facts["class_names"]
     if not same_classes or graph.fingerprint() != facts["fingerprint"]:
-        found = f"`{source}`" + (f" with `{features_file}`" if features_file else "")
+        shown = f"`{source}`" + (f" with `{features_file}`" if features_file else "")
         raise RunError(
-            f"{found} is not the graph that the run was trained on; expected the same "
+            f"{shown} is not the graph that the run was trained on; expected the same "
             f"{facts['nodes']:,} nodes, edges, {facts['features']:,} features and labels",
             hint="bring the old files back, train again, name it as another graph when predicting, "
             "or, if it was changed in Python before training, pass it to "

@@ -16,8 +16,8 @@ BySeed = Mapping[int, Mapping[str, Any]]
 
 def mean_and_std(runs: BySeed, measure: str) -> tuple[float | None, float | None]:
     """Mean and sample standard deviation (n - 1) of what the runs have of a measure."""
-    found = [number_or_none(run.get(measure)) for run in runs.values()]
-    values = [value for value in found if value is not None]
+    numbers = [number_or_none(run.get(measure)) for run in runs.values()]
+    values = [value for value in numbers if value is not None]
     if not values:
         return None, None
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None

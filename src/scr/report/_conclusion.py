@@ -70,8 +70,8 @@ def _phrase(verdict: str, count: int) -> str:
 
 
 def _name(row: ComparisonRow) -> str:
-    place = f" on {row['graph']}" if row["graph"] is not None else ""
-    return f"{row['encoder']} with {row['regularizer']}{place}"
+    graph = f" on {row['graph']}" if row["graph"] is not None else ""
+    return f"{row['encoder']} with {row['regularizer']}{graph}"
 
 
 def _about(row: ComparisonRow) -> str:

@@ -172,24 +172,24 @@ def reaches(curves: Sequence[MethodCurve], reference: str) -> list[Reach]:
     whole = by_name[reference]["total_epochs"]
     first = _first(by_name[reference], target)
     needed = by_name[reference]["epochs"][first] if first is not None else whole
-    found = []
+    results = []
     for curve in curves:
-        place = _first(curve, target)
-        epoch = None if place is None else curve["epochs"][place]
-        found.append(
+        position = _first(curve, target)
+        epoch = None if position is None else curve["epochs"][position]
+        results.append(
             Reach(
                 method=curve["method"],
                 final_test=curve["final_test"],
                 total_epochs=curve["total_epochs"],
                 total_seconds=curve["total_seconds"],
                 epoch=epoch,
-                seconds=None if place is None else curve["seconds"][place],
+                seconds=None if position is None else curve["seconds"][position],
                 stays_from=_stays_from(curve, target),
                 share_of_reach=None if epoch is None else epoch / needed,
                 share_of_total=None if epoch is None else epoch / whole,
             )
         )
-    return found
+    return results
 
 
 def efficiency_csv(curves: Sequence[MethodCurve]) -> str:
@@ -217,5 +217,5 @@ def _first(curve: MethodCurve, target: float) -> int | None:
 
 def _stays_from(curve: MethodCurve, target: float) -> float | None:
     too_low = np.flatnonzero(np.array(curve["test_mean"]) < target - _TOLERANCE)
-    place = int(too_low[-1]) + 1 if len(too_low) else 0
-    return curve["epochs"][place] if place < len(curve["epochs"]) else None
+    position = int(too_low[-1]) + 1 if len(too_low) else 0
+    return curve["epochs"][position] if position < len(curve["epochs"]) else None

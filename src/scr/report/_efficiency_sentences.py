@@ -17,12 +17,12 @@ _LONGEST_CELL = len("0.00 / 0.00")
 
 
 def efficiency_sentences(
-    curves: Sequence[MethodCurve], found: Sequence[Reach], reference: str
+    curves: Sequence[MethodCurve], reached: Sequence[Reach], reference: str
 ) -> list[str]:
     """What the reference ends with, and when each other method gets there."""
     by_name = {curve["method"]: curve for curve in curves}
     mark = by_name[reference]
-    own = next(reach for reach in found if reach["method"] == reference)
+    own = next(reach for reach in reached if reach["method"] == reference)
     count = len(mark["seeds"])
     over = "one seed" if count == 1 else f"{count} seeds"
     final = mean_and_spread(mark["final_test"], mark["final_test_std"])
@@ -32,7 +32,7 @@ def efficiency_sentences(
     )
     if own["epoch"] is not None and own["epoch"] < mark["total_epochs"]:
         first += f"; its curve is first that high at epoch {own['epoch']:.0f}"
-    others = [_about(reach, reference) for reach in found if reach["method"] != reference]
+    others = [_about(reach, reference) for reach in reached if reach["method"] != reference]
     return [f"{first}.", *others]
 
 
@@ -69,23 +69,23 @@ def efficiency_cells(reach: Reach) -> tuple[str, ...]:
     )
 
 
-def efficiency_table(found: Sequence[Reach], reference: str) -> Table:
+def efficiency_table(reached: Sequence[Reach], reference: str) -> Table:
     """The table for a terminal."""
     from rich import box
     from rich.table import Table
 
-    target = next(reach["final_test"] for reach in found if reach["method"] == reference)
+    target = next(reach["final_test"] for reach in reached if reach["method"] == reference)
     caption = (
         f"Percent of test nodes, mean over seeds. There: {percent(target)}%, where {reference} "
         f"ends. Share of epochs: of those that {reference} takes to get there first / in all."
     )
     table = Table(caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for place, heading in enumerate(HEADINGS):
+    for position, heading in enumerate(HEADINGS):
         table.add_column(
             heading,
-            justify="left" if place == 0 else "right",
+            justify="left" if position == 0 else "right",
             min_width=_LONGEST_CELL if heading == HEADINGS[-1] else None,
         )
-    for reach in found:
+    for reach in reached:
         table.add_row(*efficiency_cells(reach))
     return table

@@ -114,7 +114,7 @@ def choose_examples(
             group(f"Got wrong by {last}", broken, f"nodes that {base} got right and {last} wrong"),
         ]
     groups.append(group("A random sample", pool, "nodes"))
-    return [made for made in groups if made.examples]
+    return [each for each in groups if each.examples]
 
 
 def _as_pictures(images: NDArray[Any]) -> NDArray[Any]:

@@ -40,10 +40,10 @@ def explained_model(explanation: Mapping[str, Any]) -> str:
 
 def drops_of(explanation: Mapping[str, Any], *kinds: str) -> list[Mapping[str, Any]]:
     """What was lost by shuffling parts of some kinds, as far as it is numbers."""
-    found = explanation.get("drops")
+    drops = explanation.get("drops")
     return [
         drop
-        for drop in (found if isinstance(found, Sequence) else ())
+        for drop in (drops if isinstance(drops, Sequence) else ())
         if isinstance(drop, Mapping)
         and drop.get("what") in kinds
         and number_or_none(drop.get("mean")) is not None
@@ -67,7 +67,7 @@ def _relation_sentence(mixing: Mapping[str, Any]) -> str:
     names, shares = mixing.get("relations") or [], mixing.get("relation") or []
     if len(names) < 2 or len(names) != len(shares):
         return ""
-    order = sorted(range(len(names)), key=lambda place: -shares[place])
+    order = sorted(range(len(names)), key=lambda position: -shares[position])
     first, last = order[0], order[-1]
     return (
         f"Of the relations, {names[first]} has the largest share ({100 * shares[first]:.0f}%) "

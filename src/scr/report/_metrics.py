@@ -199,14 +199,14 @@ def reliability_curve(
     """
     sure, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     # A bin is (low, high], so that a confidence of exactly 1 belongs to the last one.
-    place = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
-    nodes = np.bincount(place, minlength=bins)
+    position = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
+    nodes = np.bincount(position, minlength=bins)
     with np.errstate(invalid="ignore"):
         return ReliabilityCurve(
             edges=np.linspace(0.0, 1.0, bins + 1),
             nodes=nodes.astype(np.int64),
-            confidence=np.bincount(place, weights=sure, minlength=bins) / nodes,
-            accuracy=np.bincount(place, weights=right, minlength=bins) / nodes,
+            confidence=np.bincount(position, weights=sure, minlength=bins) / nodes,
+            accuracy=np.bincount(position, weights=right, minlength=bins) / nodes,
         )
 
 

@@ -60,10 +60,10 @@ class SplitSummary:
 
     def confusion(self, classes: Sequence[str]) -> NDArray[np.int64]:
         """Counts by label (rows) and prediction (columns), in the order of `classes`."""
-        place = {name: index for index, name in enumerate(classes)}
+        position = {name: index for index, name in enumerate(classes)}
         counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
         for (label, prediction), count in self.pairs.items():
-            counts[place[label], place[prediction]] += count
+            counts[position[label], position[prediction]] += count
         return counts
 
 
@@ -176,8 +176,8 @@ def _encode(batch: pyarrow.RecordBatch, column: str, codes: dict[str, int]) -> N
         -1 if name is None or name == unknown else codes.setdefault(name, len(codes))
         for name in encoded.dictionary.to_pylist()
     ]
-    places = encoded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
-    coded: NDArray[np.int64] = np.array([*table, -1], dtype=np.int64)[places]
+    positions = encoded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    coded: NDArray[np.int64] = np.array([*table, -1], dtype=np.int64)[positions]
     return coded
 
 

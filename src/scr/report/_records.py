@@ -59,12 +59,12 @@ def read_run(run_dir: str | Path) -> RunRecord:
 def read_object(path: Path) -> Mapping[str, Any]:
     """A JSON file that holds an object, such as `run.json` or `compare.json`."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"`{path}` is not JSON ({error}); the run may be damaged") from error
-    if not isinstance(found, dict):
-        raise RunError(f"`{path}` holds a {type(found).__name__}; expected a JSON object")
-    return found
+    if not isinstance(content, dict):
+        raise RunError(f"`{path}` holds a {type(content).__name__}; expected a JSON object")
+    return content
 
 
 def read_history(path: Path) -> History:

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from scr.report._by_seed import BySeed, difference_by_seed, mean_and_std
-from scr.report._intervals import PairedDifference
 
 Run = Mapping[str, Any]
 
@@ -120,8 +119,12 @@ def summarize(runs: BySeed, base: BySeed, value: float) -> SweepPoint:
 
 def difference(runs: BySeed, others: BySeed, measure: str) -> Difference | None:
     """Mean of runs minus others over the seeds that both have; None without a common seed."""
-    found = difference_by_seed(runs, others, measure)
-    return None if found is None else _plain(found)
+    gap = difference_by_seed(runs, others, measure)
+    if gap is None:
+        return None
+    return Difference(
+        mean=gap.mean, low=gap.low, high=gap.high, pairs=gap.pairs, verdict=gap.verdict
+    )
 
 
 def _curve(
@@ -164,12 +167,6 @@ def mean_of(point: SweepPoint, kind: str) -> float | None:
 def difference_of(point: SweepPoint, kind: str) -> Difference | None:
     """Difference of a point to the base on `test` or `valid` nodes."""
     return point["test_difference"] if kind == "test" else point["valid_difference"]
-
-
-def _plain(found: PairedDifference) -> Difference:
-    return Difference(
-        mean=found.mean, low=found.low, high=found.high, pairs=found.pairs, verdict=found.verdict
-    )
 
 
 _COLUMNS = ("setting", "regularizer", "value", "seeds", "valid_mean", "valid_std", "test_mean",

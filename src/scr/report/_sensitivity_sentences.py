@@ -33,7 +33,9 @@ def curve_sentence(curve: SweepCurve) -> str:
         return f"{name_of(curve)}: every value gave the same accuracies, so it had no effect here."
     nodes = _NODES[curve["measured_on"]]
     picked = _NODES[curve["chosen_by"]]
-    parts = [f"{name_of(curve)}: {_place_of_best(curve)}, {curve['best']:g} by {picked} accuracy"]
+    parts = [
+        f"{name_of(curve)}: {_position_of_best(curve)}, {curve['best']:g} by {picked} accuracy"
+    ]
     ends = (("lower", curve["lower"]), ("upper", curve["upper"]))
     text = "; ".join([*parts, *(_end(name, end) for name, end in ends if end is not None)])
     shape = _shape(curve)
@@ -92,7 +94,7 @@ def _is_constant(curve: SweepCurve) -> bool:
     return len(curve["points"]) > 1 and len(results) == 1
 
 
-def _place_of_best(curve: SweepCurve) -> str:
+def _position_of_best(curve: SweepCurve) -> str:
     values = [point["value"] for point in curve["points"]]
     if len(values) == 1:
         return "only one value was tried"

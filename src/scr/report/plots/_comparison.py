@@ -33,14 +33,16 @@ def accuracy_dots(
     names = list(dict.fromkeys(regularizer for _, regularizer in groups))
     colors = series_colors(names)
     figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(groups) + len(encoders) / 2))
-    places, centers = _places(list(groups), encoders)
+    positions, centers = _positions(list(groups), encoders)
     for key, values in groups.items():
-        place, color = places[key], colors[key[1]]
+        position, color = positions[key], colors[key[1]]
         axes.plot(
-            values, np.full(len(values), place), "o",
+            values, np.full(len(values), position), "o",
             color=color, alpha=0.5, markersize=5.5, markeredgewidth=0,
         )  # fmt: skip
-        axes.plot([np.mean(values)] * 2, [place - 0.38, place + 0.38], color=color, linewidth=2.6)
+        axes.plot(
+            [np.mean(values)] * 2, [position - 0.38, position + 0.38], color=color, linewidth=2.6
+        )
     axes.set_yticks([centers[encoder] for encoder in encoders], encoders, color=INK)
     kind = "Validation" if measure == "valid_accuracy" else "Test"
     _finish(axes, f"{kind} accuracy of every run", "percent; line: mean over the seeds")
@@ -63,46 +65,46 @@ def difference_dots(rows: Sequence[ComparisonRow], *, file_format: Format = "svg
     keys = [(row["encoder"], row["regularizer"]) for row in shown]
     colors = series_colors([regularizer for _, regularizer in keys])
     figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(shown) + len(encoders) / 2))
-    places, _ = _places(keys, encoders)
+    positions, _ = _positions(keys, encoders)
     for key, row in zip(keys, shown, strict=True):
-        color, place = colors[key[1]], places[key]
+        color, position = colors[key[1]], positions[key]
         mean = 100 * (row["difference"] or 0.0)
         low, high = row["difference_low"], row["difference_high"]
         if low is not None and high is not None:
-            axes.plot([100 * low, 100 * high], [place, place], color=color, linewidth=2.4)
-        axes.plot(mean, place, "o", color=color, markersize=7)
+            axes.plot([100 * low, 100 * high], [position, position], color=color, linewidth=2.4)
+        axes.plot(mean, position, "o", color=color, markersize=7)
         text = (
             f"{points(row['difference'])} ({interval(low, high)})"
             if low is not None
             else (f"{points(row['difference'])} (one seed)")
         )
         axes.annotate(
-            text, (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            text, (1.0, position), xycoords=("axes fraction", "data"), xytext=(6, 0),
             textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
         )  # fmt: skip
     axes.axvline(0, color=INK, linewidth=0.9)
-    axes.set_yticks([places[key] for key in keys], [f"{a} {b}" for a, b in keys], color=INK)
+    axes.set_yticks([positions[key] for key in keys], [f"{a} {b}" for a, b in keys], color=INK)
     _finish(axes, "Difference to the base", "points of accuracy, paired by seed, 95% interval")
     low_limit, high_limit = axes.get_xlim()
     axes.set_xlim(min(low_limit, -0.1), max(high_limit, 0.1))
     return to_bytes(figure, file_format)
 
 
-def _places(
+def _positions(
     keys: Sequence[tuple[str, str]], encoders: Sequence[str]
 ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
     """Heights of the rows from the top down, with room between encoders, and their centers."""
-    places: dict[tuple[str, str], float] = {}
+    positions: dict[tuple[str, str], float] = {}
     centers: dict[str, float] = {}
     height = 0.0
     for encoder in encoders:
         own = [key for key in keys if key[0] == encoder]
         for key in own:
-            places[key] = -height
+            positions[key] = -height
             height += 1
-        centers[encoder] = float(np.mean([places[key] for key in own]))
+        centers[encoder] = float(np.mean([positions[key] for key in own]))
         height += 0.5
-    return places, centers
+    return positions, centers
 
 
 def _finish(axes: Axes, title: str, label: str) -> None:

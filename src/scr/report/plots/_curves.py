@@ -75,7 +75,7 @@ def training_curves(
         best_epoch: Epoch whose weights were kept, marked in the accuracy panel.
         file_format: Of the pictures.
     """
-    made = {}
+    images = {}
     runs = [history for seeds in histories.values() for history in seeds]
     ends = stage_ends(runs[0]) if len(runs) == 1 else {}
     for name, spec in _PANELS.items():
@@ -93,8 +93,8 @@ def training_curves(
                     ha="right" if best_epoch > sum(axes.get_xlim()) / 2 else "left",
                     fontsize=8.5,
                 )
-            made[name] = to_bytes(figure, file_format)
-    return made
+            images[name] = to_bytes(figure, file_format)
+    return images
 
 
 def _mark_stages(axes: Axes, ends: Mapping[int, int]) -> None:
@@ -129,10 +129,10 @@ def _draw(axes: Axes, spec: _Panel, histories: Histories) -> bool:
     model_colors = series_colors(models)
     several = len(histories) > 1
     for (model, field), runs in drawn.items():
-        place = fields.index(field)
-        color = model_colors[model] if several else SERIES[place]
+        position = fields.index(field)
+        color = model_colors[model] if several else SERIES[position]
         # With one model, color already tells the quantities apart.
-        style = _STYLES[place] if several or field == "threshold" else "-"
+        style = _STYLES[position] if several or field == "threshold" else "-"
         _draw_runs(axes, runs, color=color, style=style)
     _finish(axes, spec, [value for runs in drawn.values() for _, ys in runs for value in ys])
     _legend(axes, spec, fields, model_colors if several else {})
@@ -186,9 +186,9 @@ def _legend(
     """Models in the first row, quantities in the second; either is left out if it says nothing."""
     models = [Line2D([], [], color=color, label=name) for name, color in model_colors.items()]
     quantities = []
-    for place, field in enumerate(fields if len(fields) > 1 else ()):
-        color = INK if model_colors else SERIES[place]
-        style: Any = _STYLES[place] if model_colors or field == "threshold" else "-"
+    for position, field in enumerate(fields if len(fields) > 1 else ()):
+        color = INK if model_colors else SERIES[position]
+        style: Any = _STYLES[position] if model_colors or field == "threshold" else "-"
         quantities.append(Line2D([], [], color=color, linestyle=style, label=spec.fields[field]))
     # A legend fills its columns first, so blanks keep the two kinds in rows of their own.
     blank = Line2D([], [], linestyle="", label=" ")

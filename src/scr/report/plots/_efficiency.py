@@ -37,7 +37,7 @@ _LABEL_SHARE = 0.08
 @themed
 def efficiency_curves(
     curves: Sequence[MethodCurve],
-    found: Sequence[Reach],
+    reached: Sequence[Reach],
     reference: str,
     *,
     file_format: Format = "svg",
@@ -46,7 +46,7 @@ def efficiency_curves(
 
     Args:
         curves: Mean curves of the methods.
-        found: When each method reaches the reference's final accuracy.
+        reached: When each method reaches the reference's final accuracy.
         reference: The method that the others are measured by.
         file_format: Of the picture.
     """
@@ -60,7 +60,7 @@ def efficiency_curves(
             _draw(grid[line][column], curves, axis, kind, colors)
         upper: Axes = grid[0][column]
         upper.axhline(target, color=INK, linewidth=1.0, linestyle=_DASHES, zorder=1)
-        _mark_reaches(upper, found, axis, target, colors)
+        _mark_reaches(upper, reached, axis, target, colors)
         _name_stages(upper, curves, axis)
         grid[1][column].set_xlabel(_LABELS[axis])
         grid[1][column].xaxis.set_major_locator(MaxNLocator(7))
@@ -80,9 +80,9 @@ def _draw(
 ) -> None:
     for curve in curves:
         color = colors[curve["method"]]
-        places, means, spread = np.array(curve[axis]), *_values(curve, kind)
+        positions, means, spread = np.array(curve[axis]), *_values(curve, kind)
         axes.fill_between(
-            places,
+            positions,
             means - spread,
             means + spread,
             color=color,
@@ -91,9 +91,11 @@ def _draw(
             step="post",
         )
         # What is kept only changes at evaluated epochs, so the curve is made of steps.
-        axes.step(places, means, where="post", color=color)
+        axes.step(positions, means, where="post", color=color)
         for start in curve["stage_starts"]:
-            axes.axvline(start[_place(axis)], color=color, linewidth=0.9, linestyle=(0, (1, 1.5)))
+            axes.axvline(
+                start[_position(axis)], color=color, linewidth=0.9, linestyle=(0, (1, 1.5))
+            )
     axes.set_xlim(left=0)
     axes.margins(x=0.03)
     axes.grid(axis="x", visible=False)
@@ -101,26 +103,26 @@ def _draw(
 
 
 def _mark_reaches(
-    axes: Axes, found: Sequence[Reach], axis: Axis, target: float, colors: dict[str, str]
+    axes: Axes, reached: Sequence[Reach], axis: Axis, target: float, colors: dict[str, str]
 ) -> None:
     """A dot where each method gets there, with its epoch or seconds at the foot."""
     width = axes.get_xlim()[1]
-    places = [
-        (float(place), reach["method"])
-        for reach in found
-        if (place := reach["epoch"] if axis == "epochs" else reach["seconds"]) is not None
+    positions = [
+        (float(position), reach["method"])
+        for reach in reached
+        if (position := reach["epoch"] if axis == "epochs" else reach["seconds"]) is not None
     ]
     before, height = -width, 0
-    for place, method in sorted(places):
-        height = height + 1 if place - before < _LABEL_SHARE * width else 0
-        before = place
+    for position, method in sorted(positions):
+        height = height + 1 if position - before < _LABEL_SHARE * width else 0
+        before = position
         color = colors[method]
-        axes.plot(place, target, "o", color=PAPER, markeredgecolor=color, markeredgewidth=2,
+        axes.plot(position, target, "o", color=PAPER, markeredgecolor=color, markeredgewidth=2,
                   markersize=7, zorder=4)  # fmt: skip
-        axes.plot([place, place], [0, target], color=color, linewidth=0.9, zorder=1)
+        axes.plot([position, position], [0, target], color=color, linewidth=0.9, zorder=1)
         axes.annotate(
-            f"{place:,.0f}" if place >= 10 else f"{place:.1f}".removesuffix(".0"),
-            (place, 0.0), xycoords=("data", "axes fraction"), xytext=(4, 4 + 13 * height),
+            f"{position:,.0f}" if position >= 10 else f"{position:.1f}".removesuffix(".0"),
+            (position, 0.0), xycoords=("data", "axes fraction"), xytext=(4, 4 + 13 * height),
             textcoords="offset points", fontsize=8.5, color=color, fontweight="bold",
             bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}, zorder=5,
         )  # fmt: skip
@@ -130,8 +132,9 @@ def _name_stages(axes: Axes, curves: Sequence[MethodCurve], axis: Axis) -> None:
     for curve in curves:
         for number, start in enumerate(curve["stage_starts"], start=2):
             axes.annotate(
-                f"stage {number}", (start[_place(axis)], 1.0), xycoords=("data", "axes fraction"),
-                xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5, color=MUTED,
+                f"stage {number}", (start[_position(axis)], 1.0),
+                xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
+                ha="center", fontsize=8.5, color=MUTED,
             )  # fmt: skip
 
 
@@ -153,7 +156,7 @@ def _values(curve: MethodCurve, kind: str) -> tuple[np.ndarray[Any, Any], np.nda
     return np.array(curve["valid_mean"]), np.array(curve["valid_std"])
 
 
-def _place(axis: Axis) -> int:
+def _position(axis: Axis) -> int:
     """Where an axis is in the pairs of `stage_starts`."""
     return 0 if axis == "epochs" else 1
 

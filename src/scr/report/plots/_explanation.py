@@ -41,16 +41,23 @@ def attention_bars(
 ) -> bytes:
     """Mean over the nodes per hop, and as a line how far it varies from node to node."""
     figure, axes = panel(4.8, 3.1)
-    places = np.arange(len(hops))
-    axes.bar(places, mean, 0.68, color=BLUE)
+    positions = np.arange(len(hops))
+    axes.bar(positions, mean, 0.68, color=BLUE)
     if any(spread):
         axes.errorbar(
-            places, mean, yerr=spread, fmt="none", ecolor=INK, elinewidth=1.1, capsize=3, alpha=0.8
+            positions,
+            mean,
+            yerr=spread,
+            fmt="none",
+            ecolor=INK,
+            elinewidth=1.1,
+            capsize=3,
+            alpha=0.8,
         )
     tops = np.maximum(np.add(mean, spread), 0)
-    for place, value, top in zip(places, mean, tops, strict=True):
+    for position, value, top in zip(positions, mean, tops, strict=True):
         axes.annotate(
-            f"{100 * value:.0f}%", (place, top), xytext=(0, 3), textcoords="offset points",
+            f"{100 * value:.0f}%", (position, top), xytext=(0, 3), textcoords="offset points",
             ha="center", va="bottom", fontsize=8.5, color=MUTED,
         )  # fmt: skip
     _hop_ticks(axes, hops)
@@ -75,7 +82,7 @@ def class_attention(
 ) -> bytes:
     """Attention per predicted class and hop; of many classes, the most frequent ones."""
     order = np.argsort(-np.asarray(nodes), kind="stable")[:MOST_CLASSES]
-    shown = [f"{classes[place]} ({nodes[place]:,})" for place in order]
+    shown = [f"{classes[position]} ({nodes[position]:,})" for position in order]
     few = len(order) == len(classes)
     return _heat_map(
         np.asarray(by_class)[order],

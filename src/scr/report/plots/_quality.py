@@ -104,16 +104,16 @@ def class_recalls(rows: Sequence[Mapping[str, Any]], *, file_format: Format = "s
     mean = float(np.mean([row["recall"] for row in present])) if present else 0.0
     shown = present[-HARDEST_CLASSES:]
     figure, axes = panel(4.8, max(1.9, 0.25 * len(shown) + 1.1))
-    places = range(len(shown))
+    positions = range(len(shown))
     recalls = [row["recall"] for row in shown]
-    axes.hlines(places, 0, recalls, color=BLUE, linewidth=2.2, alpha=0.35)
-    axes.plot(recalls, places, "o", color=BLUE, markersize=6)
-    for place, row in zip(places, shown, strict=True):
-        axes.text(1.03, place, f"{row['nodes']:,}", va="center", fontsize=8.5, color=MUTED)
+    axes.hlines(positions, 0, recalls, color=BLUE, linewidth=2.2, alpha=0.35)
+    axes.plot(recalls, positions, "o", color=BLUE, markersize=6)
+    for position, row in zip(positions, shown, strict=True):
+        axes.text(1.03, position, f"{row['nodes']:,}", va="center", fontsize=8.5, color=MUTED)
     axes.text(1.03, len(shown) - 0.35, "nodes", va="bottom", fontsize=8.5, color=MUTED)
     axes.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
     axes.set_xlabel(f"recall (dashed: mean over all classes, {100 * mean:.1f}%)")
-    axes.set_yticks(places, [_short(row["class"]) for row in shown])
+    axes.set_yticks(positions, [_short(row["class"]) for row in shown])
     axes.set(xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(axis="y", visible=False)

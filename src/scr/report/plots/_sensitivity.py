@@ -57,7 +57,7 @@ def sensitivity_curves(
         base: Summary of the runs without a regularizer.
         file_format: Of the pictures.
     """
-    made = {}
+    images = {}
     for setting, group in _by_setting(curves).items():
         kinds = _kinds(group)
         figure = Figure(figsize=(3.7 * len(kinds) + 0.4, 3.5), layout="constrained")
@@ -68,8 +68,8 @@ def sensitivity_curves(
             axes.set_xlabel(SYMBOLS.get(setting, setting))
         row[0].set_ylabel("points against the base")
         _legend(figure, group)
-        made[setting] = to_bytes(figure, file_format)
-    return made
+        images[setting] = to_bytes(figure, file_format)
+    return images
 
 
 @themed
@@ -98,12 +98,12 @@ def sensitivity_overview(
 def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[float, float]) -> None:
     """Curves of one setting on one kind of nodes."""
     values = sorted({point["value"] for curve in curves for point in curve["points"]})
-    places = {value: place for place, value in enumerate(values)}
+    positions = {value: position for position, value in enumerate(values)}
     axes.axhline(0, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
     colors = series_colors([curve["regularizer"] for curve in curves])
     for curve in curves:
-        _draw_curve(axes, curve, kind, places, colors[curve["regularizer"]])
-    _name_points_below(axes, curves, kind, places, scale[0])
+        _draw_curve(axes, curve, kind, positions, colors[curve["regularizer"]])
+    _name_points_below(axes, curves, kind, positions, scale[0])
     axes.set_ylim(*scale)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     axes.set_xlim(-0.35, len(values) - 0.65)
@@ -114,10 +114,10 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[floa
 
 
 def _draw_curve(
-    axes: Axes, curve: SweepCurve, kind: str, places: Mapping[float, int], color: str
+    axes: Axes, curve: SweepCurve, kind: str, positions: Mapping[float, int], color: str
 ) -> None:
     shown = [
-        (places[point["value"]], point["value"], gap)
+        (positions[point["value"]], point["value"], gap)
         for point in curve["points"]
         if (gap := difference_of(point, kind)) is not None
     ]
@@ -125,21 +125,21 @@ def _draw_curve(
         return
     marker = _MARKERS.get(curve["regularizer"], "^")
     axes.plot(
-        [place for place, _, _ in shown], [100 * gap["mean"] for _, _, gap in shown],
+        [position for position, _, _ in shown], [100 * gap["mean"] for _, _, gap in shown],
         color=color, marker=marker, markersize=4.5,
     )  # fmt: skip
     bounds = [
-        (place, 100 * gap["low"], 100 * gap["high"])
-        for place, _, gap in shown
+        (position, 100 * gap["low"], 100 * gap["high"])
+        for position, _, gap in shown
         if gap["low"] is not None and gap["high"] is not None
     ]
     if bounds:
         columns, lows, highs = zip(*bounds, strict=True)
         axes.fill_between(columns, lows, highs, color=color, alpha=0.16, linewidth=0)
-    for place, value, gap in shown:
+    for position, value, gap in shown:
         if value == curve["best"]:
             axes.plot(
-                place, 100 * gap["mean"], marker=marker, markersize=9, color=PAPER,
+                position, 100 * gap["mean"], marker=marker, markersize=9, color=PAPER,
                 markeredgecolor=color, markeredgewidth=2, zorder=3,
             )  # fmt: skip
 
@@ -168,7 +168,7 @@ def _name_points_below(
     axes: Axes,
     curves: Sequence[SweepCurve],
     kind: str,
-    places: Mapping[float, int],
+    positions: Mapping[float, int],
     bottom: float,
 ) -> None:
     """Write the number of each point that lies below the panel at its foot."""
@@ -179,7 +179,7 @@ def _name_points_below(
             if gap is not None and 100 * gap["mean"] < bottom:
                 axes.annotate(
                     f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
-                    (places[point["value"]], 0), xycoords=("data", "axes fraction"),
+                    (positions[point["value"]], 0), xycoords=("data", "axes fraction"),
                     xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
                     fontsize=8.5, color=colors[curve["regularizer"]], fontweight="bold",
                 )  # fmt: skip
