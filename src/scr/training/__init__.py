@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.training._config import Norm as Norm
+    from scr.training._config import PostprocessConfig as PostprocessConfig
     from scr.training._config import TrainingConfig as TrainingConfig
     from scr.training._fitting import Fitted as Fitted
     from scr.training._fitting import check_trainable as check_trainable
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from scr.training._loop import Trainer as Trainer
     from scr.training._node_features import Preparation as Preparation
     from scr.training._node_features import node_features as node_features
-    from scr.training._postprocess import Norm as Norm
-    from scr.training._postprocess import PostprocessConfig as PostprocessConfig
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
     from scr.training._prepare import Prepared as Prepared
     from scr.training._prepare import PreparedHops as PreparedHops
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from scr.training._recipe import specialize as specialize
     from scr.training._recipe import variants as variants
     from scr.training._records import EpochRecord as EpochRecord
+    from scr.training._records import Handover as Handover
     from scr.training._records import TrainingOutcome as TrainingOutcome
     from scr.training._row_source import RowSource as RowSource
     from scr.training._rows import Rows as Rows
     from scr.training._rows import positions_of as positions_of
-    from scr.training._stages import Handover as Handover
     from scr.training._stages import handed_over as handed_over
     from scr.training._stages import rebuilds_label_hops as rebuilds_label_hops
     from scr.training._stages import stage_count as stage_count

@@ -38,10 +38,10 @@ from scr.training._notes import TermReport, collapse_notes, term_report
 from scr.training._prepare import Prepared, label_rows, prepare
 from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
-from scr.training._records import EpochRecord, TrainingOutcome
+from scr.training._records import EpochRecord, Handover, TrainingOutcome
 from scr.training._row_source import RowSource
 from scr.training._rows import Rows, positions_of
-from scr.training._stages import Handover, StagePlan, train_in_stages
+from scr.training._stages import StagePlan, train_in_stages
 from scr.training._validation import NO_VALIDATION, ValidationNodes
 from scr.training.presets import GraphFacts
 

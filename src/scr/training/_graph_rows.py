@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,14 +28,13 @@ from scr.networks.sampling import NeighborSampler, SubgraphBatch
 from scr.propagation import row_sums
 from scr.training._batches import EpochNodes, Step
 from scr.training._layerwise import LayerwiseLogits
+from scr.training._row_source import CPU, Item, RowSource
 
 if TYPE_CHECKING:
     from scr.training._prepare_graph import PreparedGraph
 
-Item = TypeVar("Item")
 
-
-class GraphRows:
+class GraphRows(RowSource):
     """Batches of nodes with edges, of all target nodes of a graph."""
 
     kept = None
@@ -47,13 +46,13 @@ class GraphRows:
         prepared: PreparedGraph,
         classes: int,
         labels: NDArray[np.floating[Any]] | None = None,
-        device: torch.device | None = None,
+        device: torch.device = CPU,
         *,
         seed: int = 0,
     ) -> None:
         """Take what is prepared; arguments as of `PreparedGraph.rows`."""
-        self.prepared, self.classes, self.labels, self.seed = prepared, classes, labels, seed
-        self.device = torch.device("cpu") if device is None else device
+        self.prepared, self.classes, self.labels = prepared, classes, labels
+        self.device, self.seed = device, seed
         self._layerwise = LayerwiseLogits(self)
         self._epoch = 0
 
@@ -73,14 +72,6 @@ class GraphRows:
             embedded=0 if embedded is None else int(np.count_nonzero(embedded >= 0)),
         )
 
-    def nodes(self) -> NDArray[np.int64]:
-        """Numbers of all target nodes."""
-        return np.arange(len(self))
-
-    def has(self, nodes: NDArray[np.int64] | None) -> bool:
-        """Always: whatever node is asked for, its neighbors are at hand."""
-        return True
-
     def batch(self, index: Tensor) -> GraphBatch:
         """The whole graph, or what is drawn around some nodes, for the logits of these nodes."""
         self._layerwise.forget()  # whoever takes batches is about to change weights
@@ -93,14 +84,7 @@ class GraphRows:
     def stream(
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
     ) -> Generator[tuple[Item, GraphBatch]]:
-        """Each item with the batch of its nodes; the next ones are drawn by another thread.
-
-        Close it (`contextlib.closing`) where it may be left early.
-
-        Args:
-            items: In the order in which they are wanted.
-            index_of: The nodes of an item.
-        """
+        """Each item with the batch of its nodes; the next ones are drawn by another thread."""
         if self.prepared.whole:
             for item in items:
                 yield item, self.batch(index_of(item))
@@ -114,7 +98,7 @@ class GraphRows:
     def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, GraphBatch]]:
         """The steps of an epoch; in another one, other neighbors are drawn for the same nodes."""
         self._epoch = nodes.epoch
-        return self.stream(nodes.steps(), nodes.index)
+        return super().epoch_steps(nodes)
 
     def stream_logits(
         self, model: nn.Module, index: Tensor, at_once: int

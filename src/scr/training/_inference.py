@@ -6,7 +6,7 @@ part from `stream_logits`. Rows on disk are read while the part before is comput
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -44,21 +44,22 @@ def predict_logits(
     Returns:
         Shape (len(index), classes).
     """
-    out = torch.empty(len(index), rows.classes)
-    start = 0
-    for part, logits in stream_logits(model, rows, index, at_once=at_once):
-        out[start : start + len(part)] = logits
-        start += len(part)
-    return out
+    return _filled(stream_logits(model, rows, index, at_once=at_once), len(index), rows.classes)
 
 
 def predict_probabilities(
     model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
 ) -> Tensor:
     """Class probabilities without dropout; see `predict_logits`."""
-    out = torch.empty(len(index), rows.classes)
-    start = 0
-    for part, logits in stream_logits(model, rows, index, at_once=at_once):
-        out[start : start + len(part)] = torch.softmax(logits, dim=-1)
+    parts = stream_logits(model, rows, index, at_once=at_once)
+    probabilities = ((part, torch.softmax(logits, dim=-1)) for part, logits in parts)
+    return _filled(probabilities, len(index), rows.classes)
+
+
+def _filled(parts: Iterable[tuple[Tensor, Tensor]], rows: int, columns: int) -> Tensor:
+    """What belongs to parts of an index, below each other."""
+    filled, start = torch.empty(rows, columns), 0
+    for part, values in parts:
+        filled[start : start + len(part)] = values
         start += len(part)
-    return out
+    return filled

@@ -24,7 +24,7 @@ from scr.training._batches import EpochNodes, Step
 from scr.training._config import TrainingConfig
 from scr.training._inference import predict_logits
 from scr.training._objective import balanced_class_weights, mixed_loss
-from scr.training._records import EpochRecord, Progress, ReliableNodes, TrainingOutcome
+from scr.training._records import EpochRecord, Handover, Progress, TrainingOutcome
 from scr.training._resuming import CheckpointFile
 from scr.training._row_source import RowSource
 from scr.training._subset_turns import make_turns
@@ -53,7 +53,8 @@ class Trainer:
         seed: int = 0,
         checkpoint: Path | None = None,
         identity: str = "",
-        reliable: ReliableNodes | None = None,
+        reliable: Handover | None = None,
+        reliable_weight: float = 1.0,
         watched: ValidationNodes = NO_VALIDATION,
     ) -> None:
         """Set the stage; nothing is trained yet.
@@ -73,6 +74,7 @@ class Trainer:
             checkpoint: File to continue from, if it exists, and to write to.
             identity: Names the run in its checkpoint, so that no other run resumes from it.
             reliable: Nodes that an earlier stage labeled; none: there are none.
+            reliable_weight: Factor of their term (gamma).
             watched: Nodes whose accuracy is written into the history and read by nobody here.
         """
         self.student = student.to(rows.device)
@@ -83,7 +85,8 @@ class Trainer:
         self.training = training
         self.checkpoint = CheckpointFile(checkpoint, identity)
         self.watched = watched
-        self.reliable = reliable or ReliableNodes.nobody(rows.classes)
+        self.reliable = reliable or Handover.nothing(rows.classes)
+        self.reliable_weight = reliable_weight
         self.generator = torch.Generator().manual_seed(seed)
         self.term = make_term(
             student, rows, unlabeled, consistency, regularizer, epochs=training.epochs, seed=seed
@@ -221,7 +224,7 @@ class Trainer:
             teacher_dropout=self.term.teacher_dropout,
             class_weights=self.class_weights,
             reliable=self.reliable.soft_labels[step.relied_on].to(self.rows.device),
-            reliable_weight=self.reliable.weight,
+            reliable_weight=self.reliable_weight,
         )
         self.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()

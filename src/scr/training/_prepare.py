@@ -39,8 +39,8 @@ from scr.storage import take_rows
 from scr.training._node_features import NodeFeatures, Preparation, Progress, node_features
 from scr.training._prepare_graph import PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
+from scr.training._records import Handover
 from scr.training._rows import Rows
-from scr.training._stages import Handover
 
 
 class HopsBudgetError(MemoryBudgetError):

@@ -24,8 +24,7 @@ from scr.errors import ConfigError, PairError
 from scr.features import FeatureConfig
 from scr.networks import ENCODERS, encoder_class
 from scr.propagation import PropagationConfig
-from scr.training._config import StagesConfig, TrainingConfig
-from scr.training._postprocess import PostprocessConfig
+from scr.training._config import PostprocessConfig, StagesConfig, TrainingConfig
 from scr.training.presets import GraphFacts, choose_preset, read_preset
 
 DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"

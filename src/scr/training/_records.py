@@ -93,19 +93,26 @@ class TermActivity:
 
 
 @dataclass(frozen=True)
-class ReliableNodes:
-    """Unlabeled nodes with the soft labels that an earlier stage gave them."""
+class Handover:
+    """What a finished stage hands to the next one."""
 
     nodes: Tensor
+    """Reliable nodes, none of them a training node."""
     soft_labels: Tensor
-    """Shape (nodes, classes), in the order of `nodes`."""
-    weight: float = 1.0
-    """Factor of their term (gamma)."""
+    """Their tempered predictions, for `sle` made hard, shape (nodes, classes)."""
+    confident: Tensor
+    """Nodes for the consistency term of the next stage."""
 
     @classmethod
-    def nobody(cls, classes: int) -> ReliableNodes:
-        """Of a stage that relies on no earlier one."""
-        return cls(torch.zeros(0, dtype=torch.int64), torch.zeros(0, classes))
+    def nothing(cls, classes: int) -> Handover:
+        """What a stage is given that relies on no predictions."""
+        no_nodes = torch.zeros(0, dtype=torch.int64)
+        return cls(no_nodes, torch.zeros(0, classes), no_nodes)
+
+    @property
+    def hard_labels(self) -> Tensor:
+        """The likeliest class of each reliable node."""
+        return self.soft_labels.argmax(dim=-1)
 
 
 @dataclass(frozen=True)

@@ -10,26 +10,21 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from scr.compute import map_in_order
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
 from scr.storage import FileRows
-from scr.training._batches import EpochNodes, Step
-
-CPU = torch.device("cpu")
-
-Item = TypeVar("Item")
+from scr.training._row_source import CPU, Item, RowSource
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(RowSource):
     """Hops, and label hops where the encoder reads them, of all nodes or of those kept."""
 
     hops: NDArray[np.floating]
@@ -68,14 +63,6 @@ class Rows:
             subsets=self.subsets,
         )
 
-    def nodes(self) -> NDArray[np.int64]:
-        """Numbers of all nodes that have hops, ascending."""
-        return np.arange(len(self)) if self.kept is None else self.kept
-
-    def has(self, nodes: NDArray[np.int64] | None) -> bool:
-        """Whether all of some nodes of the graph have hops; none counts as what there is."""
-        return nodes is None or self.kept is None or bool(np.isin(nodes, self.kept).all())
-
     def batch(self, index: Tensor) -> HopBatch:
         """All hops of some nodes, as float32 on the device.
 
@@ -87,14 +74,7 @@ class Rows:
     def stream(
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
     ) -> Generator[tuple[Item, HopBatch]]:
-        """Each item with the batch of its nodes; rows on disk are read ahead by another thread.
-
-        Close it (`contextlib.closing`) where it may be left early.
-
-        Args:
-            items: In the order in which they are wanted.
-            index_of: The nodes of an item.
-        """
+        """Each item with the batch of its nodes; rows on disk are read ahead by another thread."""
         if not self.on_disk:
             # A gather in memory is so quick that a second thread would only be in the way.
             for item in items:
@@ -105,20 +85,6 @@ class Rows:
         with closing(read):
             for item, index, batch in read:
                 yield item, self._finish(batch, index)
-
-    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, HopBatch]]:
-        """The steps of an epoch of training, each with the batch of its nodes."""
-        return self.stream(nodes.steps(), nodes.index)
-
-    def stream_logits(
-        self, model: nn.Module, index: Tensor, at_once: int
-    ) -> Generator[tuple[Tensor, Tensor]]:
-        """Parts of `index` with their logits; rows on disk are read one part ahead."""
-        with closing(self.stream(index.split(at_once), lambda part: part)) as batches:
-            for part, batch in batches:
-                with torch.no_grad():
-                    logits = model(batch).cpu()
-                yield part, logits
 
     @property
     def on_disk(self) -> bool:

@@ -30,35 +30,12 @@ from scr.training._config import StagesConfig
 from scr.training._inference import stream_logits
 from scr.training._loop import Trainer
 from scr.training._recipe import Recipe
-from scr.training._records import EpochRecord, ReliableNodes, TermActivity, TrainingOutcome
+from scr.training._records import EpochRecord, Handover, TermActivity, TrainingOutcome
 from scr.training._row_source import RowSource
 from scr.training._validation import NO_VALIDATION, ValidationNodes
 
 SEED_STEP = 1_000_003
 """Between the seeds of two stages; a prime, so that stages of neighboring seeds do not meet."""
-
-
-@dataclass(frozen=True)
-class Handover:
-    """What a finished stage hands to the next one."""
-
-    nodes: Tensor
-    """Reliable nodes, none of them a training node."""
-    soft_labels: Tensor
-    """Their tempered predictions, for `sle` made hard, shape (nodes, classes)."""
-    confident: Tensor
-    """Nodes for the consistency term of the next stage."""
-
-    @classmethod
-    def nothing(cls, classes: int) -> Handover:
-        """What a stage is given that relies on no predictions."""
-        no_nodes = torch.zeros(0, dtype=torch.int64)
-        return cls(no_nodes, torch.zeros(0, classes), no_nodes)
-
-    @property
-    def hard_labels(self) -> Tensor:
-        """The likeliest class of each reliable node."""
-        return self.soft_labels.argmax(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -231,7 +208,8 @@ def _trainer(
     stages = plan.recipe.stages
     training = plan.recipe.training
     training = replace(training, epochs=stages.epochs_of(stage, training.epochs))
-    consistency, unlabeled, reliable = plan.consistency, plan.unlabeled, None
+    consistency, unlabeled = plan.consistency, plan.unlabeled
+    reliable, reliable_weight = None, 1.0
     train, train_labels = plan.train, plan.train_labels
     regularizer = plan.recipe.regularizer
     if stages.active and stage == 1 and stages.first == "supervised":
@@ -247,8 +225,7 @@ def _trainer(
             train = torch.cat([train, handover.nodes])
             train_labels = torch.cat([train_labels, handover.hard_labels])
         else:
-            weight = stages.of_stage("weight", stage)
-            reliable = ReliableNodes(handover.nodes, handover.soft_labels, weight)
+            reliable, reliable_weight = handover, stages.of_stage("weight", stage)
     return Trainer(
         encoder,
         rows,
@@ -263,6 +240,7 @@ def _trainer(
         checkpoint=checkpoint,
         identity=plan.identity,
         reliable=reliable,
+        reliable_weight=reliable_weight,
         watched=plan.watched,
     )
 

@@ -21,7 +21,8 @@ from torch import Tensor
 from scr.networks import ClusterGCNConfig, GraphBatch, GraphSAINTConfig
 from scr.networks.sampling import ClusterSampler, SaintSampler, SubgraphBatch
 from scr.training._batches import EpochNodes, Step
-from scr.training._graph_rows import GraphRows, Item
+from scr.training._graph_rows import GraphRows
+from scr.training._row_source import Item
 
 
 class SubgraphDraw(NamedTuple):

@@ -1,13 +1,14 @@
 """The term on unlabeled nodes in the training loop: its loss, its confident set and its teacher.
 
-NoTerm         training on labels alone: nothing happens in any epoch
-UnlabeledTerm  SCR and the alternatives: nodes take part from the end of the warm-up on
-TaughtTerm     SCR-m: an averaged teacher, too, which makes the pseudo labels
+`NoTerm` is training on labels alone, in which nothing happens in any epoch. In an `UnlabeledTerm`,
+of SCR and the alternatives, nodes take part from the end of the warm-up on; a `TaughtTerm`, of
+SCR-m, has an averaged teacher, too, which makes the pseudo labels.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -156,21 +157,11 @@ class TaughtTerm(UnlabeledTerm):
 
     teacher: MeanTeacher
 
-    def __init__(
-        self,
-        student: nn.Module,
-        loss: UnlabeledLoss,
-        unlabeled: Tensor,
-        config: ConsistencyConfig,
-        *,
-        decay: float,
-        epochs: int,
-        seed: int,
-    ) -> None:
-        """Take the parts, and copy the student; arguments as of `make_term`."""
-        super().__init__(student, loss, unlabeled, config, epochs=epochs, seed=seed)
+    def __init__(self, student: nn.Module, *parts: Any, decay: float, **schedule: Any) -> None:
+        """Take the parts, and copy the student; other arguments as of `UnlabeledTerm`."""
+        super().__init__(student, *parts, **schedule)
         self.teacher = MeanTeacher(
-            student, decay, ramp=config.ramp, statistics=config.teacher_statistics
+            student, decay, ramp=self.config.ramp, statistics=self.config.teacher_statistics
         )
         self.averages["teacher"] = self.teacher
 
@@ -225,8 +216,7 @@ def make_term(
     if config is None or config.weight == 0:
         return NoTerm()
     loss = make_unlabeled_loss(regularizer, config, rows.classes).to(rows.device)
+    parts = student, loss, unlabeled, config
     if config.decay is None:
-        return UnlabeledTerm(student, loss, unlabeled, config, epochs=epochs, seed=seed)
-    return TaughtTerm(
-        student, loss, unlabeled, config, decay=config.decay, epochs=epochs, seed=seed
-    )
+        return UnlabeledTerm(*parts, epochs=epochs, seed=seed)
+    return TaughtTerm(*parts, decay=config.decay, epochs=epochs, seed=seed)
