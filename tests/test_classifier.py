@@ -183,7 +183,7 @@ def test_a_failed_save_leaves_nothing(fitted, tmp_path, monkeypatch):
     def full(*_arguments, **_settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scr.classifier.write_predictions", full)
+    monkeypatch.setattr("scr.prediction._using.write_predictions", full)
     with pytest.raises(StoreError, match="disk is too full"):
         fitted.save(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

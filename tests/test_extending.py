@@ -144,6 +144,6 @@ def test_a_metric_is_a_function_and_an_entry(package):
     code = """
 classifier = scr.NodeClassifier("mlp", "none", epochs=2).fit(scr.load_graph("digits"))
 print(classifier.metrics("test")["least_sure"] == classifier.predict_proba(
-    classifier._graph.test).max(axis=1).min())
+    classifier._trained().graph.test).max(axis=1).min())
 """
     assert _run(package, code) == "True\n"

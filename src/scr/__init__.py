@@ -25,5 +25,5 @@ if TYPE_CHECKING:
     from scr.propagation import Hops as Hops
     from scr.propagation import propagate as propagate
     from scr.sources import load_graph as load_graph
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

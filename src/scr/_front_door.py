@@ -1,8 +1,8 @@
 """How a package shows its public names: listed once, imported when they are first used.
 
 A package's `__init__` imports its names under `if TYPE_CHECKING:`, where type checkers and readers
-find them, and ends with ``__all__, __getattr__, __dir__ = front_door(__name__)``. Nothing is
-imported before it is needed, so `import scr` is instant and pages are written without torch.
+find them, and has ``__all__, __getattr__, __dir__ = front_door(__name__)`` under its `else:`.
+Nothing is imported before it is needed, so `import scr` is instant.
 """
 
 from __future__ import annotations

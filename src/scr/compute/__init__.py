@@ -35,5 +35,5 @@ if TYPE_CHECKING:
     from scr.compute._random_bits import mix as mix
     from scr.compute._random_bits import stream_key as stream_key
     from scr.compute._random_bits import uniform as uniform
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -24,5 +24,5 @@ if TYPE_CHECKING:
     from scr.encoders._sign import SIGN as SIGN
     from scr.encoders._ssgc import SSGC as SSGC
     from scr.encoders._ssgc import SSGCConfig as SSGCConfig
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -29,5 +29,5 @@ if TYPE_CHECKING:
     from scr.experiments._sweep import parse_settings as parse_settings
     from scr.experiments._sweep import plan_sweep as plan_sweep
     from scr.experiments._sweep import sweep as sweep
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

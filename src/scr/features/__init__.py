@@ -26,5 +26,5 @@ if TYPE_CHECKING:
     from scr.features._reduction import random_directions as random_directions
     from scr.features._scaling import Matrix as Matrix
     from scr.features._scaling import apply_scale as apply_scale
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scr.graph._edges import check_node_count as check_node_count
     from scr.graph._edges import edge_steps as edge_steps
     from scr.graph._edges import outside_the_graph as outside_the_graph
+    from scr.graph._graph import SPLITS as SPLITS
     from scr.graph._graph import Graph as Graph
     from scr.graph._graph import check_graph as check_graph
     from scr.graph._node_file import read_nodes as read_nodes
@@ -34,5 +35,5 @@ if TYPE_CHECKING:
     from scr.graph._store import write_store as write_store
     from scr.graph._validation import check_features as check_features
     from scr.graph._validation import check_finite as check_finite
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -12,5 +12,5 @@ if TYPE_CHECKING:
     from scr.ingest._plan import IngestPlan as IngestPlan
     from scr.ingest._row_buckets import RowRules as RowRules
     from scr.ingest._row_writer import write_rows as write_rows
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -30,5 +30,5 @@ if TYPE_CHECKING:
     from scr.networks._own_module import OwnModule as OwnModule
     from scr.networks._own_module import separate_module as separate_module
     from scr.networks._rgcn import RGCN as RGCN
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

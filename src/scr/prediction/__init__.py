@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from scr.prediction._stored_model import write_model as write_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
+    from scr.prediction._trained import FittedModel as FittedModel
+    from scr.prediction._trained import LoadedModel as LoadedModel
+    from scr.prediction._trained import TrainedModel as TrainedModel
+    from scr.prediction._using import explanation as explanation
+    from scr.prediction._using import probabilities as probabilities
+    from scr.prediction._using import split_metrics as split_metrics
+    from scr.prediction._using import stream_predictions as stream_predictions
+    from scr.prediction._using import summary as summary
+    from scr.prediction._using import write_run as write_run
     from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
     from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

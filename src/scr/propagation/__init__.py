@@ -34,5 +34,5 @@ if TYPE_CHECKING:
     from scr.propagation._subsets import as_subsets as as_subsets
     from scr.propagation._subsets import choose_subsets as choose_subsets
     from scr.propagation._walks import hop_settings as hop_settings
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -52,5 +52,5 @@ if TYPE_CHECKING:
     from scr.report.page._comparison import comparison_page as comparison_page
     from scr.report.page._render import write_page as write_page
     from scr.report.page._run import run_page as run_page
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

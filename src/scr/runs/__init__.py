@@ -31,5 +31,5 @@ if TYPE_CHECKING:
     from scr.runs._identity import IDENTITY as IDENTITY
     from scr.runs._identity import run_identity as run_identity
     from scr.runs._identity import subsets_identity as subsets_identity
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

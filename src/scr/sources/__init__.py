@@ -24,5 +24,5 @@ if TYPE_CHECKING:
     from scr.sources._ogb_datasets import DATA_VARIABLE as DATA_VARIABLE
     from scr.sources._ogb_datasets import OGB_DATASETS as OGB_DATASETS
     from scr.sources._ogb_datasets import data_folder as data_folder
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -45,5 +45,5 @@ if TYPE_CHECKING:
     from scr.storage._work_folder import WorkFolder as WorkFolder
     from scr.storage._work_folder import discard_work as discard_work
     from scr.storage._work_folder import work_bytes as work_bytes
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
     from scr.synth._ogb_layout import write_synth_ogb as write_synth_ogb
     from scr.synth._writer import write_synth_shards as write_synth_shards
     from scr.synth._writer import write_synth_store as write_synth_store
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

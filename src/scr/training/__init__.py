@@ -50,5 +50,5 @@ if TYPE_CHECKING:
     from scr.training._stages import stage_epochs as stage_epochs
     from scr.training.presets import PRESETS as PRESETS
     from scr.training.presets import GraphFacts as GraphFacts
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

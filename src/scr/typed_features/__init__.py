@@ -12,5 +12,5 @@ if TYPE_CHECKING:
     from scr.typed_features._complete import planned_features as planned_features
     from scr.typed_features._complete import restore_fitted as restore_fitted
     from scr.typed_features._fitted import FittedCompletion as FittedCompletion
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
     from scr.encoders.layers._sparse_rows import Projected as Projected
     from scr.encoders.layers._sparse_rows import SparseRows as SparseRows
     from scr.encoders.layers._sparse_rows import linear as linear
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

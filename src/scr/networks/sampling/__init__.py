@@ -19,5 +19,5 @@ if TYPE_CHECKING:
     from scr.networks.sampling._neighbors import NeighborSampler as NeighborSampler
     from scr.networks.sampling._saint import SaintSampler as SaintSampler
     from scr.networks.sampling._subgraph import induced_subgraph as induced_subgraph
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

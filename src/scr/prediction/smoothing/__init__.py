@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from scr.prediction.smoothing._search import steps_taken as steps_taken
     from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
     from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

@@ -8,5 +8,5 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.propagation.kernel._product import product as product
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)

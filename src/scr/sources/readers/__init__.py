@@ -14,5 +14,5 @@ from scr._front_door import front_door
 if TYPE_CHECKING:
     from scr.sources.readers._raw import RawGraph as RawGraph
     from scr.sources.readers._raw import RawTypedGraph as RawTypedGraph
-
-__all__, __getattr__, __dir__ = front_door(__name__)
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)
