@@ -102,7 +102,7 @@ def with_labels(
     """
     names = None if class_names is None else tuple(str(each) for each in class_names)
     numbers, names = as_labels(labels, num_nodes, names)
-    checked = check_splits(
+    checked: Any = check_splits(
         {split: as_split(nodes, num_nodes, split) for split, nodes in splits.items()}, numbers
     )
     graph = Graph(
