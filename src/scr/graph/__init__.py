@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scr.graph._store import SCHEMA as SCHEMA
     from scr.graph._store import store_arrays as store_arrays
     from scr.graph._store import store_metadata as store_metadata
+    from scr.graph._store import stored_feature_type as stored_feature_type
     from scr.graph._store import storing_steps as storing_steps
     from scr.graph._store import write_store as write_store
     from scr.graph._validation import check_features as check_features

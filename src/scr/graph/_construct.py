@@ -6,7 +6,7 @@ converted and checked once. They are reached as class methods of `Graph`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -87,16 +87,39 @@ def from_edges(
         self_loops=self_loops, duplicates=duplicates,
     )  # fmt: skip
     check_features(features, num_nodes)
+    return with_labels(
+        cls, num_nodes, labels, class_names, {"train": train, "valid": valid, "test": test}, ids,
+        indptr=edges.indptr, indices=edges.indices, weights=edges.weights, features=features,
+        name=name, directed=not undirected, steps=(*steps, *edges.steps),
+    )  # fmt: skip
+
+
+def with_labels(
+    cls: type[Graph],
+    num_nodes: int,
+    labels: Any,
+    class_names: Iterable[str] | None,
+    splits: Mapping[str, Any],
+    ids: Any,
+    **arrays: Any,
+) -> Graph:
+    """A graph from checked edges and features, and from labels, splits and ids to be checked.
+
+    Args:
+        cls: `Graph`.
+        num_nodes: How many nodes are classified.
+        labels: As in `from_edges`, like the following ones.
+        class_names: Names of the classes.
+        splits: ``train``, ``valid`` and ``test``.
+        ids: The user's own names of the nodes.
+        **arrays: All other fields of a `Graph`.
+    """
     names = None if class_names is None else tuple(str(each) for each in class_names)
     numbers, names = as_labels(labels, num_nodes, names)
-    splits = {"train": train, "valid": valid, "test": test}
-    splits = {split: as_split(nodes, num_nodes, split) for split, nodes in splits.items()}
-    graph = cls(
-        indptr=edges.indptr, indices=edges.indices, weights=edges.weights,
-        features=features, labels=numbers, class_names=names, ids=as_ids(ids, num_nodes),
-        name=name, directed=not undirected, steps=(*steps, *edges.steps),
-        **check_splits(splits, numbers),  # type: ignore[arg-type]
-    )  # fmt: skip
+    checked: Any = check_splits(
+        {split: as_split(nodes, num_nodes, split) for split, nodes in splits.items()}, numbers
+    )
+    graph = cls(**arrays, labels=numbers, class_names=names, ids=as_ids(ids, num_nodes), **checked)
     warn_missing_classes(graph)
     return graph
 

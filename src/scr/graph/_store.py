@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.graph._relations import ONE_RELATION, Relation
 from scr.storage import (
     ArtifactWriter,
     array_file,
@@ -66,21 +67,20 @@ def write_store(
                 writer.link_array(name, array)
                 continue
             writer.write_array(name, array, stored_type(name, array))
-        writer.metadata = store_metadata(
-            name=graph.name, nodes=graph.num_targets, edges=graph.num_edges,
-            features=graph.num_features, class_names=graph.class_names,
-            sparse_features=sp.issparse(graph.features), directed=graph.directed,
-            steps=(*graph.steps, *storing_steps(graph.features)),
-        )  # fmt: skip
-        writer.metadata |= _types_metadata(graph)
+        writer.metadata = _metadata(graph)
     return Path(path)
 
 
 def stored_type(name: str, array: NDArray[Any]) -> np.dtype[Any]:
-    """The type in which a store holds an array: features are float16 or float32, never wider."""
-    is_narrow = array.dtype in (np.float16, np.float32)
+    """The type in which a store holds an array."""
     is_feature = name.partition(".")[0] in _FEATURES
-    return array.dtype if is_narrow or not is_feature else np.dtype(np.float32)
+    return stored_feature_type(array) if is_feature else array.dtype
+
+
+def stored_feature_type(features: NDArray[Any]) -> np.dtype[Any]:
+    """The type in which a store holds features: float16 or float32, never wider."""
+    is_narrow = features.dtype in (np.float16, np.float32)
+    return features.dtype if is_narrow else np.dtype(np.float32)
 
 
 def storing_steps(features: NDArray[Any] | sp.csr_array | None) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def store_metadata(
     directed: bool = False,
     steps: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Describe the arrays of a store, for its manifest.
+    """Describe the arrays of a store of one type and relation, for its manifest.
 
     Args:
         name: What to call the graph.
@@ -113,45 +113,53 @@ def store_metadata(
         directed: Whether an edge may be stored in one direction only.
         steps: What was done to the source, in words.
     """
-    node_type = {
-        "name": "node", "nodes": nodes, "features": features, "sparse_features": sparse_features
-    }  # fmt: skip
-    relation = {
-        "name": "edge", "source": "node", "target": "node", "edges": edges, "directed": directed
-    }  # fmt: skip
+    (relation,) = ONE_RELATION
     return {
-        "name": name, "node_types": [node_type], "relations": [relation], "target_type": "node",
-        "class_names": list(class_names), "steps": list(steps),
-    }  # fmt: skip
+        "name": name,
+        "node_types": [_type_entry(relation.source, nodes, features, sparse_features)],
+        "relations": [_relation_entry(relation, edges, directed)],
+        "target_type": relation.source,
+        "class_names": list(class_names),
+        "steps": list(steps),
+    }
 
 
-def _types_metadata(graph: Graph) -> dict[str, Any]:
-    """Node types and relations as they are listed in the manifest."""
+def _metadata(graph: Graph) -> dict[str, Any]:
+    """The same of any graph."""
     matrices: dict[str, Any] = {graph.target: graph.features, **graph.other_features}
-    types = [
-        {
-            "name": kind,
-            "nodes": count,
-            "features": 0 if matrices.get(kind) is None else int(matrices[kind].shape[1]),
-            "sparse_features": sp.issparse(matrices.get(kind)),
-        }
-        for kind, count in graph.node_types.items()
-    ]
     counts = [graph.num_edges]
     if graph.edge_types is not None:
-        found = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
-        counts = found.reshape(2, -1).sum(axis=0).tolist()
-    relations = [
-        {
-            "name": relation.name,
-            "source": relation.source,
-            "target": relation.target,
-            "edges": count,
-            "directed": graph.directed,
-        }
-        for relation, count in zip(graph.relations, counts, strict=True)
-    ]
-    return {"node_types": types, "relations": relations, "target_type": graph.target}
+        stored = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
+        counts = stored.reshape(2, -1).sum(axis=0).tolist()
+    return {
+        "name": graph.name,
+        "node_types": [
+            _type_entry(kind, nodes, _columns(matrices.get(kind)), sp.issparse(matrices.get(kind)))
+            for kind, nodes in graph.node_types.items()
+        ],
+        "relations": [
+            _relation_entry(relation, count, graph.directed)
+            for relation, count in zip(graph.relations, counts, strict=True)
+        ],
+        "target_type": graph.target,
+        "class_names": list(graph.class_names),
+        "steps": [*graph.steps, *storing_steps(graph.features)],
+    }
+
+
+def _columns(features: Any) -> int:
+    return 0 if features is None else int(features.shape[1])
+
+
+def _type_entry(name: str, nodes: int, features: int, sparse: bool) -> dict[str, Any]:
+    return {"name": name, "nodes": nodes, "features": features, "sparse_features": sparse}
+
+
+def _relation_entry(relation: Relation, edges: int, directed: bool) -> dict[str, Any]:
+    return {
+        "name": relation.name, "source": relation.source, "target": relation.target,
+        "edges": edges, "directed": directed,
+    }  # fmt: skip
 
 
 def fingerprint(graph: Graph, parts: Iterable[str]) -> str:

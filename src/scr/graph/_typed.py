@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from scr.errors import GraphError
-from scr.graph._arrays import as_features, as_ids, as_numpy, as_split
+from scr.graph._arrays import as_features, as_numpy
+from scr.graph._construct import with_labels
 from scr.graph._edges import check_node_count
-from scr.graph._labels import as_labels
 from scr.graph._relations import Relation
 from scr.graph._typed_edges import Edges, compress_relations, listed_edges, without_ways_back
-from scr.graph._validation import check_features, check_splits, warn_missing_classes
+from scr.graph._validation import check_features
 
 if TYPE_CHECKING:
     from scr.graph._graph import Graph
@@ -95,18 +95,12 @@ def from_relations(
             "of nodes; expected a single relation, since each of several is stored both ways"
         )
     arrays, done = compress_relations(edges, counts, self_loops=self_loops, duplicates=duplicates)
-    names = None if class_names is None else tuple(str(each) for each in class_names)
-    numbers, names = as_labels(labels, counts[target], names)
-    parts = {"train": train, "valid": valid, "test": test}
-    splits = {part: as_split(nodes, counts[target], part) for part, nodes in parts.items()}
-    graph = cls(
+    splits = {"train": train, "valid": valid, "test": test}
+    return with_labels(
+        cls, counts[target], labels, class_names, splits, ids,
         **arrays, relations=tuple(edges), node_types=counts, features=known.pop(target, None),
-        other_features=known, labels=numbers, class_names=names,
-        ids=as_ids(ids, counts[target]), name=name, steps=(*steps, *done),
-        **check_splits(splits, numbers),  # type: ignore[arg-type]
+        other_features=known, name=name, steps=(*steps, *done),
     )  # fmt: skip
-    warn_missing_classes(graph)
-    return graph
 
 
 def _edges(relations: Mapping[Any, Any], weights: Mapping[Any, Any]) -> dict[Relation, Edges]:

@@ -7,6 +7,7 @@ are for graphs in memory.
 from __future__ import annotations
 
 import hashlib
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from scr.compute import default_threads, map_in_order
 from scr.errors import SourceError
-from scr.graph import check_finite
+from scr.graph import check_finite, stored_feature_type
 from scr.ingest._row_buckets import OnProgress
 from scr.storage import (
     CHUNK_BYTES,
@@ -31,12 +32,6 @@ from scr.storage import (
 FILE = "features.npy"
 
 
-def stored_features_type(features: NDArray[Any]) -> np.dtype[Any]:
-    """The type in which a store holds features: float16 or float32, never wider."""
-    is_narrow = features.dtype in (np.float16, np.float32)
-    return features.dtype if is_narrow else np.dtype(np.float32)
-
-
 def copy_features(
     features: NDArray[Any], work: WorkFolder, on_progress: OnProgress | None = None
 ) -> ArrayEntry:
@@ -44,7 +39,7 @@ def copy_features(
     known = work.finished("features")
     if known is not None:
         return ArrayEntry.from_json(known)
-    dtype, done = stored_features_type(features), 0
+    dtype, done = stored_feature_type(features), 0
 
     def work_on(piece: tuple[int, NDArray[Any]]) -> NDArray[Any]:
         first, rows = piece
@@ -52,7 +47,7 @@ def copy_features(
         return rows.astype(dtype, copy=False)
 
     stream = StreamedArray(work.file(FILE), features.shape, dtype, target=work.target)
-    try:
+    with closing(stream):
         threads = default_threads()
         pieces = _numbered(features)
         for rows in map_in_order(work_on, pieces, threads=threads, ahead=threads + 1):
@@ -61,8 +56,6 @@ def copy_features(
             if on_progress is not None:
                 on_progress("copy features", done, len(features))
         entry = stream.finish()
-    finally:
-        stream.close()
     work.finish("features", entry.as_json(), [FILE])
     return entry
 

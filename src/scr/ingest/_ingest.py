@@ -17,8 +17,8 @@ import numpy as np
 from scr.compute import memory_budget, readable_bytes, resident_bytes
 from scr.errors import SourceError
 from scr.features import open_features
-from scr.graph import Graph, open_store, storing_steps, write_store
-from scr.ingest._features import linkable, stored_features_type
+from scr.graph import Graph, open_store, stored_feature_type, storing_steps, write_store
+from scr.ingest._features import linkable
 from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
 from scr.ingest._row_buckets import OnProgress
 from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
@@ -149,7 +149,7 @@ def _plan_typed(
 
 def _stored_bytes(matrix: Any) -> int:
     if isinstance(matrix, np.ndarray):
-        return int(matrix.size) * stored_features_type(matrix).itemsize
+        return int(matrix.size) * stored_feature_type(matrix).itemsize
     return int(8 * matrix.nnz + 8 * matrix.shape[0])
 
 

@@ -183,16 +183,14 @@ def fill_buckets(
     bucket_of_unit = np.cumsum(bucket_of_unit, dtype=np.int32)
 
     def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-        ends = plain_ends(chunk)
-        bad, _, found = _count(*ends, rules)
+        sources, targets = plain_ends(chunk)
+        bad, _, found = _count(sources, targets, rules)
         check_unchanged(bad < 0)
         bounds = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(np.add.reduceat(found, starts), out=bounds[1:])
         keys = np.empty(bounds[-1], np.int64)
-        group_keys(
-            *ends, bucket_of_unit, rules.bits, rules.both, rules.keep_loops,
-            bounds[:-1].copy(), keys,
-        )  # fmt: skip
+        settings = (rules.bits, rules.both, rules.keep_loops)
+        group_keys(sources, targets, bucket_of_unit, *settings, bounds[:-1].copy(), keys)
         return chunk.shape[1], bounds, keys
 
     written, done = np.zeros(len(starts), np.int64), 0

@@ -27,15 +27,16 @@ from scr.graph import (
     open_store,
     store_arrays,
     store_metadata,
+    stored_feature_type,
     storing_steps,
 )
-from scr.ingest._features import FILE, copy_features, link_features, linkable, stored_features_type
+from scr.ingest._features import FILE, copy_features, link_features, linkable
 from scr.ingest._plan import IngestPlan, IngestSize, too_little_memory
 from scr.ingest._row_buckets import OnProgress, RowRules
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
 from scr.sources import EdgeSource, IngestOptions, as_edge_source, make_graph, reading_step
 from scr.sources.readers import RawGraph
-from scr.storage import ArrayEntry, ArtifactWriter, StreamedArray, WorkFolder, row_chunks
+from scr.storage import ArrayEntry, ArtifactWriter, WorkFolder, write_npy
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -52,7 +53,7 @@ class Parts:
 
     @property
     def linked_features(self) -> Any:
-        """The features, if there are any, that `--link` is about."""
+        """The features, if there are any, that could be linked."""
         if self.features is None and self.nodes is not None:
             return self.nodes.features
         return self.features
@@ -96,7 +97,7 @@ def size_of(parts: Parts, options: IngestOptions, *, link: bool) -> IngestSize:
         memory_only = f"{parts.edges.num_edges:,} edges to count them, which works in memory only,"
     splits = (nodes.train, nodes.valid, nodes.test)
     stored = 8 * nodes.num_nodes + sum(8 * len(each) for each in splits if each is not None)
-    size = 0 if features is None else features.size * stored_features_type(features).itemsize
+    size = 0 if features is None else features.size * stored_feature_type(features).itemsize
     is_mapped = isinstance(features, np.memmap)
     return IngestSize(
         nodes=nodes.num_nodes,
@@ -219,7 +220,9 @@ def _write_nodes(
     }  # fmt: skip
     for name, array in store_arrays(graph).items():
         if name not in ("indptr", "indices"):
-            known["arrays"][name] = _write(array, name, work).as_json()
+            known["arrays"][name] = write_npy(
+                work.file(f"{name}.npy"), array, target=work.target
+            ).as_json()
     work.finish("nodes", known, [f"{name}.npy" for name in known["arrays"]])
     return known
 
@@ -236,17 +239,6 @@ def _check_shape(features: NDArray[Any], num_nodes: int) -> None:
         raise GraphError(
             f"Features have {len(features):,} rows; expected {num_nodes:,}, one for each node"
         )
-
-
-def _write(array: NDArray[Any], name: str, work: WorkFolder) -> ArrayEntry:
-    file = work.file(f"{name}.npy")
-    stream = StreamedArray(file, array.shape, array.dtype, target=work.target)
-    try:
-        for rows in row_chunks(array):
-            stream.write(rows)
-        return stream.finish()
-    finally:
-        stream.close()
 
 
 def _assemble(

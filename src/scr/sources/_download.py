@@ -82,7 +82,7 @@ def download(
         if not is_ogb(folder):
             raise StoreError(
                 f"`{folder}` exists already, but is not a data set of OGB's",
-                hint="move it away, or choose another folder with `--to`",
+                hint="move it away, or choose another data folder",
             )
         return Downloaded(folder, None)
     begin = progress or (lambda _: lambda _done, _total: None)

@@ -137,7 +137,7 @@ def _check_room(folder: Path, url: str, size: int | None, start: int) -> None:
     if free < needed:
         raise StoreError(
             f"{url} needs {needed:,} bytes with what is in it; {free:,} are free in `{folder}`",
-            hint="free some space, or choose another folder with `--to`",
+            hint="free some space, or choose another data folder",
         )
 
 
@@ -168,5 +168,5 @@ def _copy(
 def _cut(url: str, reason: object) -> SourceError:
     return SourceError(
         f"The download of {url} did not end well: {reason}",
-        hint="run the same command again: it goes on where it stopped",
+        hint="run the same command again, which resumes",
     )

@@ -42,7 +42,6 @@ from scr.storage._atomic import (
     sync,
 )
 from scr.storage._file_region import whole_file
-from scr.storage._file_rows import row_chunks
 from scr.storage._manifest import (
     ARRAY_NAME,
     CHUNK_BYTES,
@@ -52,7 +51,7 @@ from scr.storage._manifest import (
     describe,
     read_manifest,
 )
-from scr.storage._streamed_array import StreamedArray, allocate
+from scr.storage._streamed_array import StreamedArray, allocate, write_npy
 
 
 class ArtifactWriter:
@@ -135,10 +134,8 @@ class ArtifactWriter:
         if array.ndim == 0:
             self.create_array(name, (), dtype or array.dtype)[...] = array
             return
-        stream = self.stream_array(name, array.shape, dtype or array.dtype)
-        for rows in row_chunks(array):
-            stream.write(rows)
-        self._arrays[name] = stream.finish()
+        file, wanted = self._new_file(name, dtype or array.dtype)
+        self._arrays[name] = write_npy(file, array, wanted, target=self.path)
 
     def adopt_array(self, name: str, file: Path, entry: ArrayEntry) -> None:
         """Take over a finished `.npy` file of the same disk, of which the checksums are known.
@@ -152,19 +149,14 @@ class ArtifactWriter:
                 os.link(file, target)
         self._arrays[name] = entry
 
-    def link_array(self, name: str, array: NDArray[Any], digests: Sequence[str] = ()) -> None:
+    def link_array(self, name: str, array: NDArray[Any]) -> None:
         """Let the manifest name the file of a memory map, which stays where it is.
 
-        Args:
-            name: The array's name in this artifact.
-            array: A memory map of all of a plain `.npy` file in C order.
-            digests: Its checksums, if they are known; otherwise the file is read once for them.
-
         Raises:
-            StoreError: The array is no such file.
+            StoreError: The array is not all of a plain `.npy` file in C order.
         """
         self._new_file(name, array.dtype)
-        self._arrays[name] = linked_entry(array, digests)
+        self._arrays[name] = linked_entry(array)
 
     def _new_file(self, name: str, dtype: DTypeLike) -> tuple[Path, np.dtype[Any]]:
         if not ARRAY_NAME.fullmatch(name) or name in self._arrays:
@@ -224,7 +216,12 @@ class ArtifactWriter:
 
 
 def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
-    """What a manifest says of a memory map that stays where it is; see `link_array`."""
+    """What a manifest says of a memory map that stays where it is.
+
+    Args:
+        array: A memory map of all of a plain `.npy` file in C order.
+        digests: Its checksums, if they are known; otherwise the file is read once for them.
+    """
     region = whole_file(array)
     if region is None:
         raise StoreError(

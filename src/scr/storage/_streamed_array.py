@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr.storage._atomic import disk_errors
 from scr.storage._file_region import fill
+from scr.storage._file_rows import row_chunks
 from scr.storage._manifest import ArrayEntry, RunningChecksums
 
 
@@ -120,6 +122,17 @@ class StreamedArray:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def write_npy(
+    file: Path, array: NDArray[Any], dtype: DTypeLike | None = None, *, target: Path
+) -> ArrayEntry:
+    """Write an array to a file, converted to another type piece by piece; see `StreamedArray`."""
+    stream = StreamedArray(file, array.shape, dtype or array.dtype, target=target)
+    with closing(stream):
+        for rows in row_chunks(array):
+            stream.write(rows)
+        return stream.finish()
 
 
 def allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

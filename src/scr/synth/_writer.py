@@ -67,7 +67,7 @@ def write_synth_store(
         config: What to make.
         path: The folder to make.
         overwrite: Replace a store that is there already.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
     """
     path = Path(path)
     with (
@@ -82,8 +82,11 @@ def write_synth_store(
             writer.write_array(name, nodes)
         if config.features:
             shape = (config.nodes, config.features)
-            blocks = _told(feature_blocks(config, labels), _FEATURES, 0, config.nodes, on_progress)
-            _fill(writer.create_array("features", shape, config.dtype), blocks)
+            stream = writer.stream_array("features", shape, config.dtype)
+            for block in feature_blocks(config, labels):
+                stream.write(block)
+                if on_progress is not None:
+                    on_progress(_FEATURES, stream.rows, config.nodes)
         writer.metadata = store_metadata(
             name="synth", nodes=config.nodes, edges=stored, features=config.features,
             class_names=config.class_names(), steps=(config.step(), *steps),
@@ -119,24 +122,6 @@ class SynthEdges(EdgeSource):
         return edge_chunks(self._config, size)
 
 
-def _fill(array: NDArray[Any], blocks: Iterator[NDArray[Any]]) -> None:
-    start = 0
-    for block in blocks:
-        array[start : start + len(block)] = block
-        start += len(block)
-
-
-def _told(
-    blocks: Iterator[NDArray[Any]], what: str, done: int, total: int, on_progress: OnProgress | None
-) -> Iterator[NDArray[Any]]:
-    """The same blocks; each is told of once the caller is done with it."""
-    for block in blocks:
-        yield block
-        done += len(block)
-        if on_progress is not None:
-            on_progress(what, done, total)
-
-
 def write_synth_shards(
     config: SynthConfig,
     folder: str | Path,
@@ -153,7 +138,7 @@ def write_synth_shards(
         config: What to make.
         folder: The folder to make; it must not exist, or be empty.
         kind: Of the shards of edges; everything else is `.npy`.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
     """
     folder = Path(folder)
     identity = {**asdict(config), "kind": kind, "shard_edges": SHARD_EDGES}
@@ -214,9 +199,12 @@ def _write_features(
         if start < 0:
             stream.write(header.getvalue())
             start = 0
-        blocks = feature_blocks(config, labels, start)
-        for block in _told(blocks, _FEATURES, start * ROW_CHUNK, config.nodes, on_progress):
+        done = start * ROW_CHUNK
+        for block in feature_blocks(config, labels, start):
             block.tofile(stream)
+            done += len(block)
+            if on_progress is not None:
+                on_progress(_FEATURES, done, config.nodes)
     publish_file(work.file(name), work.file(f"{_SHARDS}/{name}"))
     work.finish(name, files=[_SHARDS])
 
