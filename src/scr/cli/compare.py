@@ -6,23 +6,14 @@ from typing import Annotated
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console, print_note
-from scr.cli._options import (
-    Assignments,
-    FeaturesFile,
-    GraphSource,
-    Jobs,
-    Preset,
-    RecipeFile,
-    ResultFolder,
-    SplitPerSeed,
-)
 from scr.cli._run import names, preset_below, recipe_layers, running
 
 
 def compare(
-    graph: GraphSource,
-    out: ResultFolder,
+    graph: option.GraphSource,
+    out: option.ResultFolder,
     encoders: Annotated[
         str, typer.Option(help="Names of `scr encoders`, with commas.")
     ] = "ssgc,sign,gamlp",
@@ -33,12 +24,12 @@ def compare(
         ),
     ] = "none,scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,
-    splits: SplitPerSeed = None,
-    features: FeaturesFile = None,
-    recipe: RecipeFile = None,
-    settings: Assignments = None,
-    preset: Preset = "auto",
-    jobs: Jobs = 1,
+    splits: option.SplitPerSeed = None,
+    features: option.FeaturesFile = None,
+    recipe: option.RecipeFile = None,
+    settings: option.Assignments = None,
+    preset: option.Preset = "auto",
+    jobs: option.Jobs = 1,
 ) -> None:
     """Compare encoders and regularizers over seeds."""
     from scr import experiments

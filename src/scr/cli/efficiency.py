@@ -7,23 +7,15 @@ from typing import Annotated
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console
-from scr.cli._options import (
-    Assignments,
-    EncoderOfRecipe,
-    GraphSource,
-    Jobs,
-    Preset,
-    ResultFolder,
-    SplitPerSeed,
-)
 from scr.cli._run import chosen_encoder, names, preset_below, recipe_layers, running
 
 
 def efficiency(
-    graph: GraphSource,
-    out: ResultFolder,
-    encoder: EncoderOfRecipe = None,
+    graph: option.GraphSource,
+    out: option.ResultFolder,
+    encoder: option.EncoderOfRecipe = None,
     methods: Annotated[
         str,
         typer.Option(help="Names, with commas: regularizers such as scr, rlu, sle, or scr+rlu."),
@@ -36,13 +28,13 @@ def efficiency(
         list[str] | None,
         typer.Option(help="200, scr=400 or, by stages, rlu=400+300+300; may be repeated."),
     ] = None,
-    splits: SplitPerSeed = None,
+    splits: option.SplitPerSeed = None,
     recipe: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, such as [for.rlu.stages].")
     ] = None,
-    settings: Assignments = None,
-    preset: Preset = "auto",
-    jobs: Jobs = 1,
+    settings: option.Assignments = None,
+    preset: option.Preset = "auto",
+    jobs: option.Jobs = 1,
 ) -> None:
     """Draw accuracy per epoch, and say when each method is as good as RLU in the end."""
     from scr import experiments

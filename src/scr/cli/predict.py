@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console
-from scr.cli._options import Device, FinishedRun, Probabilities
 from scr.cli._progress import steps_progress
 
 
 def predict(
-    run: FinishedRun,
+    run: option.FinishedRun,
     out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
     graph: Annotated[
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
@@ -22,8 +22,8 @@ def predict(
         Path | None,
         typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]"),
     ] = None,
-    probabilities: Probabilities = "all",
-    device: Device = "cpu",
+    probabilities: option.Probabilities = "all",
+    device: option.Device = "cpu",
 ) -> None:
     """Predict every node, or the nodes of a new graph.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console, facts, size
-from scr.cli._options import FeaturesFile, GraphSource
 from scr.cli._progress import steps_progress
 from scr.cli._run import section_settings
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def propagate(
-    graph: GraphSource,
+    graph: option.GraphSource,
     hops: Annotated[int, typer.Option(min=0, help="Largest power of the adjacency.")] = 5,
     norm: Annotated[
         Literal["row", "sym", "col"] | None,
@@ -54,7 +54,7 @@ def propagate(
     reduce_to: Annotated[
         int, typer.Option(min=1, help="Columns after a reduction, as `data.reduce_to`.")
     ] = 512,
-    features: FeaturesFile = None,
+    features: option.FeaturesFile = None,
     rows: Annotated[
         str,
         typer.Option(

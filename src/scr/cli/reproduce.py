@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console, print_note
-from scr.cli._options import Assignments, Jobs, SplitPerSeed
 from scr.cli._run import assigned, running
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder for the result; a stopped command resumes there. [runs/NAME]"),
     ] = None,
-    jobs: Jobs = 1,
-    settings: Assignments = None,
-    splits: SplitPerSeed = None,
+    jobs: option.Jobs = 1,
+    settings: option.Assignments = None,
+    splits: option.SplitPerSeed = None,
     stand_in: Annotated[
         bool,
         typer.Option("--stand-in", help="Scaled down, on a generated graph instead of the data."),
@@ -77,10 +77,10 @@ def refuse_with_stand_in(given: Mapping[str, object]) -> None:
     """Refuse options that name data, where a generated graph is asked for."""
     from scr.errors import ConfigError
 
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None:
             raise ConfigError(
-                option,
+                name,
                 str(value),
                 "nothing beside `--stand-in`, which generates its data",
             )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console
-from scr.cli._options import Device, FinishedRun, Probabilities
 from scr.cli._run import section_settings, shown_command
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SEARCHED = ("steps", "correct_alpha", "correct_norm", "scale", "smooth_alpha", "
 
 
 def smooth(
-    run: FinishedRun,
+    run: option.FinishedRun,
     labels: Annotated[
         str | None, typer.Option(help="Whose labels to spread: train (default) or train+valid.")
     ] = None,
@@ -38,9 +38,9 @@ def smooth(
         list[str] | None,
         typer.Option("--set", help="postprocess.key=value; may be repeated."),
     ] = None,
-    probabilities: Probabilities = "none",
+    probabilities: option.Probabilities = "none",
     overwrite: Annotated[bool, typer.Option(help="Replace an earlier result.")] = False,
-    device: Device = "cpu",
+    device: option.Device = "cpu",
 ) -> None:
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
     import numpy as np

@@ -7,23 +7,15 @@ from typing import Annotated
 
 import typer
 
+from scr.cli import _options as option
 from scr.cli._console import console
-from scr.cli._options import (
-    Assignments,
-    EncoderOfRecipe,
-    GraphSource,
-    Jobs,
-    Preset,
-    ResultFolder,
-    SplitPerSeed,
-)
 from scr.cli._run import chosen_encoder, names, preset_below, recipe_layers, running
 
 
 def sweep(
-    graph: GraphSource,
-    out: ResultFolder,
-    encoder: EncoderOfRecipe = None,
+    graph: option.GraphSource,
+    out: option.ResultFolder,
+    encoder: option.EncoderOfRecipe = None,
     settings: Annotated[
         str, typer.Option(help="Names, with commas: of the consistency term, or section.key.")
     ] = "weight,threshold,decay,temperature",
@@ -33,11 +25,11 @@ def sweep(
     ] = None,
     regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each value.")] = 5,
-    splits: SplitPerSeed = None,
+    splits: option.SplitPerSeed = None,
     recipe: Annotated[Path | None, typer.Option(help="A TOML file, or a published recipe.")] = None,
-    assignments: Assignments = None,
-    preset: Preset = "auto",
-    jobs: Jobs = 1,
+    assignments: option.Assignments = None,
+    preset: option.Preset = "auto",
+    jobs: option.Jobs = 1,
 ) -> None:
     """Draw accuracy over the values of a setting, against the base."""
     from scr import experiments

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from scr.cli import _options as option
 from scr.cli._console import console, print_note, print_warning
-from scr.cli._options import (
-    Assignments,
-    Device,
-    FeaturesFile,
-    GraphSource,
-    Preset,
-    Probabilities,
-    RecipeFile,
-)
 from scr.cli._progress import counted, steps_progress
 from scr.cli._run import INTERRUPTED, preset_below, recipe_layers, shown_command
 from scr.errors import InactiveTermWarning
@@ -33,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    graph: GraphSource,
+    graph: option.GraphSource,
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
     encoder: Annotated[
         str | None, typer.Option(help="Such as ssgc, sign or gamlp; see `scr encoders`.")
@@ -45,22 +37,22 @@ def train(
             "see `scr regularizers`."
         ),
     ] = None,
-    recipe: RecipeFile = None,
-    settings: Assignments = None,
+    recipe: option.RecipeFile = None,
+    settings: option.Assignments = None,
     refresh_sample: Annotated[
         int | None,
         typer.Option(min=1, help="Unlabeled nodes that a refresh of the confident set scores."),
     ] = None,
-    preset: Preset = "auto",
+    preset: option.Preset = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Decides weights, batches and dropout.")] = 0,
     splits: Annotated[
         str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
     ] = None,
     split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
-    features: FeaturesFile = None,
+    features: option.FeaturesFile = None,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
-    probabilities: Probabilities = "none",
-    device: Device = "cpu",
+    probabilities: option.Probabilities = "none",
+    device: option.Device = "cpu",
 ) -> None:
     """Train one encoder on one graph."""
     import torch

@@ -26,7 +26,7 @@ from scr.errors import InactiveTermWarning, SCRError, StoreError
 from scr.graph import Graph
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
-from scr.report import classification_metrics
+from scr.report import classification_metrics, read_json_lines
 from scr.runs import run_identity, subsets_identity, write_json
 from scr.sources import IngestOptions, draw_split
 from scr.training import (
@@ -132,7 +132,8 @@ class Runner:
         seeds = dict.fromkeys(task.seed for task in tasks)
         graphs = {seed: self.graph_of(seed) for seed in seeds}
         keys = {task: task.key(graphs[task.seed]) for task in tasks}
-        done = {} if self.out is None else _read_runs(self.out / RUNS)
+        kept = [] if self.out is None else read_json_lines(self.out / RUNS)
+        done = {record["key"]: record for record in kept}
         missing = {keys[task]: task for task in tasks if keys[task] not in done}
         if self.on_plan is not None:
             self.on_plan(len(missing))
@@ -300,20 +301,6 @@ def _run_in_worker(task: Task) -> dict[str, Any]:
     if _worker is None:
         raise SCRError("A worker of the experiment was not set up")
     return _worker.run(task)
-
-
-def _read_runs(path: Path) -> dict[str, dict[str, Any]]:
-    """Finished runs by key; a torn last line of a killed process is dropped."""
-    runs: dict[str, dict[str, Any]] = {}
-    if not path.exists():
-        return runs
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        runs[record["key"]] = record
-    return runs
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:

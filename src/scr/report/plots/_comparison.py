@@ -51,7 +51,7 @@ def accuracy_dots(
     ]
     axes.legend(
         handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4,
-        handletextpad=0.1, columnspacing=1.0,
+        handlelength=2.0, handletextpad=0.1, columnspacing=1.0,
     )  # fmt: skip
     axes.set_title(axes.get_title(loc="left"), pad=24)
     return to_bytes(figure, file_format)

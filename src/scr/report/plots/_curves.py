@@ -200,13 +200,8 @@ def _legend(
         handles = models or quantities
         columns = len(handles)
     if handles and axes.figure is not None:
-        axes.figure.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=min(columns, _LEGEND_COLUMNS),
-            handlelength=1.8,
-            columnspacing=1.4,
-        )
+        columns = min(columns, _LEGEND_COLUMNS)
+        axes.figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def _series(records: Records, field: str) -> tuple[list[float], list[float]]:

@@ -82,14 +82,9 @@ def _draw(
         color = colors[curve["method"]]
         positions, means, spread = np.array(curve[axis]), *_values(curve, kind)
         axes.fill_between(
-            positions,
-            means - spread,
-            means + spread,
-            color=color,
-            alpha=0.13,
-            linewidth=0,
-            step="post",
-        )
+            positions, means - spread, means + spread,
+            color=color, alpha=0.13, linewidth=0, step="post",
+        )  # fmt: skip
         # What is kept only changes at evaluated epochs, so the curve is made of steps.
         axes.step(positions, means, where="post", color=color)
         for start in curve["stage_starts"]:
@@ -172,7 +167,4 @@ def _legend(figure: Figure, colors: dict[str, str], reference: str, target: floa
                markeredgewidth=1.8, label="gets there first")
     )  # fmt: skip
     handles.append(Patch(color=MUTED, alpha=0.25, linewidth=0, label="± standard deviation"))
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.8,
-        columnspacing=1.4,
-    )  # fmt: skip
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

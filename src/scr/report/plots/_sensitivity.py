@@ -202,10 +202,8 @@ def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
             [], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="base: no regularizer"
         )
     )
-    figure.legend(
-        handles=handles, loc="outside lower center", handlelength=1.8, columnspacing=1.4,
-        ncols=min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY))),
-    )  # fmt: skip
+    columns = min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def _with_base(kind: str, base: SweepPoint) -> str:
