@@ -183,7 +183,7 @@ def test_a_failed_save_leaves_nothing(fitted, tmp_path, monkeypatch):
     def full(*_arguments, **_settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scr.classifier.write_predictions", full)
+    monkeypatch.setattr("scr.prediction._predictor.write_predictions", full)
     with pytest.raises(OSError, match="No space"):
         fitted.save(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""NodeClassifier: the Python door.
+"""NodeClassifier: the Python API.
 
 classifier = scr.NodeClassifier(encoder="gamlp", regularizer="scr-m", seed=0).fit(graph)
 classifier.score("test"), classifier.predict_proba([0, 1, 2])
@@ -19,50 +19,32 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from scr import runs
-from scr.compute import available_bytes, peak_bytes, usable_device
-from scr.encoders import Encoder, ProblemShape
-from scr.errors import ConfigError, GraphError, InactiveTermWarning, MemoryBudgetError, RunError
+from scr.compute import usable_device
+from scr.encoders import ProblemShape
+from scr.errors import InactiveTermWarning, RunError
 from scr.graph import Graph, check_graph
 from scr.networks import separate_module
 from scr.prediction import (
     MOST_NODES,
     Explanation,
+    FittedModel,
+    Predictor,
     ProbabilityColumns,
-    StoredModel,
-    explain,
-    load_run_graph,
-    read_handover,
     read_model,
-    rows_of_other_graph,
-    with_classes,
-    write_handover,
-    write_model,
-    write_predictions,
+    write_run,
 )
-from scr.report import MetricsInParts, read_history
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
     EpochRecord,
     Fitted,
-    Handover,
     Prepared,
     Recipe,
-    RowSource,
     fit,
-    fixed_mixture,
     graph_facts,
-    label_rows,
     merge,
-    positions_of,
-    predict_probabilities,
-    prepare,
-    rebuilds_label_hops,
     resolve,
-    stream_logits,
 )
-
-SPLITS = ("train", "valid", "test")
 
 
 class NodeClassifier:
@@ -130,14 +112,11 @@ class NodeClassifier:
         self._preset = preset
         self.seed = operator.index(seed)
         self.device = device
-        self._graph: Graph | None = None
-        self._model: StoredModel | None = None
-        self._rows: RowSource | None = None
-        self._fitted: Fitted | None = None
         self._resolved: tuple[Graph, Recipe] | None = None
+        self._predictor: Predictor | None = None
 
     def __repr__(self) -> str:
-        is_fitted = self._fitted is not None or self._model is not None
+        is_fitted = self._predictor is not None
         plain = merge(*self._layers)
         encoder = plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
         regularizer = self._regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
@@ -209,7 +188,9 @@ class NodeClassifier:
             watch_test=watch_test,
             own=self._own,
         )
-        self._fitted, self._graph, self._rows = fitted, graph, fitted.rows
+        self._predictor = Predictor(
+            FittedModel.of(fitted, graph), graph, seed=self.seed, device=self.device
+        )
         if self.inactive_:
             warnings.warn(
                 f"`{fitted.recipe.regularizer}` had no part in this result, which is that of the "
@@ -222,50 +203,38 @@ class NodeClassifier:
     @property
     def recipe_(self) -> Recipe:
         """All settings of the run."""
-        return self._fitted.recipe if self._fitted is not None else self._loaded().recipe
+        return self._trained().model.recipe
 
     @property
     def module_(self) -> nn.Module:
         """The trained torch module: your own, if you gave one, else the encoder."""
-        encoder = self._encoder()
+        encoder = self._trained().model.encoder
         return encoder if self._own is None else cast(nn.Module, encoder.module)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
         """One record per evaluated epoch."""
-        if self._fitted is None:
-            return read_history(self._loaded().path / runs.HISTORY)
-        return self._fitted.outcome.history
+        return self._trained().model.history
 
     @property
     def notes_(self) -> list[str]:
         """What the run decided by itself, in sentences."""
-        if self._fitted is not None:
-            return self._fitted.notes
-        return list(self._loaded().run["notes"])
+        return self._trained().model.notes
 
     @property
     def inactive_(self) -> bool:
         """Whether a regularizer was asked for and had no part in the weights that were kept."""
-        if self._fitted is None:
-            acted = self._recorded().get("consistency", {}).get("acted", True)
-        else:
-            acted = self._fitted.term is None or self._fitted.term.acted
-        return not acted and self.stopped_ != "interrupted"
+        return not self._trained().model.ending("acted") and self.stopped_ != "interrupted"
 
     @property
     def best_epoch_(self) -> int:
         """The epoch whose weights were kept."""
-        if self._fitted is None:
-            return int(self._recorded()["best_epoch"])
-        return self._fitted.outcome.best_epoch
+        return int(self._trained().model.ending("best_epoch"))
 
     @property
     def stopped_(self) -> str:
         """Why training ended: `epochs`, `patience` or `interrupted`."""
-        if self._fitted is None:
-            return str(self._recorded()["stopped"])
-        return self._fitted.outcome.stopped
+        return str(self._trained().model.ending("stopped"))
 
     def predict_proba(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -280,18 +249,7 @@ class NodeClassifier:
         Returns:
             Shape (nodes, classes).
         """
-        known = self._fit_graph() if graph is None else check_graph(graph)
-        chosen = None if nodes is None else _node_numbers(nodes, known.num_targets)
-        rows = self._rows_of(graph, chosen)
-        index = np.array(rows.nodes()) if chosen is None else chosen
-        needed = len(index) * rows.classes * 4
-        if needed > available_bytes() // 2:
-            raise MemoryBudgetError(
-                f"Probabilities of {len(index):,} nodes need {needed / 1e9:.1f} GB; "
-                f"{available_bytes() / 1e9:.1f} GB are free",
-                hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
-            )
-        return predict_probabilities(self._encoder(), rows, torch.from_numpy(index)).numpy()
+        return self._trained().probabilities(nodes, graph)
 
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -306,20 +264,7 @@ class NodeClassifier:
 
     def metrics(self, split: str = "test") -> dict[str, float | None]:
         """Accuracy, balanced accuracy, macro-F1, log-loss and calibration error of a split."""
-        graph = self._fit_graph()
-        if split not in SPLITS:
-            raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
-        nodes = np.array(getattr(graph, split), dtype=np.int64)
-        labels = np.asarray(graph.labels[nodes])
-        nodes, labels = nodes[labels >= 0], labels[labels >= 0]
-        if len(nodes) == 0:
-            raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
-        measured, done = MetricsInParts(), 0
-        rows, index = self._rows_of(None, nodes), torch.from_numpy(nodes)
-        for part, logits in stream_logits(self._encoder(), rows, index):
-            measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
-            done += len(part)
-        return measured.measures()
+        return self._trained().metrics(split)
 
     def explain(
         self, nodes: ArrayLike | None = None, *, at_most: int = MOST_NODES, seed: int = 0
@@ -332,49 +277,11 @@ class NodeClassifier:
             at_most: Of more nodes, so many are drawn.
             seed: Decides which nodes are drawn and how parts of the input are shuffled.
         """
-        graph, split = self._fit_graph(), None
-        if nodes is None:
-            split = "valid" if self._has_labels("valid") else "train"
-            chosen = np.array(getattr(graph, split), dtype=np.int64)
-            chosen = chosen[np.asarray(graph.labels[chosen]) >= 0]
-        else:
-            chosen = _node_numbers(nodes, graph.num_targets)
-        prepared = self._loaded() if self._fitted is None else self._fitted.prepared
-        return explain(
-            self._encoder(),
-            self._rows_of(None, chosen),
-            chosen,
-            labels=graph.labels,
-            class_names=self._class_names(),
-            subsets=getattr(prepared, "subsets", None),
-            fixed=fixed_mixture(self.recipe_),
-            split=split,
-            at_most=at_most,
-            seed=seed,
-            target=graph.target,
-        )
+        return self._trained().explain(nodes, at_most=at_most, seed=seed)
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`; after `load`, what the run has recorded."""
-        if self._fitted is None:
-            return self._recorded()
-        fitted, graph = self._fitted, self._fit_graph()
-        outcome = fitted.outcome
-        scored = {name: self.metrics(name) for name in ("valid", "test") if self._has_labels(name)}
-        return {
-            "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
-            "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
-            "best_epoch": outcome.best_epoch,
-            "epochs": outcome.epochs,
-            "stopped": outcome.stopped,
-            "train_seconds": outcome.train_seconds,
-            "propagate_seconds": fitted.prepared.seconds,
-            "peak_memory_bytes": peak_bytes(),
-            "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
-            "nodes": graph.num_targets,
-            **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
-            **scored,
-        }
+        return self._trained().summary()
 
     def save(self, path: str | Path, *, source: str | None = None) -> Path:
         """Write a run directory that `load`, `scr predict` and `scr report` read.
@@ -389,7 +296,7 @@ class NodeClassifier:
             raise RunError(
                 f"`{path}` exists already; expected a new folder", hint="choose another path"
             )
-        fitted, graph = self._trained(), self._fit_graph()
+        fitted, graph = self._fitted(), self._trained().graph
         store = None if graph.path is None else str(graph.path.resolve())
         found = source or graph.source or store
         run = runs.describe_run(
@@ -419,26 +326,9 @@ class NodeClassifier:
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory."""
-        fitted = self._trained()
-        write_model(path / runs.MODEL, fitted)
-        runs.write_history(path / runs.HISTORY, self.history_)
-        kept = "all" if fitted.rows.kept is None else len(fitted.rows)
-        told = {**run, "rows_kept": kept, "notes": fitted.notes}
-        if fitted.prepared.subsets is not None:
-            told["subsets"] = fitted.prepared.subsets
-        runs.write_json(path / runs.RUN, told)
-        runs.write_split(path / runs.SPLIT, self._fit_graph())
-        self.write_predictions(
-            path / runs.PREDICTIONS, columns=probabilities, on_progress=on_progress
+        return write_run(
+            path, run, self._trained(), probabilities=probabilities, on_progress=on_progress
         )
-        if rebuilds_label_hops(fitted.recipe):
-            handover = fitted.handover or Handover.nothing(fitted.rows.classes)
-            write_handover(path / runs.HANDOVER, handover)
-        summary = self.summary()
-        runs.write_json(path / runs.EXPLANATION, self.explain().tables())
-        runs.write_json(path / runs.METRICS, summary)
-        runs.remove_checkpoints(path)
-        return summary
 
     def write_predictions(
         self,
@@ -463,29 +353,14 @@ class NodeClassifier:
         Raises:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
-        known = self._fit_graph()
-        if graph is not None:
-            known = with_classes(check_graph(graph), self._class_names())
-        chosen = None if nodes is None else _node_numbers(nodes, known.num_targets)
-        rows, encoder = self._rows_of(graph, chosen), self._encoder()
-        if chosen is not None and rows.kept is not None:
-            positions_of(chosen, rows.kept)  # at once, not after hours
-
-        def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
-
-        index = rows.kept if chosen is None else chosen
-        done, total = 0, known.num_targets if index is None else len(index)
-
-        def tell(count: int) -> None:
-            nonlocal done
-            done += count
-            if on_rows is not None:
-                on_rows(count)
-            if on_progress is not None:
-                on_progress("Predicting", done, total)
-
-        write_predictions(Path(path), known, predict, nodes=index, columns=columns, on_rows=tell)
+        self._trained().write_predictions(
+            Path(path),
+            graph=graph,
+            nodes=nodes,
+            columns=columns,
+            on_rows=on_rows,
+            on_progress=on_progress,
+        )
 
     @classmethod
     def load(
@@ -509,120 +384,17 @@ class NodeClassifier:
         model = read_model(Path(path), own)
         recipe = model.run["recipe"]
         classifier = cls(encoder, seed=model.run["seed"], device=device, recipe=recipe)
-        classifier._model = model
-        if graph is not None:
-            classifier._graph = with_classes(graph, classifier._class_names())
         model.encoder.to(usable_device(device))
+        classifier._predictor = Predictor(model, graph, seed=classifier.seed, device=device)
         return classifier
 
-    def _rows_of(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> RowSource:
-        """Rows of the fitted graph (made once), or of another one; of some nodes if possible."""
-        if graph is not None:
-            return self._rows_of_other(graph, nodes)
-        if self._rows is None or not (self._fitted or self._rows.has(nodes)):
-            model, known = self._loaded(), self._fit_graph()
-            handover = None
-            if rebuilds_label_hops(model.recipe):
-                handover = read_handover(model.path / runs.HANDOVER)
-            made = prepare(
-                known, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
-            )
-            labels = label_rows(
-                known, model.recipe, seed=self.seed, handover=handover, kept=made.kept
-            )
-            device = torch.device(self.device)
-            rows = made.rows(len(self._class_names()), labels, device, seed=self.seed)
-            if nodes is not None and rows.kept is not None:
-                return rows  # another call may ask for other nodes
-            self._rows = rows
-        return self._rows
-
-    def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> RowSource:
-        self._check_learned_vectors(graph)
-        prepared = self._loaded() if self._fitted is None else self._fitted.prepared
-        return rows_of_other_graph(
-            graph,
-            self._encoder(),
-            self.recipe_,
-            prepared.features,
-            class_names=self._class_names(),
-            seed=self.seed,
-            device=self.device,
-            nodes=nodes,
-            subsets=prepared.subsets,
-            relations=self._relations(),
-        )
-
-    def _check_learned_vectors(self, graph: Graph) -> None:
-        """Refuse another graph's nodes where nodes have learned vectors of their own."""
-        if not self.recipe_.encoder_settings.get("node_embeddings"):
-            return
-        if graph.fingerprint("edges") != self._fit_graph().fingerprint("edges"):
-            raise GraphError(
-                f"The model learned a vector for each node without features, which the nodes of "
-                f"the graph `{graph.name}` do not have; expected the graph of the training",
-                hint="train with `encoder.node_embeddings = false` to predict on other graphs",
-            )
-
-    def _relations(self) -> tuple[str, ...]:
-        """Full names of the relations trained on; none of a graph of one type and relation."""
-        if self._fitted is None:
-            return tuple(self._loaded().run["graph"].get("relations", ()))
-        graph = self._fit_graph()
-        return tuple(map(str, graph.relations)) if graph.is_typed else ()
-
-    def _encoder(self) -> Encoder:
-        return self._loaded().encoder if self._fitted is None else self._fitted.encoder
-
-    def _class_names(self) -> tuple[str, ...]:
-        if self._fitted is not None:
-            return self._fit_graph().class_names
-        return tuple(self._loaded().run["graph"]["class_names"])
-
-    def _fit_graph(self) -> Graph:
-        if self._graph is None:
-            self._graph = load_run_graph(self._loaded().path, self._loaded().run)
-        return self._graph
-
-    def _has_labels(self, split: str) -> bool:
-        graph = self._fit_graph()
-        return bool((graph.labels[getattr(graph, split)] >= 0).any())
-
-    def _trained(self) -> Fitted:
-        if self._fitted is None:
-            raise RunError("The classifier has not been fitted here; expected a call of `fit`")
-        return self._fitted
-
-    def _recorded(self) -> dict[str, Any]:
-        """`metrics.json` of the run that was loaded."""
-        file = self._loaded().path / runs.METRICS
-        if not file.exists():
-            raise RunError(
-                f"The run has no `{file}`; expected a finished run",
-                hint="`scr train` can resume it",
-            )
-        return runs.read_json(file)
-
-    def _loaded(self) -> StoredModel:
-        if self._model is None:
+    def _trained(self) -> Predictor:
+        if self._predictor is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
-        return self._model
+        return self._predictor
 
-
-def _node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
-    index = np.atleast_1d(np.array(nodes))  # a copy: torch wants to be able to write
-    if index.ndim > 1 or (index.size and index.dtype.kind not in "biu"):
-        raise GraphError(
-            f"The nodes are {index.dtype} of shape {index.shape}; expected a list of whole numbers"
-        )
-    if index.dtype == bool:
-        if len(index) != count:
-            raise GraphError(
-                f"The mask of nodes has {len(index):,} entries; expected {count:,}, one per node"
-            )
-        index = np.flatnonzero(index)
-    index = index.astype(np.int64)
-    wrong = index[(index < 0) | (index >= count)]
-    if len(wrong):
-        raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
-    return index
+    def _fitted(self) -> Fitted:
+        model = None if self._predictor is None else self._predictor.model
+        if not isinstance(model, FittedModel):
+            raise RunError("The classifier has not been fitted here; expected a call of `fit`")
+        return model.fitted
