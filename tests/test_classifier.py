@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 
 import scr
-from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError, StoreError
+from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError
 from scr.sources._digits import digits
 
 QUICK = {"epochs": 8, "evaluate_every": 2}
@@ -183,8 +183,8 @@ def test_a_failed_save_leaves_nothing(fitted, tmp_path, monkeypatch):
     def full(*_arguments, **_settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("scr.prediction._using.write_predictions", full)
-    with pytest.raises(StoreError, match="disk is too full"):
+    monkeypatch.setattr("scr.prediction._predictor.write_predictions", full)
+    with pytest.raises(OSError, match="No space"):
         fitted.save(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 

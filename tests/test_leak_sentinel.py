@@ -12,7 +12,7 @@ import torch
 
 from scr.classifier import NodeClassifier
 from scr.sources._digits import digits
-from scr.training import _fitting as fitting
+from scr.training import _prepare as preparing
 
 FIXED = {"epochs": 6, "select": "last", "patience": 0, "evaluate_every": 2}
 
@@ -27,7 +27,7 @@ def scrambled(graph, seed=1):
 
 def weights_and_predictions(graph, encoder, regularizer, **sections):
     classifier = NodeClassifier(encoder, regularizer, seed=3, **FIXED, **sections).fit(graph)
-    state = classifier._trained().encoder.state_dict()
+    state = classifier._trained().model.encoder.state_dict()
     return {name: value.clone() for name, value in state.items()}, classifier.predict_proba()
 
 
@@ -72,14 +72,14 @@ def test_scrambled_training_labels_do_change_everything():
 
 def test_the_sentinel_barks_at_a_planted_leak(monkeypatch):
     """All labeled nodes slip into the label hops: the classic mistake."""
-    honest = fitting.label_rows
+    honest = preparing.label_rows
 
     def leaky(graph, recipe, **settings):
         everything = np.flatnonzero(np.asarray(graph.labels) >= 0)
         everywhere = dataclasses.replace(graph, train=everything)
         return honest(everywhere, recipe, **settings)
 
-    monkeypatch.setattr(fitting, "label_rows", leaky)
+    monkeypatch.setattr(preparing, "label_rows", leaky)
     graph = digits(seed=0)
     sections = {"propagation": {"label_hops": 2}}
     before = weights_and_predictions(graph, "gamlp", "none", **sections)

@@ -7,6 +7,7 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
+import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,23 +28,16 @@ from scr.prediction import (
     MOST_NODES,
     Explanation,
     FittedModel,
-    LoadedModel,
+    Predictor,
     ProbabilityColumns,
-    TrainedModel,
-    explanation,
-    probabilities,
     read_model,
-    split_metrics,
-    stream_predictions,
-    summary,
-    with_classes,
     write_run,
 )
-from scr.storage import atomic_folder
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
     EpochRecord,
+    Fitted,
     Prepared,
     Recipe,
     fit,
@@ -118,11 +112,11 @@ class NodeClassifier:
         self._preset = preset
         self.seed = operator.index(seed)
         self.device = device
-        self._model: TrainedModel | None = None
         self._resolved: tuple[Graph, Recipe] | None = None
+        self._predictor: Predictor | None = None
 
     def __repr__(self) -> str:
-        is_fitted = self._model is not None
+        is_fitted = self._predictor is not None
         plain = merge(*self._layers)
         encoder = plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
         regularizer = self._regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
@@ -150,8 +144,12 @@ class NodeClassifier:
             sizes = ProblemShape(features=columns, hops=2, classes=graph.num_classes)
             found = self._own.settings(sizes)
             layers = [{"encoder": found}, *layers, {"encoder": {"name": found["name"]}}]
-        facts, preset = graph_facts(graph), self._preset
-        return resolve(facts, regularizer=self._regularizer, layers=layers, preset=preset)
+        return resolve(
+            graph_facts(graph),
+            regularizer=self._regularizer,
+            layers=layers,
+            preset=self._preset,
+        )
 
     def fit(
         self,
@@ -190,7 +188,9 @@ class NodeClassifier:
             watch_test=watch_test,
             own=self._own,
         )
-        self._model = FittedModel(fitted, graph, self.seed, self.device)
+        self._predictor = Predictor(
+            FittedModel.of(fitted, graph), graph, seed=self.seed, device=self.device
+        )
         if self.inactive_:
             warnings.warn(
                 f"`{fitted.recipe.regularizer}` had no part in this result, which is that of the "
@@ -203,38 +203,38 @@ class NodeClassifier:
     @property
     def recipe_(self) -> Recipe:
         """All settings of the run."""
-        return self._trained().recipe
+        return self._trained().model.recipe
 
     @property
     def module_(self) -> nn.Module:
         """The trained torch module: your own, if you gave one, else the encoder."""
-        encoder = self._trained().encoder
+        encoder = self._trained().model.encoder
         return encoder if self._own is None else cast(nn.Module, encoder.module)
 
     @property
     def history_(self) -> list[dict[str, Any]]:
         """One record per evaluated epoch."""
-        return self._trained().history
+        return self._trained().model.history
 
     @property
     def notes_(self) -> list[str]:
         """What the run decided by itself, in sentences."""
-        return self._trained().notes
+        return self._trained().model.notes
 
     @property
     def inactive_(self) -> bool:
         """Whether a regularizer was asked for and had no part in the weights that were kept."""
-        return not self._trained().acted and self.stopped_ != "interrupted"
+        return not self._trained().model.ending("acted") and self.stopped_ != "interrupted"
 
     @property
     def best_epoch_(self) -> int:
         """The epoch whose weights were kept."""
-        return self._trained().best_epoch
+        return int(self._trained().model.ending("best_epoch"))
 
     @property
     def stopped_(self) -> str:
         """Why training ended: `epochs`, `patience` or `interrupted`."""
-        return self._trained().stopped
+        return str(self._trained().model.ending("stopped"))
 
     def predict_proba(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -249,7 +249,7 @@ class NodeClassifier:
         Returns:
             Shape (nodes, classes).
         """
-        return probabilities(self._trained(), nodes, graph)
+        return self._trained().probabilities(nodes, graph)
 
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -264,7 +264,7 @@ class NodeClassifier:
 
     def metrics(self, split: str = "test") -> dict[str, float | None]:
         """Accuracy, balanced accuracy, macro-F1, log-loss and calibration error of a split."""
-        return split_metrics(self._trained(), split)
+        return self._trained().metrics(split)
 
     def explain(
         self, nodes: ArrayLike | None = None, *, at_most: int = MOST_NODES, seed: int = 0
@@ -277,12 +277,11 @@ class NodeClassifier:
             at_most: Of more nodes, so many are drawn.
             seed: Decides which nodes are drawn and how parts of the input are shuffled.
         """
-        return explanation(self._trained(), nodes, at_most=at_most, seed=seed)
+        return self._trained().explain(nodes, at_most=at_most, seed=seed)
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`; after `load`, what the run has recorded."""
-        model = self._trained()
-        return model.metrics if isinstance(model, LoadedModel) else summary(self._fitted())
+        return self._trained().summary()
 
     def save(self, path: str | Path, *, source: str | None = None) -> Path:
         """Write a run directory that `load`, `scr predict` and `scr report` read.
@@ -297,21 +296,25 @@ class NodeClassifier:
             raise RunError(
                 f"`{path}` exists already; expected a new folder", hint="choose another path"
             )
-        model = self._fitted()
-        graph = model.graph
+        fitted, graph = self._fitted(), self._trained().graph
         store = None if graph.path is None else str(graph.path.resolve())
         found = source or graph.source or store
         run = runs.describe_run(
             graph,
-            model.recipe,
+            fitted.recipe,
             seed=self.seed,
             source=found,
             command=None,
             threads=torch.get_num_threads(),
         )
-        with atomic_folder(path) as partial:
-            runs.start_run(partial, run, resume=False)
-            self.write_into(partial, run)
+        temporary = path.with_name(f".{path.name}.partial")
+        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            runs.start_run(temporary, run, resume=False)
+            self.write_into(temporary, run)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
         return path
 
     def write_into(
@@ -323,9 +326,8 @@ class NodeClassifier:
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory."""
-        model, explained = self._fitted(), self.explain()
         return write_run(
-            model, path, run, columns=probabilities, explained=explained, on_progress=on_progress
+            path, run, self._trained(), probabilities=probabilities, on_progress=on_progress
         )
 
     def write_predictions(
@@ -345,16 +347,20 @@ class NodeClassifier:
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
-            on_rows: Called with how many rows were just written.
-            on_progress: Called with what is done, how many rows of it, and how many there are.
+            on_rows: Told how many rows were just written.
+            on_progress: Told what is done, how many rows of it, and how many there are.
 
         Raises:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
-        stream_predictions(
-            self._trained(), Path(path), graph=graph, nodes=nodes, columns=columns,
-            on_rows=on_rows, on_progress=on_progress,
-        )  # fmt: skip
+        self._trained().write_predictions(
+            Path(path),
+            graph=graph,
+            nodes=nodes,
+            columns=columns,
+            on_rows=on_rows,
+            on_progress=on_progress,
+        )
 
     @classmethod
     def load(
@@ -378,18 +384,17 @@ class NodeClassifier:
         model = read_model(Path(path), own)
         recipe = model.run["recipe"]
         classifier = cls(encoder, seed=model.run["seed"], device=device, recipe=recipe)
-        if graph is not None:
-            graph = with_classes(graph, tuple(model.run["graph"]["class_names"]))
-        classifier._model = LoadedModel(model, classifier.seed, device, graph)
         model.encoder.to(usable_device(device))
+        classifier._predictor = Predictor(model, graph, seed=classifier.seed, device=device)
         return classifier
 
-    def _trained(self) -> TrainedModel:
-        if self._model is None:
+    def _trained(self) -> Predictor:
+        if self._predictor is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
-        return self._model
+        return self._predictor
 
-    def _fitted(self) -> FittedModel:
-        if not isinstance(self._model, FittedModel):
+    def _fitted(self) -> Fitted:
+        model = None if self._predictor is None else self._predictor.model
+        if not isinstance(model, FittedModel):
             raise RunError("The classifier has not been fitted here; expected a call of `fit`")
-        return self._model
+        return model.fitted

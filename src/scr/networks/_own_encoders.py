@@ -1,10 +1,14 @@
 """Two encoders around modules of the user's own, told apart by what their `forward` takes.
 
-OwnHopEncoder     forward(hops)           hops of some rows, shape (rows, hops, features)
-forward(batch)          the same as a `HopBatch`, with propagated labels
-OwnGraphEncoder   forward(x, edge_index)  nodes and edges, as layers of torch_geometric take
-them; `edge_weight` is given where it is asked for
-and the graph has weights
+An `OwnHopEncoder` serves
+
+    forward(hops)           hops of some rows, a tensor of shape (rows, hops, features)
+    forward(batch)          the same as a `HopBatch`, which has propagated labels too
+
+and an `OwnGraphEncoder`
+
+    forward(x, edge_index)  nodes and edges, as layers of torch_geometric take them; `edge_weight`
+                            is given as well where it is asked for and the graph has weights
 """
 
 from __future__ import annotations
@@ -72,9 +76,7 @@ class OwnHopEncoder(Encoder):
         self.module = module
         self.reads = what_is_read(module)
         if self.reads == "edges":
-            raise ConfigError(
-                "encoder", type(module).__name__, "a module that reads hops, as in the training"
-            )
+            raise _refusal(module, "a module that reads hops, as in the training")
         if self.reads == "hops":
             _refuse_labels(shape)
 
@@ -93,9 +95,7 @@ class OwnGraphEncoder(GraphEncoder):
     def __init__(self, shape: ProblemShape, module: nn.Module) -> None:
         super().__init__()
         if what_is_read(module) != "edges":
-            raise ConfigError(
-                "encoder", type(module).__name__, "a module that reads edges, as in the training"
-            )
+            raise _refusal(module, "a module that reads edges, as in the training")
         _refuse_labels(shape)
         self.module = module
         self.classes = shape.classes
@@ -124,6 +124,12 @@ OWN: dict[str, type[OwnHopEncoder | OwnGraphEncoder]] = {
 }
 
 
+def _refusal(
+    module: nn.Module, expected: str, *, found: str = "", hint: str | None = None
+) -> ConfigError:
+    return ConfigError("encoder", type(module).__name__ + found, expected, hint=hint)
+
+
 def _refuse_labels(shape: ProblemShape) -> None:
     check(shape.label_hops == 0, "propagation.label_hops", shape.label_hops,
           "0 for a module that is not given propagated labels")  # fmt: skip
@@ -135,17 +141,17 @@ def what_is_read(module: nn.Module) -> Literal["hops", "batch", "edges"]:
     if isinstance(module, Encoder):
         if module.batch_kind is HopBatch:
             return "batch"
-        raise ConfigError("encoder", type(module).__name__, f"its name, `{module.name}`")
+        raise _refusal(module, f"its name, `{module.name}`")
     names, required = _arguments(module)
     if names[1:2] == ["edge_index"] and len(required) <= 2:
         return "edges"
     if names and len(required) <= 1:
         annotated = _type_hints(module).get(names[0]) is HopBatch
         return "batch" if annotated or names[0] == "batch" else "hops"
-    raise ConfigError(
-        "encoder",
-        f"{type(module).__name__}.forward({', '.join(names)})",
+    raise _refusal(
+        module,
         "a module with forward(hops), forward(batch) or forward(x, edge_index)",
+        found=f".forward({', '.join(names)})",
         hint="wrap it in a module that takes one of these",
     )
 
@@ -185,10 +191,10 @@ def _refuse_caches(module: nn.Module) -> None:
     for name, layer in module.named_modules():
         if _reads_edges(layer) and getattr(layer, "cached", False):
             at = f"`{name}`, " if name else ""
-            raise ConfigError(
-                "encoder",
-                f"{type(module).__name__}, with {at}{type(layer).__name__}(cached=True)",
+            raise _refusal(
+                module,
                 "`cached=False`, since batches and graphs change",
+                found=f", with {at}{type(layer).__name__}(cached=True)",
                 hint="a layer with a cache computes with the edges of its first call for ever",
             )
 
@@ -204,12 +210,13 @@ def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> Non
         batch: Some rows, on the device of the encoder.
         classes: How many there are.
     """
+    module = cast(nn.Module, encoder.module)
     others = [name for name, value in encoder.state_dict().items() if not isinstance(value, Tensor)]
     if others:
-        raise ConfigError(
-            "encoder",
-            f"{type(encoder.module).__name__}, whose state has {others[0]}",
+        raise _refusal(
+            module,
             "a module whose state is of tensors alone, which can be saved",
+            found=f", whose state has {others[0]}",
             hint="keep other things out of `get_extra_state`",
         )
     was_training = encoder.training
@@ -217,25 +224,23 @@ def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> Non
     try:
         logits: Any = encoder(batch)
     except FAILURES as error:
-        raise _cannot_take(encoder, batch, error) from error
+        raise _cannot_take(module, batch, error) from error
     finally:
         encoder.train(was_training)
     expected = (len(batch), classes)
     if not isinstance(logits, Tensor) or tuple(logits.shape) != expected:
-        raise _no_logits(cast(nn.Module, encoder.module), logits, expected)
+        raise _no_logits(module, logits, expected)
 
 
-def _cannot_take(encoder: Encoder, batch: HopBatch | GraphBatch, error: Exception) -> ConfigError:
+def _cannot_take(module: nn.Module, batch: HopBatch | GraphBatch, error: Exception) -> ConfigError:
     """The error for a module that fails with what it is given."""
-    module = cast(nn.Module, encoder.module)
     inputs = batch.features if isinstance(batch, GraphBatch) else batch.hops
     # A module that expects a graph object, as `data`, asks a tensor for what it does not have.
     wants_graph = isinstance(batch, HopBatch) and (
         isinstance(error, AttributeError) or _arguments(module)[0][:1] == ["data"]
     )
-    return ConfigError(
-        "encoder",
-        type(module).__name__,
+    return _refusal(
+        module,
         f"a module that takes inputs of shape {tuple(inputs.shape)}, which it cannot: {error}",
         hint=EDGES_HINT if wants_graph else SIZES_HINT,
     )
@@ -248,10 +253,10 @@ def _no_logits(module: nn.Module, given: object, expected: tuple[int, int]) -> C
     else:
         size = f" of {len(given)}" if isinstance(given, (tuple, list, dict)) else ""
         found = f"a {type(given).__name__}{size}"
-    return ConfigError(
-        "encoder",
-        f"{type(module).__name__}, which gives {found} for {expected[0]} nodes",
+    return _refusal(
+        module,
         f"logits of shape {expected}: a row per node and a column per class",
+        found=f", which gives {found} for {expected[0]} nodes",
         hint=None if isinstance(given, Tensor) else "return the logits alone, as one tensor",
     )
 

@@ -12,23 +12,13 @@ if TYPE_CHECKING:
     from scr.prediction._explanation import explain as explain
     from scr.prediction._other_graph import rows_of_other_graph as rows_of_other_graph
     from scr.prediction._other_graph import with_classes as with_classes
+    from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._run_graph import load_run_graph as load_run_graph
-    from scr.prediction._stored_model import StoredModel as StoredModel
-    from scr.prediction._stored_model import read_handover as read_handover
+    from scr.prediction._run_writer import write_run as write_run
     from scr.prediction._stored_model import read_model as read_model
-    from scr.prediction._stored_model import write_handover as write_handover
-    from scr.prediction._stored_model import write_model as write_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
-    from scr.prediction._trained import FittedModel as FittedModel
-    from scr.prediction._trained import LoadedModel as LoadedModel
-    from scr.prediction._trained import TrainedModel as TrainedModel
-    from scr.prediction._using import explanation as explanation
-    from scr.prediction._using import probabilities as probabilities
-    from scr.prediction._using import split_metrics as split_metrics
-    from scr.prediction._using import stream_predictions as stream_predictions
-    from scr.prediction._using import summary as summary
-    from scr.prediction._using import write_run as write_run
+    from scr.prediction._trained_model import FittedModel as FittedModel
     from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
     from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
 else:

@@ -18,13 +18,12 @@ from scr.errors import GraphError
 from scr.graph import Graph
 from scr.networks import GraphEncoder
 from scr.training import (
-    Handover,
     Preparation,
     Recipe,
     RowSource,
     SubsetNames,
     handed_over,
-    label_rows,
+    make_rows,
     prepare,
     rebuilds_label_hops,
     stage_count,
@@ -117,15 +116,11 @@ def rows_of_other_graph(
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, relations)
     prepared = prepare(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
-    kept = prepared.kept
-
-    def rows_with(handover: Handover | None) -> RowSource:
-        labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        return prepared.rows(len(class_names), labels, torch.device(device), seed=seed)
-
-    rows = rows_with(None)
+    place = torch.device(device)
+    rows = make_rows(prepared, graph, recipe, place, seed=seed)
     if rebuilds_label_hops(recipe):
         others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
         count = stage_count(recipe)
-        rows = rows_with(handed_over(encoder, rows, others, recipe.stages, count, None))
+        handover = handed_over(encoder, rows, others, recipe.stages, count, None)
+        rows = make_rows(prepared, graph, recipe, place, seed=seed, handover=handover)
     return rows

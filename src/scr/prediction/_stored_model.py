@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +12,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from scr.encoders import Encoder, ProblemShape
+from scr.encoders import ProblemShape
 from scr.errors import ConfigError, RunError, StoreError
 from scr.networks import OWN, OwnModule, make_encoder
+from scr.prediction._trained_model import StoredModel
 from scr.runs import MODEL, read_run
 from scr.storage import write_bytes
-from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames
+from scr.training import Fitted, Handover, Recipe
 from scr.typed_features import restore_fitted
-
-
-@dataclass(frozen=True)
-class StoredModel:
-    """What is needed to predict: encoder, preparation of features, and the facts of the run."""
-
-    encoder: Encoder
-    features: Preparation
-    recipe: Recipe
-    run: dict[str, Any]
-    path: Path
-
-    @property
-    def subsets(self) -> SubsetNames | None:
-        """Subsets of relations that the run was trained with, as it recorded them."""
-        recorded = self.run.get("subsets")
-        return None if recorded is None else tuple(tuple(subset) for subset in recorded)
 
 
 def write_model(path: Path, fitted: Fitted) -> None:
@@ -91,8 +74,18 @@ def read_model(path: Path, own: OwnModule | None = None) -> StoredModel:
         ) from None
     encoder.eval()
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
-    features = restore_fitted(json.loads(header["features"]), arrays)
-    return StoredModel(encoder, features, recipe, run, path)
+    subsets = run.get("subsets")
+    return StoredModel(
+        encoder=encoder,
+        recipe=recipe,
+        features=restore_fitted(json.loads(header["features"]), arrays),
+        subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
+        class_names=tuple(run["graph"]["class_names"]),
+        relations=tuple(run["graph"].get("relations", ())),
+        notes=list(run["notes"]),
+        run=run,
+        path=path,
+    )
 
 
 def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scr.training._prepare import SubsetNames as SubsetNames
     from scr.training._prepare import chosen_subsets as chosen_subsets
     from scr.training._prepare import fixed_mixture as fixed_mixture
-    from scr.training._prepare import label_rows as label_rows
+    from scr.training._prepare import make_rows as make_rows
     from scr.training._prepare import prepare as prepare
     from scr.training._prepare import what_is_prepared as what_is_prepared
     from scr.training._recipe import DEFAULT_ENCODER as DEFAULT_ENCODER

@@ -35,7 +35,7 @@ from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
 from scr.training._inference import predict_probabilities
 from scr.training._notes import TermReport, collapse_notes, term_report
-from scr.training._prepare import Prepared, label_rows, prepare
+from scr.training._prepare import Prepared, make_rows, prepare
 from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, Handover, TrainingOutcome
@@ -160,8 +160,7 @@ def fit(
     dropper = node_dropper(graph, recipe, prepared)
 
     def rows_with(handover: Handover | None) -> RowSource:
-        labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=kept)
-        rows = prepared.rows(graph.num_classes, labels, place, seed=seed)
+        rows = make_rows(prepared, graph, recipe, place, seed=seed, handover=handover)
         # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
         return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 

@@ -56,6 +56,8 @@ class Trainer:
         reliable: Handover | None = None,
         reliable_weight: float = 1.0,
         watched: ValidationNodes = NO_VALIDATION,
+        stage: int = 1,
+        epochs_before: int = 0,
     ) -> None:
         """Set the stage; nothing is trained yet.
 
@@ -76,6 +78,8 @@ class Trainer:
             reliable: Nodes that an earlier stage labeled; none: there are none.
             reliable_weight: Factor of their term (gamma).
             watched: Nodes whose accuracy is written into the history and read by nobody here.
+            stage: Number of the stage, from 1, for the records.
+            epochs_before: Epochs of earlier stages; records count through all of them.
         """
         self.student = student.to(rows.device)
         self.rows = rows
@@ -85,6 +89,7 @@ class Trainer:
         self.training = training
         self.checkpoint = CheckpointFile(checkpoint, identity)
         self.watched = watched
+        self.stage, self.epochs_before = stage, epochs_before
         self.reliable = reliable or Handover.nothing(rows.classes)
         self.reliable_weight = reliable_weight
         self.generator = torch.Generator().manual_seed(seed)
@@ -165,7 +170,7 @@ class Trainer:
             epoch = progress.epoch
         return TrainingOutcome(
             history=progress.history,
-            best_epoch=epoch,
+            best_epoch=self.epochs_before + epoch,
             epochs=progress.epoch,
             valid_accuracy=None if score is None else score.accuracy,
             train_seconds=progress.seconds,
@@ -194,14 +199,15 @@ class Trainer:
                 supervised, consistent, steps = supervised + first, consistent + second, steps + 1
         confident_nodes = round(len(confident) * self.term.loss.chosen_share)
         if self.term.is_active(epoch):
-            self.progress.activity.add(epoch + 1, confident_nodes)
+            self.progress.activity.add(self.epochs_before + epoch + 1, confident_nodes)
         scores = self._evaluate(epoch) if self._evaluates(epoch) else {}
         seconds = time.perf_counter() - started
         if len(self.watched.nodes) and self._evaluates(epoch):
             logits = predict_logits(self.evaluated, self.rows, self.watched.nodes)
             scores["test_accuracy"] = self.watched.score(logits).accuracy
         return EpochRecord(
-            epoch=epoch + 1,
+            epoch=self.epochs_before + epoch + 1,
+            stage=self.stage,
             supervised_loss=supervised / max(steps, 1),
             consistency_loss=consistent / max(steps, 1),
             learning_rate=rate,

@@ -40,6 +40,7 @@ from scr.training._node_features import NodeFeatures, Preparation, Progress, nod
 from scr.training._prepare_graph import PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
+from scr.training._row_source import RowSource
 from scr.training._rows import Rows
 
 
@@ -281,6 +282,29 @@ def _mixed_hops(
     if config.row_scale == "unit":
         unit_rows(mixed)
     return mixed[:, None, :]
+
+
+def make_rows(
+    prepared: Prepared,
+    graph: Graph,
+    recipe: Recipe,
+    device: torch.device,
+    *,
+    seed: int,
+    handover: Handover | None = None,
+) -> RowSource:
+    """What an encoder reads of a prepared graph, with label hops where it reads them.
+
+    Args:
+        prepared: From `prepare`.
+        graph: The same; only labels of its training nodes are read.
+        recipe: The section `propagation` matters.
+        device: Where torch computes.
+        seed: Decides the folds of the label guard, and which neighbors are drawn.
+        handover: Reliable nodes of an earlier stage, whose labels are propagated too.
+    """
+    labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=prepared.kept)
+    return prepared.rows(graph.num_classes, labels, device, seed=seed)
 
 
 def label_rows(

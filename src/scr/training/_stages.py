@@ -9,7 +9,7 @@ and label hops, where the encoder reads them, are rebuilt from the training labe
 
 With a regularizer, later stages have its consistency term too, on nodes of which the stage before
 was sure enough for `consistency.threshold`; one that weighs rows by itself, such as FixMatch, is
-given all nodes. Everything handed on is written beside the checkpoint, so a run goes on in the
+given all nodes. Everything handed on is written beside the checkpoint, so a run resumes in the
 stage, and in the epoch, in which it was stopped.
 """
 
@@ -62,7 +62,7 @@ class StagePlan:
     seed: int
     watched: ValidationNodes = NO_VALIDATION
     identity: str = ""
-    """Names the run in its files, so that no other run goes on from them."""
+    """Names the run in its files, so that no other run resumes from them."""
 
     @property
     def weighs_rows(self) -> bool:
@@ -111,21 +111,21 @@ def train_in_stages(
         rows = rows_with(handover)
         torch.manual_seed(plan.seed + SEED_STEP * (stage - 1))
         encoder = make(rows)
-        trainer = _trainer(plan, encoder, rows, stage, handover, stage_file(checkpoint, stage))
-        numbered = _Numbering(stage, sum(outcome.epochs for outcome in finished))
+        trainer = _trainer(
+            plan, encoder, rows, stage, handover, stage_file(checkpoint, stage),
+            epochs_before=sum(outcome.epochs for outcome in finished),
+        )  # fmt: skip
         outcome = trainer.run(
-            on_epoch=None if on_epoch is None else numbered.told(on_epoch),
-            should_stop=should_stop,
-            checkpoint_seconds=checkpoint_seconds,
+            on_epoch=on_epoch, should_stop=should_stop, checkpoint_seconds=checkpoint_seconds
         )
-        finished.append(numbered.outcome(outcome))
+        finished.append(outcome)
         if stage == count or outcome.stopped == "interrupted":
             break
         handover = handed_over(
             encoder, rows, plan.unlabeled, plan.recipe.stages, stage + 1, plan.handed_on
         )
         if handed_on is not None:
-            _write(handed_on, handover, finished[-1], plan.identity)
+            _write(handed_on, handover, outcome, plan.identity)
     return Staged(encoder, rows, _join(finished), handover)
 
 
@@ -203,6 +203,8 @@ def _trainer(
     stage: int,
     handover: Handover | None,
     checkpoint: Path | None,
+    *,
+    epochs_before: int,
 ) -> Trainer:
     """The trainer of one stage, with the nodes that it may rely on."""
     stages = plan.recipe.stages
@@ -242,29 +244,9 @@ def _trainer(
         reliable=reliable,
         reliable_weight=reliable_weight,
         watched=plan.watched,
+        stage=stage,
+        epochs_before=epochs_before,
     )
-
-
-@dataclass(frozen=True)
-class _Numbering:
-    """Counts epochs through all stages, where a trainer counts those of its own."""
-
-    stage: int
-    before: int
-
-    def record(self, record: EpochRecord) -> EpochRecord:
-        return replace(record, stage=self.stage, epoch=record.epoch + self.before)
-
-    def told(self, on_epoch: Callable[[EpochRecord], None]) -> Callable[[EpochRecord], None]:
-        return lambda record: on_epoch(self.record(record))
-
-    def outcome(self, outcome: TrainingOutcome) -> TrainingOutcome:
-        history = [asdict(self.record(EpochRecord(**record))) for record in outcome.history]
-        activity = outcome.activity
-        if activity is not None and activity.first_epoch:
-            activity = replace(activity, first_epoch=activity.first_epoch + self.before)
-        best_epoch = outcome.best_epoch + self.before
-        return replace(outcome, history=history, best_epoch=best_epoch, activity=activity)
 
 
 def _join(outcomes: list[TrainingOutcome]) -> TrainingOutcome:

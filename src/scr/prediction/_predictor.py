@@ -1,0 +1,253 @@
+"""What a trained model says of nodes: of the graph that it was trained on, and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from scr.compute import available_bytes, peak_bytes
+from scr.errors import ConfigError, GraphError, MemoryBudgetError
+from scr.graph import Graph, check_graph
+from scr.prediction._explanation import Explanation, explain
+from scr.prediction._other_graph import rows_of_other_graph, with_classes
+from scr.prediction._run_graph import load_run_graph
+from scr.prediction._stored_model import read_handover
+from scr.prediction._table import ProbabilityColumns, write_predictions
+from scr.prediction._trained_model import FittedModel, StoredModel
+from scr.report import MetricsInParts
+from scr.runs import HANDOVER
+from scr.training import (
+    RowSource,
+    fixed_mixture,
+    make_rows,
+    positions_of,
+    predict_probabilities,
+    prepare,
+    rebuilds_label_hops,
+    stream_logits,
+)
+
+SPLITS = ("train", "valid", "test")
+
+
+class Predictor:
+    """A trained model with its graph; rows are made once. Arguments as of `NodeClassifier`."""
+
+    def __init__(
+        self,
+        model: FittedModel | StoredModel,
+        graph: Graph | None = None,
+        *,
+        seed: int,
+        device: str = "cpu",
+    ) -> None:
+        """Take a model.
+
+        Args:
+            model: Fitted or stored.
+            graph: What it was trained on; none: loaded again from where it was, when needed.
+            seed: Of the run.
+            device: Where torch computes.
+        """
+        self.model, self.seed, self.device = model, seed, device
+        self._graph = None if graph is None else with_classes(graph, model.class_names)
+        self._rows = model.fitted.rows if isinstance(model, FittedModel) else None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the training."""
+        if self._graph is None:
+            assert isinstance(self.model, StoredModel)
+            self._graph = load_run_graph(self.model.path, self.model.run)
+        return self._graph
+
+    def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> RowSource:
+        """Rows of the graph of the training, or of another one; of some nodes if possible."""
+        if graph is not None:
+            return self._rows_of_other(graph, nodes)
+        model = self.model
+        if isinstance(model, StoredModel) and not self._has(nodes):
+            handover = None
+            if rebuilds_label_hops(model.recipe):
+                handover = read_handover(model.path / HANDOVER)
+            prepared = prepare(
+                self.graph, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
+            )
+            rows = make_rows(
+                prepared, self.graph, model.recipe, torch.device(self.device),
+                seed=self.seed, handover=handover,
+            )  # fmt: skip
+            if nodes is not None and rows.kept is not None:
+                return rows  # another call may ask for other nodes
+            self._rows = rows
+        assert self._rows is not None
+        return self._rows
+
+    def _has(self, nodes: NDArray[np.int64] | None) -> bool:
+        return self._rows is not None and self._rows.has(nodes)
+
+    def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> RowSource:
+        model = self.model
+        has_vectors = model.recipe.encoder_settings.get("node_embeddings")
+        if has_vectors and graph.fingerprint("edges") != self.graph.fingerprint("edges"):
+            raise GraphError(
+                f"The model learned a vector for each node without features, which the nodes of "
+                f"the graph `{graph.name}` do not have; expected the graph of the training",
+                hint="train with `encoder.node_embeddings = false` to predict on other graphs",
+            )
+        return rows_of_other_graph(
+            graph,
+            model.encoder,
+            model.recipe,
+            model.features,
+            class_names=model.class_names,
+            seed=self.seed,
+            device=self.device,
+            nodes=nodes,
+            subsets=model.subsets,
+            relations=model.relations,
+        )
+
+    def probabilities(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[np.float32]:
+        """Class probabilities of some nodes, shape (nodes, classes)."""
+        known = self.graph if graph is None else check_graph(graph)
+        chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
+        rows = self.rows(graph, chosen)
+        index = np.array(rows.nodes()) if chosen is None else chosen
+        needed = len(index) * rows.classes * 4
+        if needed > available_bytes() // 2:
+            raise MemoryBudgetError(
+                f"Probabilities of {len(index):,} nodes need {needed / 1e9:.1f} GB; "
+                f"{available_bytes() / 1e9:.1f} GB are free",
+                hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
+            )
+        return predict_probabilities(self.model.encoder, rows, torch.from_numpy(index)).numpy()
+
+    def metrics(self, split: str) -> dict[str, float | None]:
+        """Measures of the predictions for the labeled nodes of a split."""
+        if split not in SPLITS:
+            raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
+        nodes = self.labeled(split)
+        labels = np.asarray(self.graph.labels[nodes])
+        if len(nodes) == 0:
+            raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
+        measured, done = MetricsInParts(), 0
+        rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
+        for part, logits in stream_logits(self.model.encoder, rows, index):
+            measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
+            done += len(part)
+        return measured.measures()
+
+    def labeled(self, split: str) -> NDArray[np.int64]:
+        """Nodes of a split whose labels are known."""
+        nodes = np.array(getattr(self.graph, split), dtype=np.int64)
+        return nodes[np.asarray(self.graph.labels[nodes]) >= 0]
+
+    def explain(self, nodes: ArrayLike | None, *, at_most: int, seed: int) -> Explanation:
+        """Which hops and relations carry the predictions."""
+        split = None
+        if nodes is None:
+            split = "valid" if len(self.labeled("valid")) else "train"
+            chosen = self.labeled(split)
+        else:
+            chosen = node_numbers(nodes, self.graph.num_targets)
+        return explain(
+            self.model.encoder,
+            self.rows(None, chosen),
+            chosen,
+            labels=self.graph.labels,
+            class_names=self.model.class_names,
+            subsets=self.model.subsets,
+            fixed=fixed_mixture(self.model.recipe),
+            split=split,
+            at_most=at_most,
+            seed=seed,
+            target=self.graph.target,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The content of `metrics.json`: measured after a fit, of a stored model what it has."""
+        if isinstance(self.model, StoredModel):
+            return self.model.summary()
+        fitted = self.model.fitted
+        outcome = fitted.outcome
+        scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        return {
+            "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
+            "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
+            "best_epoch": outcome.best_epoch,
+            "epochs": outcome.epochs,
+            "stopped": outcome.stopped,
+            "train_seconds": outcome.train_seconds,
+            "propagate_seconds": fitted.prepared.seconds,
+            "peak_memory_bytes": peak_bytes(),
+            "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
+            "nodes": self.graph.num_targets,
+            **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
+            **scored,
+        }
+
+    def write_predictions(
+        self,
+        path: Path,
+        *,
+        graph: Graph | None = None,
+        nodes: ArrayLike | None = None,
+        columns: ProbabilityColumns | None = None,
+        on_rows: Callable[[int], None] | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        """Stream predictions to a Parquet file."""
+        known = self.graph
+        if graph is not None:
+            known = with_classes(check_graph(graph), self.model.class_names)
+        chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
+        rows, encoder = self.rows(graph, chosen), self.model.encoder
+        if chosen is not None and rows.kept is not None:
+            positions_of(chosen, rows.kept)  # at once, not after hours
+
+        def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
+            return predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+
+        index = rows.kept if chosen is None else chosen
+        done, total = 0, known.num_targets if index is None else len(index)
+
+        def tell(count: int) -> None:
+            nonlocal done
+            done += count
+            if on_rows is not None:
+                on_rows(count)
+            if on_progress is not None:
+                on_progress("Predicting", done, total)
+
+        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=tell)
+
+
+def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Numbers of nodes, also of a mask; others are refused.
+
+    Args:
+        nodes: As a user gives them.
+        count: How many nodes there are.
+    """
+    index = np.atleast_1d(np.array(nodes))  # a copy: torch wants to be able to write
+    if index.ndim > 1 or (index.size and index.dtype.kind not in "biu"):
+        raise GraphError(
+            f"The nodes are {index.dtype} of shape {index.shape}; expected a list of whole numbers"
+        )
+    if index.dtype == bool:
+        if len(index) != count:
+            raise GraphError(
+                f"The mask of nodes has {len(index):,} entries; expected {count:,}, one per node"
+            )
+        index = np.flatnonzero(index)
+    index = index.astype(np.int64)
+    wrong = index[(index < 0) | (index >= count)]
+    if len(wrong):
+        raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
+    return index
