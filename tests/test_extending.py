@@ -142,8 +142,9 @@ def test_a_metric_is_a_function_and_an_entry(package):
         '    "log_loss": log_loss,\n    "least_sure": least_sure,',
     )
     code = """
-classifier = scr.NodeClassifier("mlp", "none", epochs=2).fit(scr.load_graph("digits"))
-print(classifier.metrics("test")["least_sure"] == classifier.predict_proba(
-    classifier._trained().graph.test).max(axis=1).min())
+graph = scr.load_graph("digits")
+classifier = scr.NodeClassifier("mlp", "none", epochs=2).fit(graph)
+expected = classifier.predict_proba(graph.test).max(axis=1).min()
+print(classifier.metrics("test")["least_sure"] == expected)
 """
     assert _run(package, code) == "True\n"
