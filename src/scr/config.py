@@ -278,7 +278,7 @@ def parse_assignment(text: str) -> tuple[str, str, Any]:
     left, equals, right = text.partition("=")
     section, dot, key = left.strip().partition(".")
     if not (equals and dot and section and key):
-        raise ConfigError("--set", text, "`section.key=value`, such as `training.epochs=100`")
+        raise ConfigError("setting", text, "`section.key=value`, such as `training.epochs=100`")
     try:
         value = tomllib.loads(f"value = {right.strip()}")["value"]
     except tomllib.TOMLDecodeError:

@@ -102,7 +102,7 @@ def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedG
     if options.own_split is not None and not chosen.has_splits:
         raise SourceError(
             f"`{path}` has no numbered splits, so there is no split {options.split} in it",
-            hint="give a file of splits with `--splits FILE`",
+            hint="give a file of splits (`splits`)",
         )
     return chosen.read(path, options)
 
@@ -190,7 +190,7 @@ def _open(path: Path, options: IngestOptions) -> Graph:
     if options.own_split is not None:
         raise SourceError(
             f"`{path}` is a store, which has one split; split {options.split} was asked for",
-            hint="give a file of splits with `--splits FILE`",
+            hint="give a file of splits (`splits`)",
         )
     return open_store(path)
 

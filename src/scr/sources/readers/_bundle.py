@@ -125,7 +125,7 @@ def bundle_split(
     if split is not None:
         raise SourceError(
             f"`{arrays.path}` has no numbered splits, so split {split} cannot be taken from it",
-            hint="give a file of splits with `--splits FILE`",
+            hint="give a file of splits (`splits`)",
         )
     return np.asarray(arrays[f"{part}_idx"]) if f"{part}_idx" in arrays else None
 
