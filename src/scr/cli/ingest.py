@@ -127,7 +127,7 @@ def describe_plan(plan: IngestPlan) -> Table:
     """How an ingest will go, ready to print."""
     from scr.compute import readable_bytes
 
-    ways = {
+    methods = {
         "memory": "all edges at once, in memory",
         "buckets": "two passes over the edges, and files of parts of them",
     }
@@ -136,7 +136,7 @@ def describe_plan(plan: IngestPlan) -> Table:
         return f"{count:,} bytes ({readable_bytes(count)})"
 
     rows = [
-        ("way", f"{plan.way}: {ways[plan.way]}"),
+        ("method", f"{plan.method}: {methods[plan.method]}"),
         ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget)}"),
         ("disk", f"{size(plan.final_bytes)} for the store, at most"),
         ("", f"{size(plan.temporary_bytes)} for the time being"),

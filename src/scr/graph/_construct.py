@@ -225,16 +225,16 @@ def from_pyg(data: Any, *, split: int = 0, target: str | None = None, **settings
             f"The target type `{target}` was named, but the {type(data).__name__} has one type of "
             "nodes; expected a PyG HeteroData"
         )
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "features": getattr(data, "x", None),
         "labels": getattr(data, "y", None),
         "weights": getattr(data, "edge_weight", None),
         "num_nodes": getattr(data, "num_nodes", None),
     }
-    found |= split_masks(data, split)
+    fields |= split_masks(data, split)
     if getattr(data, "edge_index", None) is None:
         raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
-    return from_edges(as_numpy(data.edge_index), **(found | settings))
+    return from_edges(as_numpy(data.edge_index), **(fields | settings))
 
 
 def split_masks(store: Any, split: int) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def split_masks(store: Any, split: int) -> dict[str, Any]:
         store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
         split: Which column to take where the masks are two-dimensional.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():
         mask = getattr(store, f"{attribute}_mask", None)
         if mask is not None and mask.ndim == 2:
@@ -254,8 +254,8 @@ def split_masks(store: Any, split: int) -> dict[str, Any]:
                     "as the masks have it"
                 )
             mask = mask[:, split]
-        found[name] = mask
-    return found
+        fields[name] = mask
+    return fields
 
 
 def from_features(

@@ -33,14 +33,14 @@ def check_graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
     hint = None
-    for is_kind, way in (
+    for is_kind, constructor in (
         (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
         (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
         (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
         (isinstance(graph, (str, Path)), "load_graph(source)"),
     ):
         if is_kind:
-            hint = f"make one with `scr.{way}`"
+            hint = f"make one with `scr.{constructor}`"
             break
     kind = type(graph)
     raise GraphError(

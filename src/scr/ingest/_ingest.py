@@ -66,7 +66,7 @@ def ingest(
         return _save(make_graph(raw, options, source), store, overwrite=overwrite, link=link)
     parts = take_apart(raw, options, source)
     plan = _plan(parts, options, store, memory, link=link)
-    if plan.way == "memory":
+    if plan.method == "memory":
         graph = make_graph(raw, options, source)
         graph = _save(graph, store, overwrite=overwrite, link=link)
         discard_work(store)

@@ -184,10 +184,10 @@ def fill_buckets(
 
     def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         sources, targets = plain_ends(chunk)
-        bad, _, found = _count(sources, targets, rules)
+        bad, _, in_units = _count(sources, targets, rules)
         check_unchanged(bad < 0)
         bounds = np.zeros(len(starts) + 1, np.int64)
-        np.cumsum(np.add.reduceat(found, starts), out=bounds[1:])
+        np.cumsum(np.add.reduceat(in_units, starts), out=bounds[1:])
         keys = np.empty(bounds[-1], np.int64)
         settings = (rules.bits, rules.both, rules.keep_loops)
         group_keys(sources, targets, bucket_of_unit, *settings, bounds[:-1].copy(), keys)

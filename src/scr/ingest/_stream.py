@@ -174,10 +174,10 @@ def _identity(
 ) -> dict[str, Any]:
     given = [Path(each).expanduser() for each in (options.features, options.splits) if each]
     # Planetoid files are named by what their names begin with.
-    found = [source] if source.exists() else sorted(source.parent.glob(f"{source.name}.*"))
+    files = [source] if source.exists() else sorted(source.parent.glob(f"{source.name}.*"))
     settings = {name: str(value) for name, value in dataclasses.asdict(options).items()}
     return {
-        "files": source_identity(*found, *(file for file in given if file.exists())),
+        "files": source_identity(*files, *(file for file in given if file.exists())),
         "options": settings, "link": link, "bits": rules.bits,
     }  # fmt: skip
 

@@ -131,7 +131,7 @@ def write_synth_shards(
 ) -> Path:
     """Write a synthetic graph as raw shards, edges as drawn: once each, with repeats and loops.
 
-    After a kill or a full disk, the same call goes on with what is finished, in a hidden folder
+    After a kill or a full disk, the same call resumes with what is finished, in a hidden folder
     beside `folder`.
 
     Args:
