@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads, map_in_order
+from scr.compute import OnProgress, default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_finite, stored_feature_type
-from scr.ingest._row_buckets import OnProgress
 from scr.storage import (
     CHUNK_BYTES,
     COPY_BYTES,

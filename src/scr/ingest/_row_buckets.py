@@ -20,14 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads, map_in_order
+from scr.compute import OnProgress, default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_node_count, outside_the_graph
 from scr.ingest._row_kernels import ROW_SHIFT, count_directions, group_keys, merge_keys
 from scr.sources import EdgeSource
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
 
 UNIT_BITS = 10
 """Rows that are counted together, as a power of two: no bucket has fewer."""
