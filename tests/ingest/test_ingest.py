@@ -101,7 +101,7 @@ def test_typed_tables_become_a_store_with_features_copied_or_linked(tmp_path, ty
 
 def test_the_plan_of_a_typed_source_says_that_it_goes_through_memory(tmp_path, typed_tables):
     plan = plan_of(typed_tables, tmp_path / "store", IngestOptions())
-    assert plan.way == "memory"
+    assert plan.method == "memory"
     assert plan.note.startswith("A graph of several types")
     assert f"{plan.memory_bytes:,} bytes" in plan.note
     with pytest.raises(

@@ -30,7 +30,7 @@ def test_more_than_two_to_the_31_directions_are_planned_exactly():
     made = plan(PAPERS, 16 * GIB)
     # By hand: 4 bytes for each of 3,231,371,744 directions, 8 for each offset and node number.
     assert made.final_bytes == 4 * 3_231_371_744 + 8 * 111_059_957 + 16 * 111_059_956
-    assert made.way == "buckets"
+    assert made.method == "buckets"
     assert made.temporary_bytes == 8 * 3_231_371_744
     # 40 bytes for each node are more than the buckets and chunks take.
     assert 40 * 111_059_956 < made.memory_bytes < 5 * GIB
@@ -38,16 +38,16 @@ def test_more_than_two_to_the_31_directions_are_planned_exactly():
 
 
 def test_a_graph_that_fits_goes_through_memory_and_a_large_one_never_does():
-    assert plan(SMALL, GIB).way == "memory"
+    assert plan(SMALL, GIB).method == "memory"
     large = dataclasses.replace(SMALL, edges=LARGE_EDGES, nodes=10**6)
-    assert plan(large, 100 * GIB).way != "memory"
-    assert plan(dataclasses.replace(large, edges=LARGE_EDGES - 1), 100 * GIB).way == "memory"
+    assert plan(large, 100 * GIB).method != "memory"
+    assert plan(dataclasses.replace(large, edges=LARGE_EDGES - 1), 100 * GIB).method == "memory"
 
 
 def test_a_disk_without_room_for_buckets_leaves_memory_if_that_fits():
     short = PAPERS.final_bytes + 8 * 3_231_371_744 - 1
-    assert plan(PAPERS, 300 * GIB, free_disk=short + 1).way == "buckets"
-    assert plan(PAPERS, 300 * GIB, free_disk=short).way == "memory"
+    assert plan(PAPERS, 300 * GIB, free_disk=short + 1).method == "buckets"
+    assert plan(PAPERS, 300 * GIB, free_disk=short).method == "memory"
     with pytest.raises(StoreError, match=r"of disk, and 24\.08GiB while it is made; "):
         plan(PAPERS, 16 * GIB, free_disk=short)
 
@@ -81,7 +81,7 @@ def test_a_plan_keeps_the_budget_or_names_one_that_works(size, budget):
         made = plan(size, named, **room)
         budget = named
     assert made.memory_bytes <= budget
-    assert made.way == "memory" or made.room() > 0
+    assert made.method == "memory" or made.room() > 0
 
 
 def test_what_works_in_memory_only_is_refused_with_its_reason():

@@ -42,8 +42,8 @@ class Tight(IngestPlan):
 
 def tight():
     return Tight(
-        way="buckets", budget=2**40, resident=0, memory_bytes=0, temporary_bytes=0, final_bytes=0,
-        chunk_edges=16,
+        method="buckets", budget=2**40, resident=0, memory_bytes=0, temporary_bytes=0,
+        final_bytes=0, chunk_edges=16,
     )  # fmt: skip
 
 
@@ -357,7 +357,7 @@ plan = plan_of(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
 graph = ingest(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
 # Not ru_maxrss, which begins with what the process that started this one held.
 peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
-print(json.dumps([plan.way, peak, graph.num_edges]))
+print(json.dumps([plan.method, peak, graph.num_edges]))
 """
 
 
@@ -366,8 +366,8 @@ def test_the_process_stays_within_its_budget(tmp_path):
     source = write_shards(tmp_path / "source", nodes=1_000_000, edges=8_000_000)
     command = [sys.executable, "-c", _MEASURED, str(source), str(tmp_path / "store"), "330MiB"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    way, peak, edges = json.loads(done.stdout)
-    assert way == "buckets"
+    method, peak, edges = json.loads(done.stdout)
+    assert method == "buckets"
     assert peak <= 330 * 2**20
     assert edges == open_store(tmp_path / "store").num_edges
     verify_store(tmp_path / "store")
@@ -418,7 +418,7 @@ def test_members_of_an_archive_are_not_linked(tmp_path, monkeypatch):
 def test_a_plan_writes_nothing(tmp_path):
     source = write_shards(tmp_path / "source")
     plan = plan_of(source, tmp_path / "deep" / "store", IngestOptions(), memory="8GiB")
-    assert plan.way == "memory"
+    assert plan.method == "memory"
     assert left(tmp_path) == ["source"]
     with pytest.raises(SourceError, match="nothing to plan"):
         plan_of("digits", tmp_path / "store", IngestOptions())

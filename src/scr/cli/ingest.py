@@ -127,13 +127,13 @@ def describe_plan(plan: IngestPlan) -> Table:
     """How an ingest will go, ready to print."""
     from scr.compute import readable_bytes
 
-    ways = {
+    methods = {
         "memory": "all edges at once, in memory",
         "buckets": "two passes over the edges, and files of parts of them",
     }
 
     rows = [
-        ("way", f"{plan.way}: {ways[plan.way]}"),
+        ("method", f"{plan.method}: {methods[plan.method]}"),
         ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget)}"),
         ("disk", f"{size(plan.final_bytes)} for the store, at most"),
         ("", f"{size(plan.temporary_bytes)} for the time being"),

@@ -61,8 +61,8 @@ def as_features(features: Any) -> NDArray[Any] | sp.csr_array | None:
         return _canonical(features)
     if getattr(features, "is_sparse", False):  # a torch COO tensor
         features = features.coalesce()
-        places, values = as_numpy(features.indices()), as_numpy(features.values())
-        return _canonical(sp.coo_array((values, tuple(places)), shape=tuple(features.shape)))
+        positions, values = as_numpy(features.indices()), as_numpy(features.values())
+        return _canonical(sp.coo_array((values, tuple(positions)), shape=tuple(features.shape)))
     array = as_numpy(features)
     if array.dtype.kind not in "iufb":
         try:

@@ -223,16 +223,16 @@ def from_pyg(
             f"The target type `{target}` was named, but the {type(data).__name__} has one type of "
             "nodes; expected a PyG HeteroData"
         )
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "features": getattr(data, "x", None),
         "labels": getattr(data, "y", None),
         "weights": getattr(data, "edge_weight", None),
         "num_nodes": getattr(data, "num_nodes", None),
     }
-    found |= split_masks(data, split)
+    fields |= split_masks(data, split)
     if getattr(data, "edge_index", None) is None:
         raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
-    return cls.from_edges(as_numpy(data.edge_index), **(found | settings))
+    return cls.from_edges(as_numpy(data.edge_index), **(fields | settings))
 
 
 def from_features(

@@ -59,11 +59,11 @@ def _count_selected(
 ) -> None:
     """counts[i + 1] becomes the number of selected edges of row i."""
     for row in range(len(indptr) - 1):
-        found = 0
+        selected = 0
         for edge in range(indptr[row], indptr[row + 1]):
             if allowed[codes[edge]]:
-                found += 1
-        counts[row + 1] = found
+                selected += 1
+        counts[row + 1] = selected
 
 
 @compiled
@@ -77,8 +77,8 @@ def _take_selected(
 ) -> None:
     """Copy the values of selected edges, row by row."""
     for row in range(len(indptr) - 1):
-        place = starts[row]
+        position = starts[row]
         for edge in range(indptr[row], indptr[row + 1]):
             if allowed[codes[edge]]:
-                out[place] = values[edge]
-                place += 1
+                out[position] = values[edge]
+                position += 1

@@ -164,8 +164,8 @@ class Graph:
         if tuple(listed) in self.relations:
             listed = [tuple(listed)]  # a triple by itself
         count = len(self.relations)
-        found = [find_relation(self.relations, each) for each in listed]
-        return select_edges(self, [*found, *(number + count for number in found)])
+        numbers = [find_relation(self.relations, each) for each in listed]
+        return select_edges(self, [*numbers, *(number + count for number in numbers)])
 
     def renamed(self, relation: Relation) -> Graph:
         """A graph of one relation with names of its own for its type and relation."""

@@ -43,7 +43,7 @@ def from_hetero_data(
     weights = {each: getattr(data[tuple(each)], "edge_weight", None) for each in relations}
     listed = set(data.node_types)
     features = {kind: getattr(data[kind], "x", None) for kind in types if kind in listed}
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "features": {kind: matrix for kind, matrix in features.items() if matrix is not None},
         "labels": getattr(data[chosen], "y", None),
         "num_nodes": {
@@ -52,7 +52,7 @@ def from_hetero_data(
         "weights": {each: values for each, values in weights.items() if values is not None},
         **split_masks(data[chosen], split),
     }
-    return cls.from_relations(edges, target=chosen, **(found | settings))
+    return cls.from_relations(edges, target=chosen, **(fields | settings))
 
 
 def _target(target: str | None, types: list[str], data: Any) -> str:
@@ -64,9 +64,9 @@ def _target(target: str | None, types: list[str], data: Any) -> str:
     labeled = [kind for kind in data.node_types if getattr(data[kind], "y", None) is not None]
     if len(labeled) == 1:
         return str(labeled[0])
-    found = f"The types {' and '.join(labeled)} have" if labeled else "No type has"
+    subject = f"The types {' and '.join(labeled)} have" if labeled else "No type has"
     raise GraphError(
-        f"{found} labels `y`; expected one type with labels, or the name of the target type",
+        f"{subject} labels `y`; expected one type with labels, or the name of the target type",
         hint=f"say which nodes are classified: `Graph.from_pyg(data, target={types[0]!r})`",
     )
 

@@ -44,12 +44,12 @@ def find_relation(relations: Sequence[Relation], wanted: Any) -> int:
     """
     if not isinstance(wanted, str):
         wanted = ":".join(str(part) for part in wanted)
-    found = [number for number, each in enumerate(relations) if wanted in (each.name, str(each))]
-    if len(found) == 1:
-        return found[0]
+    matches = [number for number, each in enumerate(relations) if wanted in (each.name, str(each))]
+    if len(matches) == 1:
+        return matches[0]
     names = [str(each) for each in relations]
-    if found:
-        shown = " and ".join(names[number] for number in found)
+    if matches:
+        shown = " and ".join(names[number] for number in matches)
         raise GraphError(
             f"The relation `{wanted}` may be {shown}; expected one of them",
             hint="write it as SOURCE:NAME:TARGET",

@@ -110,9 +110,9 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
         raise SourceError(f"`{path}` is not a file of splits; expected an `.npz` file") from None
     train, valid, test = parts["train"], parts["valid"], parts["test"]
     if train is None or valid is None:
-        found = f"those it has are {', '.join(has)}" if has else "it has none"
+        present = f"those it has are {', '.join(has)}" if has else "it has none"
         raise SourceError(
-            f"`{path}` has no split {index}: expected `train_{index}` and `val_{index}`; {found}"
+            f"`{path}` has no split {index}: expected `train_{index}` and `val_{index}`; {present}"
         )
     if test is None:
         is_free = np.asarray(labels) >= 0

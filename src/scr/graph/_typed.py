@@ -144,9 +144,9 @@ def _target(
     if target is None and len(types) == 1:
         return types[0]
     if target not in types:
-        found = "not named" if target is None else f"`{target}`"
+        given_target = "not named" if target is None else f"`{target}`"
         raise GraphError(
-            f"The target type is {found}; expected one of the types {', '.join(types)}"
+            f"The target type is {given_target}; expected one of the types {', '.join(types)}"
         )
     return target
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads, map_in_order
+from scr.compute import OnProgress, default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_finite, stored_feature_type
-from scr.ingest._row_buckets import OnProgress
 from scr.storage import (
     CHUNK_BYTES,
     COPY_BYTES,
@@ -97,13 +96,13 @@ def linkable(features: Any) -> FileRegion:
     """
     region = whole_file(features) if isinstance(features, np.ndarray) else None
     if region is None or features.dtype not in (np.float16, np.float32):
-        found = "sparse or not in a file of their own"
+        actual = "sparse or not in a file of their own"
         if region is not None:
-            found = str(features.dtype)
+            actual = str(features.dtype)
         elif features is None:
-            found = "missing"
+            actual = "missing"
         raise SourceError(
-            f"The features cannot be linked: they are {found}; expected a `.npy` file of float16 "
+            f"The features cannot be linked: they are {actual}; expected a `.npy` file of float16 "
             "or float32 with rows one after the other",
             hint="let them be copied instead",
         )

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from scr.compute import memory_budget, readable_bytes, resident_bytes
+from scr.compute import OnProgress, memory_budget, readable_bytes, resident_bytes
 from scr.errors import SourceError
 from scr.features import open_features
 from scr.graph import Graph, open_store, stored_feature_type, storing_steps, write_store
 from scr.ingest._features import linkable
 from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
-from scr.ingest._row_buckets import OnProgress
 from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
 from scr.sources import IngestOptions, find_source, is_finished, make_graph, read_raw, read_source
 from scr.sources.readers import RawTypedGraph
@@ -66,7 +65,7 @@ def ingest(
         return _save(make_graph(raw, options, source), store, overwrite=overwrite, link=link)
     parts = take_apart(raw, options, source)
     plan = _plan(parts, options, store, memory, link=link)
-    if plan.way == "memory":
+    if plan.method == "memory":
         graph = make_graph(raw, options, source)
         graph = _save(graph, store, overwrite=overwrite, link=link)
         discard_work(store)

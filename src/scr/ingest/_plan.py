@@ -42,7 +42,7 @@ SMALLEST_BUCKET = 1 << 20
 SORT_NS = 30.0
 """Processor time per direction on a busy machine of 2.8 GHz: counted, put into a bucket, sorted."""
 
-Way = Literal["memory", "buckets"]
+Method = Literal["memory", "buckets"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class IngestSize:
 class IngestPlan:
     """How an ingest will go."""
 
-    way: Way
+    method: Method
     budget: int
     """Memory that may be used, in bytes."""
     resident: int
@@ -184,7 +184,7 @@ def _in_memory(size: IngestSize, budget: int, resident: int) -> IngestPlan:
     # The features are looked at through a memory map, of which every page counts.
     edges = (per_edge + size.edge_bytes) * size.edges + size.feature_source_bytes
     return IngestPlan(
-        way="memory",
+        method="memory",
         budget=budget,
         resident=resident,
         memory_bytes=resident + MARGIN_BYTES + _node_phase(size) + edges,
@@ -205,7 +205,7 @@ def _in_buckets(size: IngestSize, budget: int, resident: int) -> IngestPlan:
     keys = min(bucket_size(room - chunks, threads), size.directions)
     work = max(_node_phase(size), chunks + sorting_bytes(keys, threads))
     return IngestPlan(
-        way="buckets",
+        method="buckets",
         budget=budget,
         resident=resident,
         memory_bytes=resident + MARGIN_BYTES + work,

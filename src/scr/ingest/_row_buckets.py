@@ -20,14 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads, map_in_order
+from scr.compute import OnProgress, default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_node_count, outside_the_graph
 from scr.ingest._row_kernels import ROW_SHIFT, count_directions, group_keys, merge_keys
 from scr.sources import EdgeSource
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
 
 UNIT_BITS = 10
 """Rows that are counted together, as a power of two: no bucket has fewer."""
@@ -184,10 +181,10 @@ def fill_buckets(
 
     def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         sources, targets = plain_ends(chunk)
-        bad, _, found = _count(sources, targets, rules)
+        bad, _, in_units = _count(sources, targets, rules)
         check_unchanged(bad < 0)
         bounds = np.zeros(len(starts) + 1, np.int64)
-        np.cumsum(np.add.reduceat(found, starts), out=bounds[1:])
+        np.cumsum(np.add.reduceat(in_units, starts), out=bounds[1:])
         keys = np.empty(bounds[-1], np.int64)
         settings = (rules.bits, rules.both, rules.keep_loops)
         group_keys(sources, targets, bucket_of_unit, *settings, bounds[:-1].copy(), keys)

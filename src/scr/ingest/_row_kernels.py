@@ -63,22 +63,22 @@ def group_keys(
     bits: int,
     both: bool,
     keep_loops: bool,
-    places: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     keys: NDArray[np.int64],
 ) -> None:
-    """Put the keys of all directions into the ranges of their buckets, from `places` on."""
+    """Put the keys of all directions into the ranges of their buckets, from `offsets` on."""
     for edge in range(len(sources)):
         source, target = np.int64(sources[edge]), np.int64(targets[edge])
         is_loop = source == target
         if is_loop and not keep_loops:
             continue
         bucket = bucket_of_unit[source >> bits]
-        keys[places[bucket]] = (source << ROW_SHIFT) | (target << 1)
-        places[bucket] += 1
+        keys[offsets[bucket]] = (source << ROW_SHIFT) | (target << 1)
+        offsets[bucket] += 1
         if both and not is_loop:
             bucket = bucket_of_unit[target >> bits]
-            keys[places[bucket]] = (target << ROW_SHIFT) | (source << 1) | 1
-            places[bucket] += 1
+            keys[offsets[bucket]] = (target << ROW_SHIFT) | (source << 1) | 1
+            offsets[bucket] += 1
 
 
 @compiled
@@ -100,8 +100,8 @@ def merge_keys(
         How many targets there are, and how many different directions were listed.
     """
     stored, listed, last = 0, 0, np.int64(-1)
-    for place in range(len(keys)):
-        key = keys[place]
+    for position in range(len(keys)):
+        key = keys[position]
         if key != last and key & 1 == 0:
             listed += 1
         if key >> 1 != last >> 1:

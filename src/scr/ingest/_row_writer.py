@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scr.compute import OnProgress
 from scr.graph import edge_steps
 from scr.ingest._row_buckets import (
     Buckets,
-    OnProgress,
     RowRules,
     SortedRows,
     UnitCounts,

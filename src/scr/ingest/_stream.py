@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import resident_bytes
+from scr.compute import OnProgress, resident_bytes
 from scr.errors import GraphError
 from scr.features import features_step, open_features
 from scr.graph import (
@@ -32,7 +32,7 @@ from scr.graph import (
 )
 from scr.ingest._features import FILE, copy_features, link_features, linkable
 from scr.ingest._plan import IngestPlan, IngestSize, too_little_memory
-from scr.ingest._row_buckets import OnProgress, RowRules
+from scr.ingest._row_buckets import RowRules
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
 from scr.sources import EdgeSource, IngestOptions, as_edge_source, make_graph, reading_step
 from scr.sources.readers import RawGraph
@@ -174,10 +174,10 @@ def _identity(
 ) -> dict[str, Any]:
     given = [Path(each).expanduser() for each in (options.features, options.splits) if each]
     # Planetoid files are named by what their names begin with.
-    found = [source] if source.exists() else sorted(source.parent.glob(f"{source.name}.*"))
+    files = [source] if source.exists() else sorted(source.parent.glob(f"{source.name}.*"))
     settings = {name: str(value) for name, value in dataclasses.asdict(options).items()}
     return {
-        "files": source_identity(*found, *(file for file in given if file.exists())),
+        "files": source_identity(*files, *(file for file in given if file.exists())),
         "options": settings, "link": link, "bits": rules.bits,
     }  # fmt: skip
 

@@ -63,7 +63,7 @@ def download(
 ) -> Downloaded:
     """Download and unpack a data set; what is there already is left alone.
 
-    A download that was cut goes on where it stopped, and nothing appears under the final name
+    A download that was cut resumes where it stopped, and nothing appears under the final name
     before it is whole. Whoever calls this has accepted the license of the data.
 
     Args:
@@ -117,7 +117,7 @@ def _sha256(file: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _check(found: str, given: str | None, record: Path, part: Path, url: str) -> None:
+def _check(actual: str, given: str | None, record: Path, part: Path, url: str) -> None:
     """Compare the checksum with the one given, else with that of an earlier download."""
     known = _read_record(record)
     if given is not None:
@@ -126,14 +126,14 @@ def _check(found: str, given: str | None, record: Path, part: Path, url: str) ->
         expected, whose = str(known["sha256"]), f"`{record.name}` has from an earlier download"
     else:
         return
-    if found == expected:
+    if actual == expected:
         return
     _forget(part)
     hint = "download it again, or check the number"
     if given is None:
         hint = f"if OGB has changed its archive, remove `{record}` and download it again"
     raise SourceError(
-        f"The archive from {url} has the SHA-256 {found}; expected {expected}, which {whose}",
+        f"The archive from {url} has the SHA-256 {actual}; expected {expected}, which {whose}",
         hint=hint,
     )
 

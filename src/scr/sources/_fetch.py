@@ -1,4 +1,4 @@
-"""Fetch one large file over HTTP, going on where an earlier attempt stopped.
+"""Fetch one large file over HTTP, resuming where an earlier attempt stopped.
 
 The server's name for a version of a file (ETag, else the date) is kept beside what has arrived. The
 rest is then asked for with `Range` and `If-Range`: a server whose file is another one by now, or
@@ -33,7 +33,7 @@ def fetch(url: str, file: Path, progress: Progress) -> int:
     Args:
         url: http or https.
         file: Where it goes; what is there is the beginning of it. `FILE.json` says of which one.
-        progress: Told of the bytes.
+        progress: Called with the bytes.
 
     Returns:
         The size of the file, which is what the server announced.
@@ -67,7 +67,7 @@ def fetch(url: str, file: Path, progress: Progress) -> int:
 
 
 def _what_is_there(file: Path, state: Path, url: str) -> tuple[int, str | None]:
-    """How much of the file is there, and of which version; nothing that cannot be told counts."""
+    """How much of the file is there, and of which version; what is uncertain does not count."""
     try:
         known = json.loads(state.read_text(encoding="utf-8"))
         if known["url"] == url and known["version"] is not None and file.exists():

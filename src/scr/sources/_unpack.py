@@ -31,7 +31,7 @@ def unpack(
         folder: What the data set will be called; must not exist.
         inside: The folder in the archive that holds the data set; any other with its layout will
             do if there is none of this name.
-        progress: Told of the bytes done and the bytes in all.
+        progress: Called with the bytes done and the bytes in all.
 
     Raises:
         SourceError: The archive is damaged, unsafe or holds something else.
@@ -100,8 +100,8 @@ def _extract(
 
 
 def _data_set_in(folder: Path, inside: str, archive: Path) -> Path:
-    found = [folder / inside, folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
-    for candidate in found:
+    folders = sorted(path for path in folder.iterdir() if path.is_dir())
+    for candidate in (folder / inside, folder, *folders):
         if is_ogb(candidate):
             return candidate
     names = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"

@@ -115,11 +115,11 @@ class FileRows:
 
     def take(self, positions: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Rows in the order of `positions`, of which some may be equal."""
-        rising, places = np.unique(positions, return_inverse=True)
+        rising, inverse = np.unique(positions, return_inverse=True)
         rows = self._take_rising(rising)
-        if len(rising) == len(positions) and bool((places[1:] > places[:-1]).all()):
+        if len(rising) == len(positions) and bool((inverse[1:] > inverse[:-1]).all()):
             return rows
-        return np.asarray(rows[places])
+        return np.asarray(rows[inverse])
 
     def _take_rising(self, rising: NDArray[np.integer[Any]]) -> NDArray[Any]:
         region = self._region

@@ -175,15 +175,15 @@ def verify(path: str | Path) -> Manifest:
     """
     manifest = read_manifest(path)
     for name, entry in manifest.arrays.items():
-        found = checksums(open_array(manifest, name))
-        for chunk, (now, then) in enumerate(zip(found, entry.checksums, strict=False)):
+        digests = checksums(open_array(manifest, name))
+        for chunk, (now, then) in enumerate(zip(digests, entry.checksums, strict=False)):
             if now != then:
                 raise StoreError(
                     f"`{array_file(manifest, name)}` has changed since it was written: chunk "
-                    f"{chunk} of {len(found)} has the checksum {now}, expected {then}",
+                    f"{chunk} of {len(digests)} has the checksum {now}, expected {then}",
                     hint="make it again from its source",
                 )
-        if len(found) != len(entry.checksums):
+        if len(digests) != len(entry.checksums):
             raise StoreError(f"`{manifest.path / MANIFEST}` lacks checksums of `{name}`")
     return manifest
 
@@ -203,18 +203,18 @@ def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
     wanted = array.dtype if dtype is None else np.dtype(dtype)
     flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)
     ranges = [(start, min(start + step, len(flat))) for start in range(0, len(flat), step)]
-    found = RunningChecksums()
+    running = RunningChecksums()
     # Values of a memory map are read by plain reads: touched pages would count as memory.
     for (values,) in stream_rows([flat], ranges):
-        found.update(as_bytes(values.astype(wanted, copy=False)))
-    return found.digests()
+        running.update(as_bytes(values.astype(wanted, copy=False)))
+    return running.digests()
 
 
 class RunningChecksums:
     """The same digests, of bytes that come in any pieces."""
 
     def __init__(self, finished: Iterable[str] = ()) -> None:
-        """Begin, or go on after the chunks of which the digests are known."""
+        """Begin, or continue after the chunks of which the digests are known."""
         self.finished = list(finished)
         """Digests of the chunks that are whole."""
         self.bytes = len(self.finished) * CHUNK_BYTES
@@ -222,7 +222,7 @@ class RunningChecksums:
         self._current = hashlib.blake2b(digest_size=8)
 
     def update(self, data: memoryview) -> None:
-        """Go on with some bytes."""
+        """Add some bytes."""
         while data:
             room = CHUNK_BYTES - self.bytes % CHUNK_BYTES
             piece, data = data[:room], data[room:]

@@ -1,8 +1,8 @@
 """One `.npy` file, written from its first row to its last with plain writes.
 
-The file is allocated to its full size first, so that a full disk is found at once. Checksums are
+The file is allocated to its full size first, so that a full disk shows at once. Checksums are
 computed as the bytes go by, so that nothing is read again, and nothing but the chunk that is being
-written is in memory. Work that may be interrupted asks for a `checkpoint` now and then and goes on
+written is in memory. Work that may be interrupted asks for a `checkpoint` now and then and resumes
 from there.
 """
 
@@ -37,14 +37,14 @@ class StreamedArray:
         target: Path,
         checkpoint: Mapping[str, Any] | None = None,
     ) -> None:
-        """Allocate the file, or go on with it.
+        """Allocate the file, or resume.
 
         Args:
             file: Where the array lies.
             shape: Its rows in all, or at most (`trim`).
             dtype: Its type; never Python objects.
             target: What the user asked to be written, for messages.
-            checkpoint: From `checkpoint`: go on after the rows that it counts.
+            checkpoint: From `checkpoint`: resume after the rows that it counts.
         """
         self.file, self.shape, self.dtype = file, tuple(shape), np.dtype(dtype)
         self.rows = 0
@@ -90,7 +90,7 @@ class StreamedArray:
         self.rows += len(chunk)
 
     def checkpoint(self) -> dict[str, Any]:
-        """Bring all rows to the disk; returns what it takes to go on from here."""
+        """Bring all rows to the disk; returns what it takes to resume from here."""
         with disk_errors(self._target):
             getattr(os, "fdatasync", os.fsync)(self._descriptor)
         return {"rows": self.rows, "checksums": list(self._hash.finished)}

@@ -68,7 +68,7 @@ class WorkFolder:
         """Plan a work folder.
 
         Args:
-            target: What is being made.
+            target: What the task writes.
             identity: All that decides the content of the parts, in plain values.
         """
         self.target, self.path = target, work_folder_path(target)
@@ -111,14 +111,14 @@ class WorkFolder:
             self._close()
         if problem is None or not isinstance(error, (OSError, StoreError)):
             return
-        told = disk_error(error, self.target) if isinstance(error, OSError) else error
+        failure = disk_error(error, self.target) if isinstance(error, OSError) else error
         if is_useful:
-            told = StoreError(
-                f"{told.message.removesuffix(NOTHING)}; what is finished stays in `{self.path}`",
-                hint="free some space and run the same again, which resumes; or remove the folder",
+            failure = StoreError(
+                f"{failure.message.removesuffix(NOTHING)}; what is finished stays in `{self.path}`",
+                hint="run the same again once that is fixed, which resumes; or remove the folder",
             )
-        if told is not error:
-            raise told from problem
+        if failure is not error:
+            raise failure from problem
 
     def file(self, name: str) -> Path:
         """The path of a file of a part."""

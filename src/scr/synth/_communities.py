@@ -139,8 +139,8 @@ class _Members:
             last = np.searchsorted(ranked, communities, side="right")
             own = last > first  # a small type may have no node in some community: then any will do
             low[own], high[own] = self.reach[first[own]], self.reach[last[own]]
-        places = np.searchsorted(self.reach, low + chances * (high - low), side="right") - 1
-        return np.asarray(self.order[np.minimum(places, len(self.order) - 1)])
+        positions = np.searchsorted(self.reach, low + chances * (high - low), side="right") - 1
+        return np.asarray(self.order[np.minimum(positions, len(self.order) - 1)])
 
 
 def community_graph(config: CommunityConfig) -> Graph:
@@ -148,10 +148,10 @@ def community_graph(config: CommunityConfig) -> Graph:
     counts = {config.target: config.nodes, **config.others}
     class_of_community = _community_classes(config)
     members, seniority = {}, np.zeros(0)
-    places, popular = config.generator("communities"), config.generator("popularity")
+    membership, popular = config.generator("communities"), config.generator("popularity")
     for kind, count in counts.items():
         logs = popular.standard_normal(count)
-        community = places.integers(0, config.communities, count)
+        community = membership.integers(0, config.communities, count)
         members[kind] = _Members(community, np.exp(config.popularity * logs))
         if kind == config.target:
             seniority = logs + popular.standard_normal(count)

@@ -19,10 +19,10 @@ def _uniform(key: np.uint64, counter: np.uint64) -> float:
 
 
 @compiled
-def _permute(place: int, nodes: int, half_bits: int, key: np.uint64) -> int:
+def _permute(position: int, nodes: int, half_bits: int, key: np.uint64) -> int:
     """A keyed permutation of 0 .. nodes - 1: a Feistel network, walked until inside the range."""
     mask = np.uint64((1 << half_bits) - 1)
-    value = np.uint64(place)
+    value = np.uint64(position)
     while True:
         left, right = value >> np.uint64(half_bits), value & mask
         for turn in range(4):
@@ -41,7 +41,7 @@ def _half_bits(nodes: int) -> int:
 
 
 @compiled
-def _draw_place(
+def _draw_position(
     label: int, chance: float, nodes: int, classes: int, power: float, reach: float
 ) -> int:
     """Where a node of a class lies in the order of classes and ranks; low ranks are hubs."""
@@ -76,11 +76,11 @@ def fill_edges(
         first, second = _uniform(edge_key, counter), _uniform(edge_key, counter + np.uint64(1))
         label = int(first * classes)
         # One draw serves twice: its whole part picks the class, the rest is uniform again.
-        source = _draw_place(label, first * classes - label, nodes, classes, power, reach)
+        source = _draw_position(label, first * classes - label, nodes, classes, power, reach)
         if classes > 1 and _uniform(edge_key, counter + np.uint64(2)) >= homophily:
             other = _uniform(edge_key, counter + np.uint64(3))
             label = (label + 1 + int(other * (classes - 1))) % classes
-        target = _draw_place(label, second, nodes, classes, power, reach)
+        target = _draw_position(label, second, nodes, classes, power, reach)
         edges[0, column] = _permute(source, nodes, half_bits, permutation_key)
         edges[1, column] = _permute(target, nodes, half_bits, permutation_key)
 
@@ -90,8 +90,8 @@ def fill_labels(labels: NDArray[np.int64], nodes: int, classes: int, key: np.uin
     """Write the class of every node."""
     half_bits = _half_bits(nodes)
     for label in numba.prange(classes):
-        for place in range(label * nodes // classes, (label + 1) * nodes // classes):
-            labels[_permute(place, nodes, half_bits, key)] = label
+        for position in range(label * nodes // classes, (label + 1) * nodes // classes):
+            labels[_permute(position, nodes, half_bits, key)] = label
 
 
 @compiled_parallel

@@ -156,7 +156,7 @@ def draw_splits(config: SynthConfig, labels: NDArray[np.int64]) -> dict[str, NDA
     chances = config.train_chances()
     fill_parts(part, labels, chances, config.valid_fraction, rest, config.key("splits"))
     return {
-        name: np.flatnonzero(part == place) for place, name in enumerate(("train", "valid", "test"))
+        name: np.flatnonzero(part == code) for code, name in enumerate(("train", "valid", "test"))
     }
 
 

@@ -11,7 +11,7 @@ of the features do not depend on what came before them.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from scr.compute import map_in_order
+from scr.compute import OnProgress, map_in_order
 from scr.graph import KIND, SCHEMA, store_metadata
 from scr.ingest import RowRules, write_rows
 from scr.sources import EdgeSource
@@ -46,7 +46,6 @@ from scr.synth._model import (
     visible_labels,
 )
 
-OnProgress = Callable[[str, int, int], None]
 SHARD_EDGES = 1 << 23
 """Edges in one shard: 64 MiB."""
 _EDGES, _FEATURES = "Drawing edges", "Drawing features"
@@ -131,7 +130,7 @@ def write_synth_shards(
 ) -> Path:
     """Write a synthetic graph as raw shards, edges as drawn: once each, with repeats and loops.
 
-    After a kill or a full disk, the same call goes on with what is finished, in a hidden folder
+    After a kill or a full disk, the same call resumes with what is finished, in a hidden folder
     beside `folder`.
 
     Args:
