@@ -135,7 +135,7 @@ class Runner:
         graphs = {seed: self.graph_of(seed) for seed in seeds}
         keys = {task: task.key(graphs[task.seed]) for task in tasks}
         kept = [] if self.out is None else read_json_lines(self.out / RUNS)
-        done = {record["key"]: record for record in kept}
+        done = {record["key"]: record for record in kept if "key" in record}
         missing = {keys[task]: task for task in tasks if keys[task] not in done}
         if self.on_plan is not None:
             self.on_plan(len(missing))
