@@ -15,7 +15,5 @@ if TYPE_CHECKING:
     from scr.prediction._run_graph import load_run_graph as load_run_graph
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
-    from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
-    from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
 
 __all__, __getattr__, __dir__ = front_door(__name__)

@@ -49,8 +49,5 @@ if TYPE_CHECKING:
     from scr.report._sensitivity_sentences import sweep_sentences as sweep_sentences
     from scr.report._tables import comparison_table as comparison_table
     from scr.report._tables import inactive_note as inactive_note
-    from scr.report.page._comparison import comparison_page as comparison_page
-    from scr.report.page._render import write_page as write_page
-    from scr.report.page._run import run_page as run_page
 
 __all__, __getattr__, __dir__ = front_door(__name__)
