@@ -34,7 +34,7 @@ from scr.prediction import (
     with_classes,
     write_predictions,
 )
-from scr.report import MetricsInParts, read_json_lines
+from scr.report import MetricsInParts, read_history
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
@@ -223,7 +223,7 @@ class NodeClassifier:
     def history_(self) -> list[dict[str, Any]]:
         """One record per evaluated epoch."""
         if self._fitted is None:
-            return read_json_lines(self._loaded().path / runs.HISTORY)
+            return read_history(self._loaded().path / runs.HISTORY)
         return self._fitted.outcome.history
 
     @property

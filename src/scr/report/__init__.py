@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scr.report._metrics import confusion_matrix as confusion_matrix
     from scr.report._metrics import per_class_table as per_class_table
     from scr.report._metrics import reliability_curve as reliability_curve
-    from scr.report._records import read_json_lines as read_json_lines
+    from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object
     from scr.report._regularizers import explanation as explanation
     from scr.report._sensitivity import summarize as summarize
