@@ -7,6 +7,7 @@ import scr.report
 assert "matplotlib" not in sys.modules, "the package itself must stay light"
 for name in scr.report.__all__:
     getattr(scr.report, name)
+import scr.report.page
 loaded = {"torch", "sklearn"} & set(sys.modules)
 assert not loaded, loaded
 """

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scr.cli._console import console, print_wide
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -51,7 +53,7 @@ def paper(text: str) -> str:
     return "" if match is None else f"{match['who']}, {match['where']}"
 
 
-def method_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """One line per name; long texts are wrapped, names are not."""
     from rich import box
     from rich.table import Table
@@ -65,10 +67,24 @@ def method_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Tabl
     return table
 
 
-def settings_table(settings: Iterable[Setting]) -> Table:
-    """Name, default, what else it may be, and what it does."""
+def print_methods(headings: Sequence[str], rows: Iterable[Sequence[str]], hint: str) -> None:
+    """A table of all names, and how to see more of one."""
+    print_wide(_table(headings, rows), WIDTH)
+    console.print(hint)
+
+
+def print_settings(about: str, settings: Iterable[Setting], section: str) -> None:
+    """What a method is, and its settings: name, default, what else it may be, what it does."""
+    console.print(about.rstrip(), soft_wrap=True)
     rows = [(each.name, shown(each.default), each.expected, each.meaning) for each in settings]
-    return method_table(("setting", "default", "may be", "meaning"), rows)
+    if not rows:
+        console.print("It reads no settings.")
+        return
+    print_wide(_table(("setting", "default", "may be", "meaning"), rows), WIDTH)
+    console.print(
+        f"Change one with --set {section}.NAME=VALUE. A preset may have other values than these "
+        "defaults; run.json records those of a run."
+    )
 
 
 def shown(value: Any) -> str:

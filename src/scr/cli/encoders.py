@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli._console import console, print_wide
-from scr.cli._methods import WIDTH, headline, method_table, paper, settings_table, words_of
+from scr.cli._methods import headline, paper, print_methods, print_settings, words_of
 
 if TYPE_CHECKING:
     from scr.encoders import Encoder
@@ -25,18 +24,12 @@ def encoders(
             (each, does(code), reads(code), paper(words_of(code)))
             for each, code in ENCODERS.items()
         ]
-        print_wide(method_table(("name", "what it is", "reads", "paper"), rows), WIDTH)
-        console.print("scr encoders NAME lists the settings of an encoder.")
+        hint = "scr encoders NAME lists the settings of an encoder."
+        print_methods(("name", "what it is", "reads", "paper"), rows, hint)
         return
     code = encoder_class(name)
-    about = f"{name}: {does(code)}; reads {reads(code)}."
-    cited = paper(words_of(code))
-    console.print(f"{about} {cited}".rstrip(), soft_wrap=True)
-    print_wide(settings_table(list_settings(code.config_class)), WIDTH)
-    console.print(
-        "Change one with --set encoder.NAME=VALUE. A preset may have other values than these "
-        "defaults; run.json records those of a run."
-    )
+    about = f"{name}: {does(code)}; reads {reads(code)}. {paper(words_of(code))}"
+    print_settings(about, list_settings(code.config_class), "encoder")
 
 
 def does(code: type[Encoder]) -> str:

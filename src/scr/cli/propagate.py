@@ -179,7 +179,8 @@ def _features(
             planned = planned_features(graph, config)
             return planned, planned.fitted.identity, planned.fitted.steps
         completed = complete_features(graph, config, memory=memory, on_progress=on_progress)
-        return completed.matrix, tuple(completed.fitted.identity), tuple(completed.steps)
+        matrix = check_features(graph, completed.matrix)
+        return matrix, tuple(completed.fitted.identity), tuple(completed.steps)
     features = check_features(graph)
     fitted = fit_features(features, config)
     return transform_lazily(fitted, features), fitted.identity, fitted.steps

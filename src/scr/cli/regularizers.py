@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scr.cli._console import console, print_wide
-from scr.cli._methods import WIDTH, method_table, paper, settings_table, shown, words_of
+from scr.cli._methods import paper, print_methods, print_settings, shown, words_of
 
 if TYPE_CHECKING:
     from scr.config import Setting
@@ -31,21 +30,12 @@ def regularizers(
             (each, explanation(each), ", ".join(own_values(each)), paper_of(each))
             for each in REGULARIZERS
         ]
-        print_wide(method_table(("name", "what it asks for", "defaults", "paper"), rows), WIDTH)
-        console.print("scr regularizers NAME lists the settings that a regularizer reads.")
+        hint = "scr regularizers NAME lists the settings that a regularizer reads."
+        print_methods(("name", "what it asks for", "defaults", "paper"), rows, hint)
         return
     check_regularizer(name)
-    about = f"{name}: {explanation(name)}."
-    console.print(f"{about} {paper_of(name)}".rstrip(), soft_wrap=True)
-    settings = read_settings(name)
-    if not settings:
-        console.print("It reads no settings.")
-        return
-    print_wide(settings_table(settings), WIDTH)
-    console.print(
-        "Change one with --set consistency.NAME=VALUE. A preset may have other values than these "
-        "defaults; run.json records those of a run."
-    )
+    about = f"{name}: {explanation(name)}. {paper_of(name)}"
+    print_settings(about, read_settings(name), "consistency")
 
 
 def read_settings(regularizer: str) -> list[Setting]:

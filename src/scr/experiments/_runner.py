@@ -26,7 +26,7 @@ from scr.errors import InactiveTermWarning, SCRError, StoreError
 from scr.graph import Graph
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
-from scr.report import classification_metrics, read_json_lines
+from scr.report import classification_metrics, read_history
 from scr.runs import run_identity, subsets_identity, write_json
 from scr.sources import IngestOptions, draw_split
 from scr.training import (
@@ -132,8 +132,8 @@ class Runner:
         seeds = dict.fromkeys(task.seed for task in tasks)
         graphs = {seed: self.graph_of(seed) for seed in seeds}
         keys = {task: task.key(graphs[task.seed]) for task in tasks}
-        kept = [] if self.out is None else read_json_lines(self.out / RUNS)
-        done = {record["key"]: record for record in kept}
+        kept = [] if self.out is None else read_history(self.out / RUNS)
+        done = {record["key"]: record for record in kept if "key" in record}
         missing = {keys[task]: task for task in tasks if keys[task] not in done}
         if self.on_plan is not None:
             self.on_plan(len(missing))

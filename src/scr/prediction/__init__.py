@@ -19,7 +19,5 @@ if TYPE_CHECKING:
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
     from scr.prediction._trained_model import FittedModel as FittedModel
-    from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
-    from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from scr.encoders import Encoder
 from scr.errors import RunError
 from scr.graph import Graph
-from scr.report import read_json_lines
+from scr.report import read_history
 from scr.runs import HISTORY, METRICS, read_json
 from scr.training import Fitted, Preparation, Recipe, SubsetNames
 
@@ -81,7 +81,7 @@ class StoredModel(TrainedModel):
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        return read_json_lines(self.path / HISTORY)
+        return read_history(self.path / HISTORY)
 
     def ending(self, what: Literal["best_epoch", "stopped", "acted"]) -> Any:
         summary = self.summary()

@@ -96,7 +96,7 @@ class Hops:
         if not found.all():
             raise GraphError(
                 f"Node {nodes[~found][0]} is not among the {len(kept):,} nodes with kept hops",
-                hint="propagate again with `rows="all"`, or with rows that hold this node",
+                hint="propagate again with `rows=all`, or with rows that hold this node",
             )
         return places
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scr.report._metrics import confusion_matrix as confusion_matrix
     from scr.report._metrics import per_class_table as per_class_table
     from scr.report._metrics import reliability_curve as reliability_curve
-    from scr.report._records import read_json_lines as read_json_lines
+    from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object
     from scr.report._regularizers import explanation as explanation
     from scr.report._sensitivity import summarize as summarize
@@ -49,8 +49,5 @@ if TYPE_CHECKING:
     from scr.report._sensitivity_sentences import sweep_sentences as sweep_sentences
     from scr.report._tables import comparison_table as comparison_table
     from scr.report._tables import inactive_note as inactive_note
-    from scr.report.page._comparison import comparison_page as comparison_page
-    from scr.report.page._render import write_page as write_page
-    from scr.report.page._run import run_page as run_page
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

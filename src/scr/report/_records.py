@@ -49,7 +49,7 @@ def read_run(run_dir: str | Path) -> RunRecord:
         path=path,
         run=read_object(path / "run.json"),
         metrics=read_object(metrics) if metrics.is_file() else {},
-        history=read_json_lines(path / "history.jsonl"),
+        history=read_history(path / "history.jsonl"),
         predictions=summarize_predictions(predictions) if predictions.is_file() else None,
         smooth=read_object(smooth) if smooth.is_file() else {},
         explanation=read_object(explanation) if explanation.is_file() else {},
@@ -67,7 +67,7 @@ def read_object(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def read_json_lines(path: Path) -> History:
+def read_history(path: Path) -> History:
     """Objects of a JSON-lines file, none if it is not there.
 
     A line cut short by a crash is left out.

@@ -12,7 +12,7 @@ from scr.report._comparison import ComparisonRow, compare_runs
 from scr.report._conclusion import cautions, differences, headline
 from scr.report._examples import ExampleGroup
 from scr.report._explanation import explained_model
-from scr.report._formatting import number_or_none
+from scr.report._formatting import mapping, number_or_none
 from scr.report._regularizers import explanations
 from scr.report._tables import caption
 from scr.report.page._explanation import explanation_parts
@@ -44,11 +44,11 @@ def comparison_page(
     """
     runs: Sequence[Mapping[str, Any]] = compare.get("runs") or []
     rows = cast("Sequence[ComparisonRow]", compare.get("rows") or compare_runs(runs))
-    explanation = compare.get("explanation") or {}
+    graph, explanation = mapping(compare.get("graph")), mapping(compare.get("explanation"))
     model = f"{explained_model(explanation)}, the best on validation nodes"
     return render(
         "comparison.html",
-        title=title or f"Comparison on {compare['graph']['name']}",
+        title=title or f"Comparison on {graph.get('name')}",
         subtitle=intro
         or "Encoders with and without consistency regularization, on the same seeds.",
         headline=headline(rows),
@@ -64,15 +64,16 @@ def comparison_page(
         shown_for=shown_for,
         curves=training_plots(histories) if histories else [],
         examples=examples or (),
-        graph_facts=facts_of(compare["graph"]) if graph_facts is None else graph_facts,
+        graph_facts=facts_of(graph) if graph_facts is None else graph_facts,
         command=compare.get("command"),
     )
 
 
 def facts_of(graph: Mapping[str, Any]) -> dict[str, object]:
     """What a page shows about the graph of an experiment."""
-    shown = {name: graph[name] for name in ("nodes", "edges", "features", "classes")}
-    return {"graph": graph["name"], **shown, "splits": graph["splits"] or "the graph's own"}
+    shown = {name: graph.get(name) for name in ("nodes", "edges", "features", "classes")}
+    splits = graph.get("splits") or "the graph's own"
+    return {"graph": graph.get("name"), **shown, "splits": splits}
 
 
 def _plots(runs: Sequence[Mapping[str, Any]], rows: Sequence[ComparisonRow]) -> list[Markup]:
