@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scr.training._node_features import Preparation as Preparation
     from scr.training._node_features import node_features as node_features
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
+    from scr.training._prepare import HopsRequest as HopsRequest
     from scr.training._prepare import Prepared as Prepared
     from scr.training._prepare import PreparedHops as PreparedHops
     from scr.training._prepare import SubsetNames as SubsetNames
