@@ -13,7 +13,7 @@ from scr.features import FeatureConfig, prepare_features
 from scr.propagation import Hops, PropagationConfig, choose_subsets, load_cached_hops, propagate
 from scr.propagation.disk._pieces import Pieces
 from scr.sources import load_graph
-from scr.training import HopsBudgetError
+from scr.training import HopsRequest
 from scr.typed_features import complete_features
 
 runner = CliRunner()
@@ -163,11 +163,11 @@ def test_the_command_that_training_names_leaves_what_it_looks_for(typed_store):
     graph = load_graph(str(typed_store))
     config = PropagationConfig(hops=1, norm="row", subsets="single", subset_seed=3, dtype="float16")
     data = FeatureConfig(missing="random", embedding_seed=5, scale="none")
-    error = HopsBudgetError(
-        "It does not fit", store=str(typed_store), features_file=None, rows="all",
+    request = HopsRequest(
+        store=str(typed_store), features_file=None, rows="all",
         propagation=config, data=data, walks_subsets=True,
     )  # fmt: skip
-    command = propagate_command(error).split()
+    command = propagate_command(request).split()
     assert run(*command[2:]).exit_code == 0
     identity = complete_features(graph, data).fitted.identity
     subsets = choose_subsets(graph, config)

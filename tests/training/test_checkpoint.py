@@ -22,7 +22,7 @@ def trained():
 def test_an_optimizer_continues_from_a_checkpoint_as_if_never_stopped(tmp_path):
     model, optimizer = trained()
     state = Checkpoint(values={"epoch": 3})
-    state.put_module("model", model)
+    state.put("model", model.state_dict())
     state.put_optimizer(optimizer)
     state.write(tmp_path / "state")
     read = Checkpoint.read(tmp_path / "state")
@@ -42,7 +42,7 @@ def test_an_optimizer_continues_from_a_checkpoint_as_if_never_stopped(tmp_path):
 def test_a_truncated_checkpoint_is_refused_with_a_way_out(tmp_path):
     model, _ = trained()
     state = Checkpoint()
-    state.put_module("model", model)
+    state.put("model", model.state_dict())
     path = tmp_path / "state"
     state.write(path)
     path.write_bytes(path.read_bytes()[:-8])

@@ -245,7 +245,7 @@ def test_learned_vectors_of_nodes_without_features_are_trained():
     classifier = scr.NodeClassifier(
         {"name": "rgcn", "node_embeddings": True, "hidden": 8}, "none", epochs=2
     ).fit(typed_graph())
-    assert classifier._encoder().embeddings.shape == (30, 3)
+    assert classifier.module_.embeddings.shape == (30, 3)
     assert classifier.predict_proba().shape == (90, 3)
 
 

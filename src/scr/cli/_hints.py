@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scr.errors import MemoryBudgetError, SCRError
 
 if TYPE_CHECKING:
-    from scr.training import HopsBudgetError
+    from scr.training import HopsRequest
 
 OPTIONS = ("hops", "norm", "dtype", "direction", "hop_scale", "scale", "reduce", "reduce_to")
 """Settings that `scr propagate` has options for; others of the features go through `--set`."""
@@ -32,7 +32,7 @@ def with_command(error: SCRError) -> SCRError:
         from scr.training import HopsBudgetError
 
         if isinstance(error, HopsBudgetError):
-            command = propagate_command(error)
+            command = propagate_command(error.request)
             hint = f"first `{command}`, which works on disk; what it leaves is found"
             return SCRError(error.message, hint=hint)
     return SCRError(error.message, hint=SETTING.sub(_option, error.hint))
@@ -42,25 +42,25 @@ def _option(setting: re.Match[str]) -> str:
     return f"`--{setting[1]}" + (" " if setting[2] else "")
 
 
-def propagate_command(error: HopsBudgetError) -> str:
+def propagate_command(request: HopsRequest) -> str:
     """The command that leaves hops beside a store, as training wants them.
 
     Settings that have their defaults are left out, but for `hops`, `norm` and `dtype`, whose
     defaults are those of a preset.
     """
-    words = ["scr propagate", error.store, f"--rows {error.rows}"]
-    for config in (error.propagation, error.data):
+    words = ["scr propagate", request.store, f"--rows {request.rows}"]
+    for config in (request.propagation, request.data):
         for field in dataclasses.fields(config):
             name, value = field.name, getattr(config, field.name)
             if name in OPTIONS and (name in OPTIONS[:3] or value != field.default):
                 words.append(f"--{name.replace('_', '-')} {value}")
-            elif config is error.data and value != field.default:
+            elif config is request.data and value != field.default:
                 words.append(f"--set data.{name}={value}")
-    if error.propagation.self_loops:
+    if request.propagation.self_loops:
         words.append("--self-loops")
-    if error.walks_subsets:
-        words.append(f"--subsets {error.propagation.subsets}")
-        words.append(f"--subset-seed {error.propagation.subset_seed}")
-    if error.features_file is not None:
-        words.append(f"--features {error.features_file}")
+    if request.walks_subsets:
+        words.append(f"--subsets {request.propagation.subsets}")
+        words.append(f"--subset-seed {request.propagation.subset_seed}")
+    if request.features_file is not None:
+        words.append(f"--features {request.features_file}")
     return " ".join(words)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from scr.encoders._explanation import evaluating as evaluating
     from scr.encoders._gamlp import GAMLP as GAMLP
     from scr.encoders._gamlp_jk import GAMLPJK as GAMLPJK
-    from scr.encoders._gamlp_jk import GAMLPJKConfig as GAMLPJKConfig
     from scr.encoders._mlp import MLP as MLP
     from scr.encoders._nars import NARS as NARS
     from scr.encoders._nars import PREFIX as PREFIX
@@ -23,6 +22,5 @@ if TYPE_CHECKING:
     from scr.encoders._sgc import SGC as SGC
     from scr.encoders._sign import SIGN as SIGN
     from scr.encoders._ssgc import SSGC as SSGC
-    from scr.encoders._ssgc import SSGCConfig as SSGCConfig
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

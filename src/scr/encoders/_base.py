@@ -65,15 +65,15 @@ class EncoderConfig(Settings):
     hidden: Count = 256
     """Width of hidden layers."""
     dropout: Chance = 0.5
-    """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
+    """Chance that a hidden unit is dropped out: the noise that SCR's views differ by."""
     input_dropout: Chance = 0.0
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
     norm: Literal["batch", "layer", "none"] = "batch"
     """Normalization before every activation; `none` suits small training sets."""
     label_layers: Count = 4
     """Linear layers of the branch that reads propagated labels."""
     label_dropout: Chance = 0.0
-    """Chance that a propagated label is silenced."""
+    """Chance that a propagated label is dropped out."""
 
 
 class Encoder(nn.Module, ABC):

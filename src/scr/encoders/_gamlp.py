@@ -31,13 +31,13 @@ class GAMLPConfig(EncoderConfig):
     hidden: Count = 512
     """Width of hidden layers, and of each hop's result."""
     layers: Count = 4
-    """Linear layers of the perceptron after the attention."""
+    """Linear layers of the MLP after the attention."""
     hop_layers: Natural = 2
-    """Linear layers of each hop's perceptron; 0 weighs the hops as they are."""
+    """Linear layers of each hop's MLP; 0 weighs the hops as they are."""
     input_dropout: Chance = 0.2
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.5
-    """Chance that an attention weight is silenced."""
+    """Chance that an attention weight is dropped out."""
     activation: AttentionActivation = "leaky_relu"
     """What attention scores pass before the softmax."""
     residual: bool = True
@@ -47,7 +47,7 @@ class GAMLPConfig(EncoderConfig):
 
 
 class GAMLP(Encoder):
-    """A perceptron per hop, recursive attention over the hops, a perceptron with residuals."""
+    """An MLP per hop, recursive attention over the hops, an MLP with residuals."""
 
     name = "gamlp"
     config_class = GAMLPConfig

@@ -27,14 +27,14 @@ class GAMLPJKConfig(GAMLPConfig):
     """Settings of `GAMLPJK`."""
 
     reference_layers: Count = 4
-    """Linear layers of the perceptron that summarizes all hops."""
+    """Linear layers of the MLP that summarizes all hops."""
     label_attention: Literal["recursive", "jk"] = "recursive"
     """How several label hops are weighed. `jk`: against a summary of all, and the nearest one is
     not drawn to the farthest, as in the code of SCR for ogbn-papers100M."""
 
 
 class GAMLPJK(GAMLP):
-    """GAMLP whose attention scores are act(a.r + b.x_k + c), r a perceptron of all hops."""
+    """GAMLP whose attention scores are act(a.r + b.x_k + c), r an MLP of all hops."""
 
     name = "gamlp-jk"
     config_class = GAMLPJKConfig

@@ -1,4 +1,4 @@
-"""A perceptron on each node's own features: what can be known without the graph."""
+"""An MLP on each node's own features: what can be known without the graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MLPConfig(EncoderConfig):
 
 
 class MLP(Encoder):
-    """A perceptron that reads hop 0 only."""
+    """An MLP that reads hop 0 only."""
 
     name = "mlp"
     config_class = MLPConfig

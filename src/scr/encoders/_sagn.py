@@ -34,17 +34,17 @@ class SAGNConfig(EncoderConfig):
     hidden: Count = 512
     """Width of hidden layers per head, and of each hop's result."""
     layers: Count = 2
-    """Linear layers of the perceptron after the attention."""
+    """Linear layers of the MLP after the attention."""
     hop_layers: Count = 2
-    """Linear layers of each hop's perceptron, at least 1."""
+    """Linear layers of each hop's MLP, at least 1."""
     heads: Count = 1
     """Attentions side by side; the logits are their mean."""
     input_dropout: Chance = 0.2
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.4
-    """Chance that an attention weight is silenced."""
+    """Chance that an attention weight is dropped out."""
     label_dropout: Chance = 0.5
-    """Chance that a hidden unit of the label branch is silenced."""
+    """Chance that a hidden unit of the label branch is dropped out."""
     weight_style: Literal["attention", "uniform", "exponent"] = "attention"
     """Weights of the hops: learned; all alike; or alpha^k."""
     alpha: Share = 0.5
@@ -62,7 +62,7 @@ class SAGNConfig(EncoderConfig):
 
 
 class SAGN(Encoder):
-    """A perceptron per hop and head, attention over the hops, a perceptron per head."""
+    """An MLP per hop and head, attention over the hops, an MLP per head."""
 
     name = "sagn"
     config_class = SAGNConfig
@@ -169,7 +169,7 @@ class SAGN(Encoder):
 
 
 class _LabelHeads(nn.Module):
-    """SAGN's label model: a perceptron per head on the propagated labels, averaged."""
+    """SAGN's label model: an MLP per head on the propagated labels, averaged."""
 
     def __init__(self, config: SAGNConfig, shape: ProblemShape) -> None:
         super().__init__()

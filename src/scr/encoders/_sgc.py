@@ -27,7 +27,7 @@ class SGCConfig(EncoderConfig):
     """
 
     input_dropout: Chance = 0.5
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
 
 
 class SGC(Encoder):

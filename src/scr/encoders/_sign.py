@@ -1,4 +1,4 @@
-"""SIGN: a small perceptron per hop and one over their results, side by side.
+"""SIGN: a small MLP per hop and one over their results, side by side.
 
 Paper: Frasca et al. 2020, "SIGN: Scalable Inception Graph Neural Networks", arXiv:2004.11198.
 """
@@ -28,19 +28,19 @@ class SIGNConfig(EncoderConfig):
     hidden: Count = 512
     """Width of hidden layers, and of each hop's result."""
     layers: Count = 2
-    """Linear layers of the perceptron over all hops."""
+    """Linear layers of the MLP over all hops."""
     hop_layers: Natural = 2
-    """Linear layers of each hop's perceptron; 0 joins the hops as they are."""
+    """Linear layers of each hop's MLP; 0 joins the hops as they are."""
     dropout: Chance = 0.4
-    """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
+    """Chance that a hidden unit is dropped out: the noise that SCR's views differ by."""
     input_dropout: Chance = 0.3
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
     norm: Literal["batch", "layer", "none"] = "none"
-    """Normalization before every activation of a perceptron."""
+    """Normalization before every activation of an MLP."""
 
 
 class SIGN(Encoder):
-    """One perceptron per hop, one over their concatenation."""
+    """One MLP per hop, one over their concatenation."""
 
     name = "sign"
     config_class = SIGNConfig
@@ -86,7 +86,7 @@ class SIGN(Encoder):
             return contribution_shares(joined, first.weight[0])
 
     def _joined(self, batch: HopBatch) -> Tensor:
-        """What each hop's perceptron says, side by side: (rows, hops * columns)."""
+        """What each hop's MLP says, side by side: (rows, hops * columns)."""
         joined = dropout(batch.hops, self.input_dropout, self.training).flatten(1)
         if self.branches is not None:
             raw = self.branches(joined.view(batch.hops.shape)).flatten(1)

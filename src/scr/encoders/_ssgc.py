@@ -1,4 +1,4 @@
-"""S2GC: a perceptron on an average of the hops.
+"""S2GC: an MLP on an average of the hops.
 
 Papers: Zhu and Koniusz 2021, "Simple Spectral Graph Convolution", ICLR; the `ppr` weights are
 those of Gasteiger et al. 2019, "Predict then Propagate", arXiv:1810.05997.
@@ -42,7 +42,7 @@ class SSGCConfig(EncoderConfig):
 
 
 class SSGC(Encoder):
-    """Hops averaged with fixed weights, then a perceptron."""
+    """Hops averaged with fixed weights, then an MLP."""
 
     name = "ssgc"
     config_class = SSGCConfig

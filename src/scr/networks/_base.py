@@ -130,11 +130,11 @@ class LayeredEncoder(GraphEncoder):
             x: From `layer_input`. Shape (columns of the adjacency, width).
             adjacency: The edges to the nodes that receive.
         """
-        made = cast(Tensor, self.layers[number](x, adjacency))
+        activations = cast(Tensor, self.layers[number](x, adjacency))
         if number + 1 == len(self.layers):
-            return made
+            return activations
         return activate(
-            made,
+            activations,
             self.norms[number],
             chance=self.config.dropout,
             training=self.training,

@@ -36,8 +36,10 @@ def softmax_over_neighbors(
     """
     receivers = adjacency.edge_index(edge_scores.device)[1]
     with torch.no_grad():  # the largest is taken away before the exponential, and changes nothing
-        places = receivers[:, None].expand_as(edge_scores)
-        largest = own_scores.scatter_reduce(0, places, edge_scores, "amax", include_self=True)
+        receiver_rows = receivers[:, None].expand_as(edge_scores)
+        largest = own_scores.scatter_reduce(
+            0, receiver_rows, edge_scores, "amax", include_self=True
+        )
     edges = torch.exp(edge_scores - largest.index_select(0, receivers))
     own = torch.exp(own_scores - largest)
     total = own.index_add(0, receivers, edges)
@@ -58,8 +60,8 @@ def weighted_sum(x: Tensor, weights: Tensor, adjacency: Adjacency) -> Tensor:
     if fits_kernels(x):
         return cast(Tensor, _WeightedSum.apply(x, weights, adjacency))  # type: ignore[no-untyped-call]
     senders, receivers = adjacency.edge_index(x.device)
-    made = x.new_zeros(adjacency.rows, *x.shape[1:])
-    return made.index_add(0, receivers, x.index_select(0, senders) * weights[:, :, None])
+    sums = x.new_zeros(adjacency.rows, *x.shape[1:])
+    return sums.index_add(0, receivers, x.index_select(0, senders) * weights[:, :, None])
 
 
 class _WeightedSum(torch.autograd.Function):
@@ -91,7 +93,7 @@ class _WeightedSum(torch.autograd.Function):
 
 def _products(adjacency: Adjacency, weights: Tensor, x: Tensor) -> Tensor:
     """The weighted sum of each head, one after the other."""
-    made = x.new_empty(adjacency.rows, *x.shape[1:])
+    sums = x.new_empty(adjacency.rows, *x.shape[1:])
     for head in range(x.shape[1]):
         matrix = replace(
             adjacency,
@@ -99,5 +101,5 @@ def _products(adjacency: Adjacency, weights: Tensor, x: Tensor) -> Tensor:
             row_scale=None,
             column_scale=None,
         )
-        made[:, head] = matrix.times(x[:, head].contiguous())
-    return made
+        sums[:, head] = matrix.times(x[:, head].contiguous())
+    return sums

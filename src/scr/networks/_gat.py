@@ -37,9 +37,9 @@ class GATConfig(GraphEncoderConfig):
     norm: Norm = "none"
     """Normalization before every activation."""
     dropout: Chance = 0.6
-    """Chance that a hidden unit is silenced: the noise that SCR's views differ by."""
+    """Chance that a hidden unit is dropped out: the noise that SCR's views differ by."""
     input_dropout: Chance = 0.6
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.6
     """Chance that a neighbor is left out of a sum."""
 
@@ -67,7 +67,7 @@ class GATLayer(nn.Module):
             heads: How many.
             width: Columns of the result of each.
             join: Put heads beside each other; else take their mean.
-            attention_dropout: Chance that a weight of the softmax is silenced.
+            attention_dropout: Chance that a weight of the softmax is dropped out.
         """
         super().__init__()
         self.heads, self.width, self.join = heads, width, join
@@ -96,9 +96,9 @@ class GATLayer(nn.Module):
         )
         edges = dropout(edges, self.attention_dropout, self.training)
         itself = dropout(itself, self.attention_dropout, self.training)
-        made: Tensor = weighted_sum(heads, edges, adjacency) + itself[:, :, None] * own
-        made = made.flatten(1) if self.join else made.mean(1)
-        return made + self.bias
+        outputs: Tensor = weighted_sum(heads, edges, adjacency) + itself[:, :, None] * own
+        outputs = outputs.flatten(1) if self.join else outputs.mean(1)
+        return outputs + self.bias
 
 
 class GAT(LayeredEncoder):
@@ -128,7 +128,7 @@ class GAT(LayeredEncoder):
 
     def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
         """One layer with all that follows it; nothing follows the last."""
-        made = cast(Tensor, self.layers[number](x, adjacency))
+        outputs = cast(Tensor, self.layers[number](x, adjacency))
         if number + 1 == len(self.layers):
-            return made
-        return dropout(F.elu(self.norms[number](made)), self.config.dropout, self.training)
+            return outputs
+        return dropout(F.elu(self.norms[number](outputs)), self.config.dropout, self.training)

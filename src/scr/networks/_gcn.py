@@ -27,7 +27,7 @@ class GCNConfig(GraphEncoderConfig):
     norm: Norm = "none"
     """Normalization before every activation."""
     input_dropout: Chance = 0.5
-    """Chance that an input feature is silenced."""
+    """Chance that an input feature is dropped out."""
 
 
 class GCNLayer(nn.Module):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from scr.training._node_features import Preparation as Preparation
     from scr.training._node_features import node_features as node_features
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
+    from scr.training._prepare import HopsRequest as HopsRequest
     from scr.training._prepare import Prepared as Prepared
-    from scr.training._prepare import PreparedHops as PreparedHops
     from scr.training._prepare import SubsetNames as SubsetNames
     from scr.training._prepare import chosen_subsets as chosen_subsets
     from scr.training._prepare import fixed_mixture as fixed_mixture
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from scr.training._recipe import variants as variants
     from scr.training._records import EpochRecord as EpochRecord
     from scr.training._records import Handover as Handover
-    from scr.training._records import TrainingOutcome as TrainingOutcome
     from scr.training._row_source import RowSource as RowSource
     from scr.training._rows import Rows as Rows
     from scr.training._rows import positions_of as positions_of

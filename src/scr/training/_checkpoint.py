@@ -7,6 +7,7 @@ written whole or not at all and reading one never executes anything.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
 from scr.errors import RunError, StoreError
 from scr.storage import write_bytes
@@ -31,12 +32,8 @@ class Checkpoint:
     identity: str = ""
     """Names the run that it belongs to; a checkpoint of another run is refused."""
 
-    def put_module(self, prefix: str, module: nn.Module) -> None:
-        """Add the parameters and buffers of a module."""
-        self.put(prefix, module.state_dict())
-
-    def put(self, prefix: str, tensors: dict[str, Tensor]) -> None:
-        """Add tensors below a prefix; copies, since training goes on."""
+    def put(self, prefix: str, tensors: Mapping[str, Tensor]) -> None:
+        """Add tensors below a prefix; copies, since training continues."""
         for name, tensor in tensors.items():
             self.tensors[f"{prefix}/{name}"] = tensor.detach().cpu().clone().contiguous()
 

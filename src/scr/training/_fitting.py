@@ -130,7 +130,7 @@ def fit(
         own: A module of the user's own, where the recipe says that there is one.
     """
     check_trainable(graph, recipe)
-    place = usable_device(device)
+    target = usable_device(device)
     keep_freed_memory()
     prepared = prepared or prepare(graph, recipe, device=device)
     train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
@@ -160,7 +160,7 @@ def fit(
     dropper = node_dropper(graph, recipe, prepared)
 
     def rows_with(handover: Handover | None) -> RowSource:
-        rows = make_rows(prepared, graph, recipe, place, seed=seed, handover=handover)
+        rows = make_rows(prepared, graph, recipe, target, seed=seed, handover=handover)
         # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
         return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 
@@ -168,13 +168,13 @@ def fit(
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape, own)
         if own is not None:
             some = rows.batch(torch.tensor(rows.nodes()[:TRIED_ROWS]))
-            try_out(encoder.to(place), some, rows.classes)
+            try_out(encoder.to(target), some, rows.classes)
             without = missing_noise(recipe.regularizer, consistency)
             if without and without not in notes and views_are_equal(encoder, some):
                 notes.append(without)
         return encoder
 
-    devices = [place] if place.type == "cuda" else []
+    devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
         staged = train_in_stages(
             plan,
@@ -316,10 +316,10 @@ def all_but(
         nodes: How many nodes there are.
         kept: Nodes that have hops; none: all.
     """
-    mask = np.ones(nodes if kept is None else len(kept), dtype=bool)
-    mask[train if kept is None else positions_of(np.asarray(train), kept)] = False
-    others = np.flatnonzero(mask)
-    return torch.from_numpy(others if kept is None else kept[others])
+    others = np.zeros(nodes, dtype=bool)
+    others[slice(None) if kept is None else kept] = True
+    others[train] = False
+    return torch.from_numpy(np.flatnonzero(others))
 
 
 def _labeled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:

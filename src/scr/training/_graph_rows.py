@@ -125,14 +125,14 @@ class GraphRows(RowSource):
 
     def _sampled(self, index: Tensor) -> GraphBatch:
         """What is drawn around some nodes, which may repeat."""
-        seeds, places = np.unique(index.numpy(), return_inverse=True)
+        seeds, positions = np.unique(index.numpy(), return_inverse=True)
         drawn = self._sampler.sample(seeds, _step(index.numpy(), self._epoch))
-        return self.of_subgraph(drawn, torch.from_numpy(places), index)
+        return self.of_subgraph(drawn, torch.from_numpy(positions), index)
 
     def of_subgraph(
         self,
         subgraph: SubgraphBatch,
-        places: Tensor,
+        positions: Tensor,
         index: Tensor,
         loss_weight: Tensor | None = None,
     ) -> GraphBatch:
@@ -140,7 +140,7 @@ class GraphRows(RowSource):
 
         Args:
             subgraph: Nodes and edges.
-            places: Of the nodes that are asked for, in the subgraph.
+            positions: Of the nodes that are asked for, in the subgraph.
             index: Their numbers in the graph.
             loss_weight: Of these nodes.
         """
@@ -148,7 +148,7 @@ class GraphRows(RowSource):
         return GraphBatch(
             self._features(nodes),
             self._layers_of(subgraph),
-            places,
+            positions,
             self.label_hops(index),
             loss_weight,
             None if self.prepared.embedded is None else self._embedded(nodes),
@@ -163,8 +163,8 @@ class GraphRows(RowSource):
             inputs = (inputs if nodes is None else inputs[nodes]).toarray()
         elif nodes is not None:
             inputs = np.asarray(inputs[nodes])
-        made = torch.from_numpy(_writable(inputs))
-        return made.to(self.device) if nodes is None else made
+        features = torch.from_numpy(_writable(inputs))
+        return features.to(self.device) if nodes is None else features
 
     @cached_property
     def _sparse(self) -> SparseRows | None:

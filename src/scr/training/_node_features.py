@@ -50,7 +50,7 @@ def node_features(
         config: What to do.
         fitted: The preparation of an earlier run, which is applied as it is.
         device: Where embeddings are trained, if they are.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
     """
     if graph.features is None and not graph.is_typed and config.missing == "average":
         raise GraphError(

@@ -44,37 +44,30 @@ from scr.training._row_source import RowSource
 from scr.training._rows import Rows
 
 
+@dataclass(frozen=True)
+class HopsRequest:
+    """Hops that are wanted beside a store."""
+
+    store: str
+    features_file: str | None
+    """Features instead of the store's."""
+    rows: str
+    """Of which nodes: `labeled`, `all`, or a file with numbers."""
+    propagation: PropagationConfig
+    data: FeatureConfig
+    walks_subsets: bool
+    """Whether subsets of relations are walked apart."""
+
+
 class HopsBudgetError(MemoryBudgetError):
     """Hops of a stored graph do not fit the memory; they can be propagated to disk before."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        store: str,
-        features_file: str | None,
-        rows: str,
-        propagation: PropagationConfig,
-        data: FeatureConfig,
-        walks_subsets: bool,
-    ) -> None:
-        """Say what does not fit, and remember what is to be propagated.
-
-        Args:
-            message: What was found.
-            store: The graph on disk.
-            features_file: Features instead of the store's.
-            rows: Of which nodes hops are needed: `labeled`, `all`, or a file with numbers.
-            propagation: How features are propagated.
-            data: How features are prepared.
-            walks_subsets: Whether subsets of relations are walked apart.
-        """
-        self.store, self.features_file, self.rows = store, features_file, rows
-        self.propagation, self.data, self.walks_subsets = propagation, data, walks_subsets
+    def __init__(self, message: str, request: HopsRequest) -> None:
+        self.request = request
         super().__init__(
             message,
             hint="first run `scr propagate` on the store with the same settings and these rows: "
-            f"{rows}; it works on disk, and what it leaves is found",
+            f"{request.rows}; it works on disk, and what it leaves is found",
         )
 
 
@@ -252,15 +245,10 @@ def _check_memory(
         if graph.path is None:
             raise
         asked = needed.get("nodes", ())
-        raise HopsBudgetError(
-            error.message,
-            store=str(graph.path),
-            features_file=None if graph.features_file is None else str(graph.features_file),
-            rows="all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labeled",
-            propagation=config,
-            data=data,
-            walks_subsets=subsets is not None,
-        ) from None
+        rows = "all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labeled"
+        file = None if graph.features_file is None else str(graph.features_file)
+        request = HopsRequest(str(graph.path), file, rows, config, data, subsets is not None)
+        raise HopsBudgetError(error.message, request) from None
 
 
 def _mixed_hops(

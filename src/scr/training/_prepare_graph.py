@@ -112,14 +112,14 @@ class PreparedGraph:
     def adjacency(self) -> Adjacency:
         """All edges, scaled as the encoder wants it."""
         graph = self.graph
-        made = Adjacency(
+        adjacency = Adjacency(
             np.asarray(graph.indptr),
             np.asarray(graph.indices),
             graph.num_nodes,
             None if graph.weights is None else np.asarray(graph.weights),
             codes=None if graph.edge_types is None else np.asarray(graph.edge_types),
         )
-        return self.scaled(made, self.degrees)
+        return self.scaled(adjacency, self.degrees)
 
     def scaled(self, adjacency: Adjacency, degrees: NDArray[np.float64]) -> Adjacency:
         """Give an adjacency the scales of the encoder's aggregation.
@@ -160,10 +160,10 @@ class PreparedGraph:
         Returns:
             Shape (rows, features), as the mean of hops.
         """
-        edges, inputs, places = self.graph, self.inputs, np.asarray(rows, np.int64)
+        edges, inputs, positions = self.graph, self.inputs, np.asarray(rows, np.int64)
         indptr, indices, weights = edges.indptr, edges.indices, edges.weights
         if edges.num_edges > WHOLE_GRAPH_EDGES:
-            seeds, places = np.unique(places, return_inverse=True)
+            seeds, positions = np.unique(positions, return_inverse=True)
             drawn = NeighborSampler(edges, (TRUST_NEIGHBORS,) * self.settings.layers).sample(seeds)
             indptr, indices, inputs = drawn.indptr, drawn.indices, inputs[drawn.nodes]
             weights = None if weights is None else np.asarray(weights[drawn.edges])
@@ -172,14 +172,18 @@ class PreparedGraph:
         mean = sp.csr_array((values, indices, indptr), shape=(count, count))
         scale = sp.diags_array(inverse(row_sums(np.asarray(indptr), weights)))
         mean = sp.csr_array(scale @ mean)
-        ones = np.ones(len(places), np.float32)
-        reached = sp.csr_array((ones, (np.arange(len(places)), places)), (len(places), count))
+        ones = np.ones(len(positions), np.float32)
+        reached = sp.csr_array(
+            (ones, (np.arange(len(positions)), positions)), (len(positions), count)
+        )
         total = reached
         for _ in range(self.settings.layers):
             reached = reached @ mean
             total = total + reached
-        made: Any = (total / (self.settings.layers + 1)) @ inputs
-        return np.asarray(made if isinstance(made, np.ndarray) else made.toarray(), np.float32)
+        averages: Any = (total / (self.settings.layers + 1)) @ inputs
+        return np.asarray(
+            averages if isinstance(averages, np.ndarray) else averages.toarray(), np.float32
+        )
 
     def rows(
         self,
@@ -216,7 +220,7 @@ def prepare_graph(
         recipe: Of the section `propagation`, `direction` and the scales of rows matter.
         fitted: The preparation of an earlier run, for prediction on a new graph.
         device: Where embeddings of nodes without features are trained, if they are.
-        on_progress: Told what is done about features, how much of it, and how much there is.
+        on_progress: Called with what is done about features, how much of it, and how much there is.
     """
     started = time.perf_counter()
     edges = receiving(graph, recipe.propagation.direction)
@@ -297,11 +301,11 @@ def _stays_sparse(
 
 def _numbered(graph: Graph, kinds: Iterable[str]) -> NDArray[np.int64] | None:
     """Number the nodes of some types; all others are -1. None, if there are no such nodes."""
-    places = [np.arange(nodes.start, nodes.stop) for nodes in map(graph.nodes_of, kinds)]
-    if not places:
+    ranges = [np.arange(nodes.start, nodes.stop) for nodes in map(graph.nodes_of, kinds)]
+    if not ranges:
         return None
     numbers = np.full(graph.num_nodes, -1, np.int64)
-    chosen = np.concatenate(places)
+    chosen = np.concatenate(ranges)
     numbers[chosen] = np.arange(len(chosen))
     return numbers
 

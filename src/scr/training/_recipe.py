@@ -77,15 +77,12 @@ class Recipe:
             raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}")
         regularizer = tables.get("regularizer", "none")
         check_regularizer(regularizer)
-        elsewhere = {**_other_sections("encoder", name), **_other_encoders(name)}
-        settings = build(
-            encoder_class(name).config_class, encoder, section="encoder", elsewhere=elsewhere
-        )
 
         def filled(config: type[Section], section: str) -> Section:
-            hints = _other_sections(section, name)
-            return build(config, tables.get(section, {}), section=section, elsewhere=hints)
+            values = encoder if section == "encoder" else tables.get(section, {})
+            return build(config, values, section=section, elsewhere=_elsewhere(section, name))
 
+        settings = filled(encoder_class(name).config_class, "encoder")
         propagation = filled(PropagationConfig, "propagation")
         _check_mixture(name, settings, regularizer, propagation)
         return cls(
@@ -198,21 +195,19 @@ def merge(*layers: Tables) -> dict[str, Any]:
     return merged
 
 
-def _other_encoders(name: str) -> dict[str, str]:
-    """Hints for settings that other encoders have."""
-    owners: dict[str, list[str]] = {}
-    for other, code in ENCODERS.items():
-        for entry in dataclasses.fields(code.config_class):
-            owners.setdefault(entry.name, []).append(f"`{other}`")
-    return {
-        key: f"`{key}` is a setting of {', '.join(names)}; `scr encoders {name}` lists those of "
-        f"`{name}`"
-        for key, names in owners.items()
-    }
-
-
-def _other_sections(section: str, encoder: str) -> dict[str, str]:
-    """Hints for settings that other sections have, and for usual names that none has."""
+def _elsewhere(section: str, encoder: str) -> dict[str, str]:
+    """Hints for settings that other sections or encoders have, and for usual names of none."""
+    hints = {"lr": "did you mean `learning_rate`?"} if section == "training" else {}
+    if section == "encoder":
+        owners: dict[str, list[str]] = {}
+        for name, code in ENCODERS.items():
+            for entry in dataclasses.fields(code.config_class):
+                owners.setdefault(entry.name, []).append(f"`{name}`")
+        for key, names in owners.items():
+            hints[key] = (
+                f"`{key}` is a setting of {', '.join(names)}; `scr encoders {encoder}` lists those "
+                f"of `{encoder}`"
+            )
     configs: dict[str, type] = {
         "encoder": encoder_class(encoder).config_class,
         "consistency": ConsistencyConfig,
@@ -220,10 +215,10 @@ def _other_sections(section: str, encoder: str) -> dict[str, str]:
         "propagation": PropagationConfig,
         "data": FeatureConfig,
     }
-    hints = {"lr": "did you mean `learning_rate`?"} if section == "training" else {}
     for other, config in configs.items():
-        for key in (entry.name for entry in dataclasses.fields(config)):
-            named = f'"name": "{encoder}", ' if other == "encoder" else ""
+        named = f'"name": "{encoder}", ' if other == "encoder" else ""
+        for entry in dataclasses.fields(config):
+            key = entry.name
             python = f"{key}=..." if other == "training" else f'{other}={{{named}"{key}": ...}}'
             hints.setdefault(
                 key,

@@ -56,11 +56,11 @@ class CheckpointFile:
 def trainer_state(trainer: Trainer) -> Checkpoint:
     """Copy everything that decides what the next epoch of a trainer does."""
     state = Checkpoint(identity=trainer.checkpoint.identity)
-    state.put_module("student", trainer.student)
+    state.put("student", trainer.student.state_dict())
     state.put_optimizer(trainer.optimizer)
     trainer.term.put(state)
     for name, average in trainer.averages.items():
-        state.put_module(name, average.model)
+        state.put(name, average.model.state_dict())
         state.put(f"{name}_averages", average.averages)
         state.values[f"{name}_step"] = average.step
     for name, weights in trainer.states.items():

@@ -123,10 +123,10 @@ def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[n
         GraphError: A node is not among them.
     """
     positions = np.searchsorted(kept, nodes)
-    found = positions < len(kept)
-    found[found] = kept[positions[found]] == nodes[found]
-    if not found.all():
-        missing = nodes[~found][0]
+    is_kept = positions < len(kept)
+    is_kept[is_kept] = kept[positions[is_kept]] == nodes[is_kept]
+    if not is_kept.all():
+        missing = nodes[~is_kept][0]
         raise GraphError(
             f"Node {missing} has no hops; they were kept for {len(kept):,} nodes",
             hint="propagate again with `rows` that hold this node, such as `all`",

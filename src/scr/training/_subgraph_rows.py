@@ -102,14 +102,14 @@ class SubgraphRows(GraphRows):
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
     ) -> Generator[tuple[Item, GraphBatch]]:
         """Each item of `draws` with its subgraph, for the logits of its nodes."""
-        places = np.empty(self.prepared.graph.num_nodes, np.int64)
+        positions = np.empty(self.prepared.graph.num_nodes, np.int64)
         self._layerwise.forget()
         for item in items:
             drawn = cast(SubgraphDraw, item)
             subgraph = drawn.subgraph
-            places[subgraph.nodes] = np.arange(subgraph.num_nodes)
+            positions[subgraph.nodes] = np.arange(subgraph.num_nodes)
             index = index_of(item)
-            seeds = torch.from_numpy(places[index.numpy()])
+            seeds = torch.from_numpy(positions[index.numpy()])
             weight = None
             if subgraph.node_weight is not None:
                 # The mean over a step's labeled rows times the share of all that they are, is the

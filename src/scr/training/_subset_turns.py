@@ -124,7 +124,7 @@ class SubsetTurns(NoTurns):
         """Rows of the chosen subsets and the rest, in memory."""
         source, mixture = self.all_rows.hops, self.student.mixture
         count, matrices = len(source), 1 + (len(chosen) + 1) * mixture.hops
-        places = [
+        columns = [
             1 + subset * mixture.hops + hop for subset in chosen for hop in range(mixture.hops)
         ]
         gathered = np.empty((count, matrices, source.shape[2]), source.dtype)
@@ -133,8 +133,8 @@ class SubsetTurns(NoTurns):
             part = take_rows(source, np.arange(start, stop))
             hops = torch.from_numpy(part).to(self.all_rows.device, torch.float32)
             rest = mixture.sum_of(hops, self._rest)
-            gathered[start:stop, : len(places) + 1] = part[:, [0, *places]]
-            gathered[start:stop, len(places) + 1 :] = rest.cpu().numpy()
+            gathered[start:stop, : len(columns) + 1] = part[:, [0, *columns]]
+            gathered[start:stop, len(columns) + 1 :] = rest.cpu().numpy()
         return replace(self.all_rows, hops=gathered, subsets=len(chosen) + 1)
 
 

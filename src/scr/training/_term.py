@@ -68,7 +68,7 @@ class NoTerm:
 
     def put(self, state: Checkpoint) -> None:
         """Add what changes through training to a checkpoint."""
-        state.put_module("regularizer", self.loss)
+        state.put("regularizer", self.loss.state_dict())
         state.values["threshold"] = None
 
     def load(self, state: Checkpoint) -> None:

@@ -27,7 +27,7 @@ def dropout(numbers: Tensor, chance: float, training: bool = True) -> Tensor:
 
     Args:
         numbers: Any shape.
-        chance: To be silenced, in [0, 1]; exact to 2^-32.
+        chance: To be dropped out, in [0, 1]; exact to 2^-32.
         training: Without it, the numbers come back as they are.
     """
     if not training or chance == 0:

@@ -33,8 +33,8 @@ def draw_keep(dropout: float, training: bool) -> Keep:
     """Draw a seed from torch's default generator, so that `torch.manual_seed` governs it.
 
     Args:
-        dropout: Chance that a number is silenced, in [0, 1).
-        training: Without it nothing is silenced and nothing is drawn.
+        dropout: Chance that a number is dropped out, in [0, 1).
+        training: Without it nothing is dropped out and nothing is drawn.
     """
     kept = round((1 - dropout) * _WORDS)
     if not training or kept >= _WORDS:

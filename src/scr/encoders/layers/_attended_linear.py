@@ -1,6 +1,6 @@
 """Hop attention through the linear layer before it, without computing what attention drops.
 
-Each hop's perceptron ends in a linear layer, h_k = z_k W_k + b_k, and attention mixes the h_k. Both
+Each hop's MLP ends in a linear layer, h_k = z_k W_k + b_k, and attention mixes the h_k. Both
 are linear in z_k, so the scores and the mixture can be had from z_k itself:
 
     h_k . a           = z_k . (W_k a) + b_k . a

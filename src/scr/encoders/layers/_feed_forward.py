@@ -1,4 +1,4 @@
-"""The multi-layer perceptron that all encoders are built of, alone or many side by side.
+"""The MLP that all encoders are built of, alone or many side by side.
 
 Each layer but the last is followed by `activate`: norm, activation and dropout in one pass; where
 the norm has its place after the activation, in three.
@@ -34,7 +34,7 @@ class GroupedFeedForward(nn.Module):
         dropout: After every hidden layer.
         norm: Before every activation, or after it.
         norm_place: Which of both.
-        activation: ``prelu`` learns one slope per perceptron.
+        activation: ``prelu`` learns one slope per MLP.
         heads: Perceptrons per group that read the same columns.
     """
 
@@ -120,7 +120,7 @@ class GroupedFeedForward(nn.Module):
 
 
 class FeedForward(GroupedFeedForward):
-    """One perceptron, from (rows, inputs) to (rows, outputs)."""
+    """One MLP, from (rows, inputs) to (rows, outputs)."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""GAMLP's output perceptron: every layer also reads the first one's result.
+"""GAMLP's output MLP: every layer also reads the first one's result.
 
     h_0 = norm(x W_0) (+ x, where the widths agree)
     s_l = (1 - alpha) d_l + alpha h_0,   d_l = dropout(prelu(h_{l-1}))
@@ -23,7 +23,7 @@ from scr.encoders.layers._grouped_linear import GroupedLinear
 
 
 class InitialResidualMLP(nn.Module):
-    """A perceptron with residuals to its input and to its first layer.
+    """An MLP with residuals to its input and to its first layer.
 
     Args:
         inputs: Columns that it reads.

@@ -1,6 +1,6 @@
 """What the propagated training labels of a row say about its class, added to the logits.
 
-With one label matrix (ogbn-products) a perceptron reads it. With several (ogbn-papers100M keeps
+With one label matrix (ogbn-products) an MLP reads it. With several (ogbn-papers100M keeps
 all) each is first moved towards the last one, the nearer the more, because a training node's own
 label comes back to it through short cycles; then recursive attention mixes them:
 
