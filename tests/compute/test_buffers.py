@@ -25,7 +25,7 @@ import resource, torch
 from scr.compute import keep_freed_memory
 from scr.training import fit  # as in a process that trains
 kept = keep_freed_memory()
-for _ in range(4):
+for _ in range(16):  # the heap settles after some
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     torch.ones(8 << 20)  # 32 MiB: 8,192 pages
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
