@@ -31,13 +31,11 @@ from scr.prediction import (
     Predictor,
     ProbabilityColumns,
     read_model,
-    write_run,
 )
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
     EpochRecord,
-    Fitted,
     Prepared,
     Recipe,
     fit,
@@ -296,7 +294,7 @@ class NodeClassifier:
             raise RunError(
                 f"`{path}` exists already; expected a new folder", hint="choose another path"
             )
-        fitted, graph = self._fitted(), self._trained().graph
+        fitted, graph = self._trained().fitted(), self._trained().graph
         store = None if graph.path is None else str(graph.path.resolve())
         found = source or graph.source or store
         run = runs.describe_run(
@@ -326,8 +324,8 @@ class NodeClassifier:
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory."""
-        return write_run(
-            path, run, self._trained(), probabilities=probabilities, on_progress=on_progress
+        return self._trained().write_run(
+            path, run, probabilities=probabilities, on_progress=on_progress
         )
 
     def write_predictions(
@@ -392,9 +390,3 @@ class NodeClassifier:
         if self._predictor is None:
             raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
         return self._predictor
-
-    def _fitted(self) -> Fitted:
-        model = None if self._predictor is None else self._predictor.model
-        if not isinstance(model, FittedModel):
-            raise RunError("The classifier has not been fitted here; expected a call of `fit`")
-        return model.fitted

@@ -45,7 +45,7 @@ def renumbered(graph):
 
 
 def rows_of(classifier, graph, **stages):
-    run = classifier._fitted()
+    run = classifier._trained().fitted()
     recipe = dataclasses.replace(
         run.recipe, stages=dataclasses.replace(run.recipe.stages, **stages)
     )
@@ -118,8 +118,8 @@ def test_after_stages_the_encoder_hands_its_predictions_over_once(graph, method,
     classifier = fitted(graph, method=method, count=count, threshold=0.5, temperature=0.5)
     # Another graph: the same edges, of fewer known labels.
     other = graph.with_split(graph.train[:6])
-    encoder = classifier._fitted().encoder
-    hops = torch.from_numpy(np.array(classifier._fitted().prepared.array))
+    encoder = classifier._trained().fitted().encoder
+    hops = torch.from_numpy(np.array(classifier._trained().fitted().prepared.array))
     first_hops = torch.from_numpy(hops_of(other, known_labels(other))).float()
     with torch.no_grad():
         logits = encoder(HopBatch(hops, first_hops)).double().numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,20 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from scr import runs
 from scr.compute import available_bytes, peak_bytes
-from scr.errors import ConfigError, GraphError, MemoryBudgetError
+from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
-from scr.prediction._explanation import Explanation, explain
+from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._other_graph import rows_of_other_graph, with_classes
 from scr.prediction._run_graph import load_run_graph
-from scr.prediction._stored_model import read_handover
+from scr.prediction._stored_model import read_handover, write_handover, write_model
 from scr.prediction._table import ProbabilityColumns, write_predictions
 from scr.prediction._trained_model import FittedModel, StoredModel
 from scr.report import MetricsInParts
-from scr.runs import HANDOVER
 from scr.training import (
+    Fitted,
+    Handover,
     RowSource,
     fixed_mixture,
     make_rows,
@@ -58,6 +60,12 @@ class Predictor:
         self._graph = None if graph is None else with_classes(graph, model.class_names)
         self._rows = model.fitted.rows if isinstance(model, FittedModel) else None
 
+    def fitted(self) -> Fitted:
+        """All that a fit gave; a stored model does not have it."""
+        if not isinstance(self.model, FittedModel):
+            raise RunError("The classifier has not been fitted here; expected a call of `fit`")
+        return self.model.fitted
+
     @property
     def graph(self) -> Graph:
         """The graph of the training."""
@@ -74,7 +82,7 @@ class Predictor:
         if isinstance(model, StoredModel) and not self._has(nodes):
             handover = None
             if rebuilds_label_hops(model.recipe):
-                handover = read_handover(model.path / HANDOVER)
+                handover = read_handover(model.path / runs.HANDOVER)
             prepared = prepare(
                 self.graph, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
             )
@@ -148,7 +156,9 @@ class Predictor:
         nodes = np.array(getattr(self.graph, split), dtype=np.int64)
         return nodes[np.asarray(self.graph.labels[nodes]) >= 0]
 
-    def explain(self, nodes: ArrayLike | None, *, at_most: int, seed: int) -> Explanation:
+    def explain(
+        self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
+    ) -> Explanation:
         """Which hops and relations carry the predictions."""
         split = None
         if nodes is None:
@@ -174,8 +184,7 @@ class Predictor:
         """The content of `metrics.json`: measured after a fit, of a stored model what it has."""
         if isinstance(self.model, StoredModel):
             return self.model.summary()
-        fitted = self.model.fitted
-        outcome = fitted.outcome
+        fitted, outcome = self.model.fitted, self.model.fitted.outcome
         scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
         return {
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
@@ -226,6 +235,46 @@ class Predictor:
                 on_progress("Predicting", done, total)
 
         write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=tell)
+
+    def write_run(
+        self,
+        path: Path,
+        run: Mapping[str, Any],
+        *,
+        probabilities: ProbabilityColumns | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> dict[str, Any]:
+        """Write model, history, predictions and, last, metrics into a run directory.
+
+        Args:
+            path: The run directory.
+            run: From `describe_run`; what training found out is added.
+            probabilities: Which probabilities to write beside the predictions.
+            on_progress: Called with what is done, how many rows of it, and how many there are.
+
+        Returns:
+            The content of `metrics.json`.
+        """
+        fitted = self.fitted()
+        write_model(path / runs.MODEL, fitted)
+        runs.write_history(path / runs.HISTORY, fitted.outcome.history)
+        kept = "all" if fitted.rows.kept is None else len(fitted.rows)
+        record = {**run, "rows_kept": kept, "notes": fitted.notes}
+        if fitted.prepared.subsets is not None:
+            record["subsets"] = fitted.prepared.subsets
+        runs.write_json(path / runs.RUN, record)
+        runs.write_split(path / runs.SPLIT, self.graph)
+        self.write_predictions(
+            path / runs.PREDICTIONS, columns=probabilities, on_progress=on_progress
+        )
+        if rebuilds_label_hops(fitted.recipe):
+            handover = fitted.handover or Handover.nothing(fitted.rows.classes)
+            write_handover(path / runs.HANDOVER, handover)
+        summary = self.summary()
+        runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
+        runs.write_json(path / runs.METRICS, summary)
+        runs.remove_checkpoints(path)
+        return summary
 
 
 def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
