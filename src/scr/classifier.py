@@ -345,8 +345,8 @@ class NodeClassifier:
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
-            on_rows: Told how many rows were just written.
-            on_progress: Told what is done, how many rows of it, and how many there are.
+            on_rows: Called with how many rows were just written.
+            on_progress: Called with what is done, how many rows of it, and how many there are.
 
         Raises:
             GraphError: Hops of one of the nodes were not kept; nothing is written.

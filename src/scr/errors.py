@@ -18,7 +18,7 @@ from typing import Any
 
 
 class SCRError(Exception):
-    """Base of all errors that the user can mend."""
+    """Base of all errors that the user can fix."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         self.message = message

@@ -33,8 +33,8 @@ def headline(text: str) -> str:
 
     >>> headline("SGC: logistic regression on the farthest hop. Paper: Wu et al. 2019")
     'logistic regression on the farthest hop'
-    >>> headline("A perceptron: what can be known without the graph.")
-    'a perceptron: what can be known without the graph'
+    >>> headline("An MLP: what can be known without the graph.")
+    'an MLP: what can be known without the graph'
     """
     sentence = text.partition(". ")[0].removesuffix(".")
     if sentence.startswith("A "):

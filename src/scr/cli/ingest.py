@@ -63,7 +63,7 @@ def ingest(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
 ) -> None:
-    """Turn any supported source into a graph store; an interrupted one is gone on with."""
+    """Turn any supported source into a graph store; an interrupted one is resumed."""
     from scr.cli._progress import steps_progress
     from scr.ingest import ingest as make_store
     from scr.ingest import plan_of

@@ -181,7 +181,7 @@ class MeanTeacher(nn.Module):
         return self.averages[name]
 
     def get_extra_state(self) -> Tensor:
-        """How many updates there were: the ramp goes on from there."""
+        """How many updates there were: the ramp resumes from there."""
         return torch.tensor(self.step)
 
     def set_extra_state(self, state: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Checks that a graph is consistent with itself, each with a sentence that says what to mend.
+"""Checks that a graph is consistent with itself, each with a sentence that says what to fix.
 
 The readers and constructors run them once, when a graph is made; a store was checked before it was
 written, and its checksums say that it has not changed since.

@@ -64,7 +64,7 @@ def write_predictions(
         predict: Class probabilities of some nodes, shape (nodes, classes).
         nodes: Which nodes; none: all.
         columns: Which probabilities to add.
-        on_rows: Told how many rows were just written.
+        on_rows: Called with how many rows were just written.
     """
     import pyarrow.parquet as pq
 

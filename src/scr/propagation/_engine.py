@@ -71,13 +71,13 @@ def propagate(
             has a row for each node of each type.
         hop_scale: `unit` gives every row of every hop length 1 at the end.
         out: Folder to write the hops to, instead of keeping them in memory. A call that was killed
-            goes on where it was when the same is asked for again.
+            resumes where it stopped when it is repeated.
         overwrite: Replace hops that are there already.
         threads: Cores to use; all by default. The result does not depend on it.
         rows: Nodes whose hops are kept: `all`, `labeled` (those of the splits; where there are
             none, with a known label), node numbers or a mask.
         disk: Most disk for the work and the hops, with `out`; `auto` is all that is free.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
         subsets: Subsets of relations (`_subsets.py`) that features are propagated over, each apart
             from the others; none: over all edges alike.
 

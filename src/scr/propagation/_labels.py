@@ -85,7 +85,7 @@ def label_hops(
         rows: Nodes whose label hops are returned, in this order; all by default.
         memory: Most memory of the whole process; where not all classes fit, they are propagated a
             few at a time. `auto` is 80% of what is available.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
 
     Returns:
         Hops 1 to `label_hops` (or only the last), then one matrix for each of `label_paths`; shape

@@ -63,7 +63,7 @@ def complete_features(
         graph: With any number of types.
         config: How; the defaults if none is given. Not read where there is `fitted`.
         fitted: The preparation of an earlier run, for prediction on this graph.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
         memory: Most memory of the process while features are averaged or embedded.
         device: Where embeddings are trained, such as `cuda`.
 

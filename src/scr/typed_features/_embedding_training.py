@@ -78,7 +78,7 @@ class EmbeddingTraining:
         Args:
             checkpoint: Where the state is written and found again; none: nowhere.
             seconds: Time between checkpoints, at least.
-            on_progress: Told what is being done, how much of it is done, and how much there is.
+            on_progress: Called with what is being done, how much of it is done, and of how much.
 
         Returns:
             The rows of nodes after the best epoch.

@@ -52,7 +52,7 @@ def embed(
         config: `missing` is the model; settings that begin with `embedding_` matter.
         width: Columns of the embeddings.
         memory: Most memory of the process.
-        on_progress: Told what is being done, how much of it is done, and how much there is.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
         device: Where to train; another kind of device gives slightly other numbers.
         checkpoint_seconds: Time between checkpoints.
 

@@ -1,4 +1,4 @@
-"""Normalize, add a residual, activate and silence in one pass: what follows every linear layer.
+"""Normalize, add a residual, activate and drop in one pass: what follows every linear layer.
 
     y = dropout(prelu(norm(x) + residual))
 

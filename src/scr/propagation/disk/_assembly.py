@@ -49,7 +49,7 @@ def assemble(
     threads: int | None = None,
     on_rows: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write a `.npy` from finished parts, or go on with it.
+    """Write a `.npy` from finished parts, or resume it.
 
     Args:
         work: The parts.
@@ -57,7 +57,7 @@ def assemble(
         file: Where the result goes.
         unit: Give every row of every hop length 1.
         threads: Cores for that.
-        on_rows: Told how many rows of how many are done.
+        on_rows: Called with how many rows of how many are done.
 
     Raises:
         DamagedPieceError: A part is not what was written; what was assembled stays.

@@ -74,8 +74,8 @@ def product_by_chunks(
         out: As for `product`.
         chunks: What `edge_chunks` made of the adjacency.
         threads: As for `product`.
-        on_rows: Told of each range of rows as soon as it is finished, from the first row on.
-        on_edges: Told how many edges were gone through.
+        on_rows: Called with each range of rows as soon as it is finished, from the first row on.
+        on_edges: Called with how many edges were gone through.
         nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
             rows are left out.
         rows: Sorted numbers of the only rows of `out` that are needed; not with `nonzero`.

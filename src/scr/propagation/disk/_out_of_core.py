@@ -4,7 +4,7 @@ Columns of A X do not depend on each other. So X is cut into blocks of columns, 
 streams the adjacency once while two matrices of one block are in memory. Each hop of a block
 becomes a part on disk; `_assembly.py` puts the parts together.
 
-A work that was killed goes on with the first hop that is missing. Where all rows are kept, the
+A work that was killed resumes with the first hop that is missing. Where all rows are kept, the
 part of a hop is what the next one is computed from. Where only some are, the whole hop of the
 block is written too, as a state, if the disk has room: two states take turns, or one is replaced
 after each hop, or there is none and a block begins again. Of a walk over a subset of relations
@@ -85,7 +85,7 @@ class OutOfCore:
         return Layout(shape, np.dtype(self.config.dtype), blocks)
 
     def run(self, file: Path) -> None:
-        """Make the hops in a `.npy`, going on with earlier work."""
+        """Make the hops in a `.npy`, resuming earlier work."""
         if self.work.assembled is not None and not result_is_there(file, self.layout):
             raise DamagedPieceError(file.name)
         while True:

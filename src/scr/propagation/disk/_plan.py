@@ -61,7 +61,7 @@ class DiskPlan(PropagationPlan):
     free_bytes: int
     """Disk that may be used."""
     state_slots: int | None
-    """Whole hops of a block kept for going on after a kill; none where the parts serve for it."""
+    """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
     slab_rows: int
     """Rows under one checksum, and put together at once."""
     chunk_edges: int

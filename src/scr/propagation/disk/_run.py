@@ -1,4 +1,4 @@
-"""Hops on disk from start to end: plan, go on with earlier work or begin, finish the artifact."""
+"""Hops on disk from start to end: plan, resume earlier work or begin, finish the artifact."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def propagate_to_disk(
     overwrite: bool = False,
     on_progress: Progress | None = None,
 ) -> Hops:
-    """Make hops at `target`, going on with earlier work on the same.
+    """Make hops at `target`, resuming earlier work on the same.
 
     Raises:
         StoreError: There is something already, or the disk is full; finished parts are kept then.
