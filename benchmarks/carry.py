@@ -103,8 +103,9 @@ def main() -> None:
     before = versions_at(options.revision)
     check_golden_runs(options.revision)
     for kind, file in results_files():
-        if kind in before and kind in PACKAGES:
-            count = carry(kind, file, before[kind], options.data)
+        alike = [each for each in before if PACKAGES.get(each) == PACKAGES.get(kind, ())]
+        if alike:
+            count = carry(kind, file, before[alike[0]], options.data)
             console.print(f"{file.name}: {count} records of {kind} carried over")
 
 

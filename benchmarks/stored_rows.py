@@ -24,6 +24,7 @@ BY_ROW = (
     "products",
     "scale",
     "stand_ins",
+    "stand_ins_larger",
     "typed",
 )
 """Kinds whose files get their rows one by one, perhaps on different days."""

@@ -250,7 +250,11 @@ def machine() -> dict[str, str]:
 
 
 def measured(name: str) -> dict[str, Any]:
-    """Run one and describe what it gave."""
+    """Run one, on one thread, and describe what it gave."""
+    import torch
+
+    # Numba's parallel loops share OpenMP with torch, and leave it with their number of threads.
+    torch.set_num_threads(1)
     started = time.perf_counter()
     values = np.ascontiguousarray(RUNS[name]())
     seconds = time.perf_counter() - started
@@ -266,12 +270,9 @@ def measured(name: str) -> dict[str, Any]:
 
 def main() -> None:
     """Compare all runs with the record, or record them."""
-    import torch
-
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    torch.set_num_threads(1)
     before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     found = {}
     for name in RUNS:
