@@ -27,8 +27,8 @@ def stand_in_lines() -> list[str]:
     lines = [
         "## Every recipe on a generated graph",
         "",
-        f"OGB's graphs cannot be had everywhere, so recipes, {len(run)} of "
-        f"{len(recipe_names())} so far, were run whole on a generated graph with the classes, "
+        f"OGB's graphs cannot be had everywhere, so {len(run)} of the "
+        f"{len(recipe_names())} recipes were run whole on a generated graph with the classes, "
         "columns, shares of labels, types and directions of its data set, scaled "
         "down by one rule ([how](guides/reproduce-the-paper.md#on-a-generated-graph)). **The "
         "accuracies say nothing about the published ones**, which are beside them to tell rows "
