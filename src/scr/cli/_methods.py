@@ -37,8 +37,8 @@ def headline(text: str) -> str:
     'an MLP: what can be known without the graph'
     """
     sentence = text.partition(". ")[0].removesuffix(".")
-    if sentence.startswith("A "):
-        return f"a {sentence[2:]}"
+    if sentence.startswith(("A ", "An ")):
+        return f"a{sentence[1:]}"
     _, colon, rest = sentence.partition(": ")
     return rest if colon else sentence
 
