@@ -7,6 +7,7 @@ layer by layer, for which `layer_output` is one layer alone.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
@@ -92,9 +93,9 @@ class LayeredEncoder(GraphEncoder):
         """Columns before the first layer, between layers, and after the last."""
         return [shape.features, *[config.hidden] * (config.layers - 1), shape.classes]
 
+    @abstractmethod
     def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
         """The layer of a number: a module from (x, adjacency) to what the rows get."""
-        raise NotImplementedError
 
     def inputs(self, batch: GraphBatch) -> Tensor | SparseRows:
         """What the first layer reads: features, and learned vectors of nodes without any."""
