@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from scr.ingest._plan import IngestSize, plan_ingest
 from scr.ingest._row_buckets import RowRules
 from scr.sources import IngestOptions, load_graph, read_raw
 from scr.sources.readers import _npz as npz
-from scr.storage import read_manifest
+from scr.storage import read_manifest, row_chunks
 
 
 class Tight(IngestPlan):
@@ -121,8 +122,8 @@ def test_features_of_a_file_are_converted_as_in_memory(tmp_path):
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize(("row", "column"), [(0, 0), (17, 3), (39, 2)])
 def test_features_that_are_not_finite_are_named(tmp_path, monkeypatch, link, row, column):
-    monkeypatch.setattr("scr.ingest._features.COPY_BYTES", 10)  # pieces that cut rows
-    monkeypatch.setattr("scr.ingest._features.CHUNK_BYTES", 30)
+    one_row_at_a_time = partial(row_chunks, size=1)
+    monkeypatch.setattr("scr.ingest._features.row_chunks", one_row_at_a_time)
     source = write_shards(tmp_path / "source")
     features = np.load(source / "features.npy")
     features[row, column] = np.inf
@@ -299,15 +300,15 @@ def test_another_source_or_other_options_start_afresh(tmp_path, monkeypatch, cha
 @pytest.mark.parametrize("ends", [(1, 3), (10_000, 3), (-1, -1), (0, 43)])
 def test_edges_that_change_after_they_were_counted_are_refused(tmp_path, monkeypatch, ends):
     source = write_shards(tmp_path / "source", nodes=41)
-    copy_features = stream_ingest.copy_features
+    store_features = stream_ingest.store_features
 
-    def change(*arguments):
+    def change(*arguments, **settings):
         edges = np.load(source / "edges-00001.npy")
         edges[:, 10:50] = np.reshape(ends, (2, 1))
         np.save(source / "edges-00001.npy", edges)
-        return copy_features(*arguments)
+        return store_features(*arguments, **settings)
 
-    monkeypatch.setattr(stream_ingest, "copy_features", change)
+    monkeypatch.setattr(stream_ingest, "store_features", change)
     with pytest.raises(SourceError, match="not those that were counted"):
         stream(source, tmp_path / "store")
     assert left(tmp_path) == ["source"]
@@ -318,7 +319,7 @@ import sys
 from pathlib import Path
 from scr.ingest import _plan as ingest_plan, _row_writer as row_writer
 from scr.ingest._ingest import ingest
-from scr.sources._load import IngestOptions
+from scr.sources import IngestOptions
 ingest_plan.LARGE_EDGES, row_writer.CHECKPOINT_BYTES = 1, 1
 ingest_plan.LARGEST_CHUNK = 1 << 12
 ingest_plan.IngestPlan.room = lambda self, resident=0, chunk_edges=0: 1 << 21
@@ -352,7 +353,7 @@ _MEASURED = """
 import json, re, sys
 from pathlib import Path
 from scr.ingest._ingest import ingest, plan_of
-from scr.sources._load import IngestOptions
+from scr.sources import IngestOptions
 plan = plan_of(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
 graph = ingest(sys.argv[1], sys.argv[2], IngestOptions(), memory=sys.argv[3])
 # Not ru_maxrss, which begins with what the process that started this one held.

@@ -16,6 +16,8 @@ OPTIONS = ("hops", "norm", "dtype", "direction", "hop_scale", "scale", "reduce",
 
 SETTING = re.compile(r"`(splits|out|resume|rows)\b(=?)")
 """What is an option of commands and, in Python, an argument of the same name."""
+COLUMN = re.compile(r"`(id|label|split)_column`")
+"""What only `scr ingest` has options for."""
 
 
 def with_command(error: SCRError) -> SCRError:
@@ -35,7 +37,8 @@ def with_command(error: SCRError) -> SCRError:
             command = propagate_command(error.request)
             hint = f"first `{command}`, which works on disk; what it leaves is found"
             return SCRError(error.message, hint=hint)
-    return SCRError(error.message, hint=SETTING.sub(_option, error.hint))
+    hint = COLUMN.sub(r"`scr ingest TABLES STORE --\1-column NAME`", error.hint)
+    return SCRError(error.message, hint=SETTING.sub(_option, hint))
 
 
 def _option(setting: re.Match[str]) -> str:

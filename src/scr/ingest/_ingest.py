@@ -18,7 +18,7 @@ from scr.compute import OnProgress, memory_budget, readable_bytes, resident_byte
 from scr.errors import SourceError
 from scr.features import open_features
 from scr.graph import Graph, open_store, stored_feature_type, storing_steps, write_store
-from scr.ingest._features import linkable
+from scr.ingest._features import check_linkable
 from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
 from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
 from scr.sources import IngestOptions, find_source, is_finished, make_graph, read_raw, read_source
@@ -98,7 +98,7 @@ def _plan(
     parts: Parts, options: IngestOptions, store: Path, memory: str | int, *, link: bool
 ) -> IngestPlan:
     if link:
-        linkable(parts.linked_features)
+        check_linkable(parts.linked_features)
     return plan_ingest(
         size_of(parts, options, link=link),
         budget=memory_budget(memory),
@@ -122,7 +122,7 @@ def _plan_typed(
     if given is not None:
         features[raw.target] = open_features(Path(given), nodes, f"`{source}`")
     if link:
-        linkable(features.get(raw.target))
+        check_linkable(features.get(raw.target))
         del features[raw.target]
     edges = sum(each.shape[1] for each in raw.relations.values())
     splits = [raw.train, raw.valid, raw.test] if options.splits is None else [raw.labels]
@@ -160,7 +160,7 @@ def _free_disk(store: Path) -> int:
 
 def _save(graph: Graph, store: Path, *, overwrite: bool, link: bool) -> Graph:
     if link:
-        linkable(graph.features)
+        check_linkable(graph.features)
     write_store(graph, store, overwrite=overwrite, link_features=link)
     # What is handed back is what was stored.
     return open_store(store) if link or storing_steps(graph.features) else graph

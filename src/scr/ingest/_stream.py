@@ -30,7 +30,7 @@ from scr.graph import (
     stored_feature_type,
     storing_steps,
 )
-from scr.ingest._features import FILE, copy_features, link_features, linkable
+from scr.ingest._features import FILE, check_linkable, store_features
 from scr.ingest._plan import IngestPlan, IngestSize, too_little_memory
 from scr.ingest._row_buckets import RowRules
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
@@ -140,7 +140,7 @@ def stream_ingest(
     # Before hours of work, and once more when it is done.
     ArtifactWriter(store, kind=KIND, overwrite=overwrite).check_target()
     if link:
-        linkable(parts.linked_features)
+        check_linkable(parts.linked_features)
     rules = RowRules(
         num_nodes=_num_nodes(parts), both=options.symmetrize,
         keep_loops=not options.drop_self_loops, chunk_edges=plan.chunk_edges,
@@ -151,8 +151,7 @@ def stream_ingest(
         count_rows(parts.edges, rules, work, on_progress)  # a bad edge shows before a long copy
         features = None
         if parts.features is not None:
-            bring = link_features if link else copy_features
-            features = bring(parts.features, work, on_progress)
+            features = store_features(parts.features, work, link=link, on_progress=on_progress)
         rows = write_rows(
             parts.edges, rules, work,
             room=lambda chunk_edges: plan.room(resident_bytes(), chunk_edges),

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from scr.sources._download import download as download
     from scr.sources._edge_source import EdgeSource as EdgeSource
     from scr.sources._edge_source import as_edge_source as as_edge_source
-    from scr.sources._formats import IngestOptions as IngestOptions
     from scr.sources._load import draw_split as draw_split
     from scr.sources._load import find_source as find_source
     from scr.sources._load import is_finished as is_finished
@@ -24,5 +23,6 @@ if TYPE_CHECKING:
     from scr.sources._ogb_datasets import DATA_VARIABLE as DATA_VARIABLE
     from scr.sources._ogb_datasets import OGB_DATASETS as OGB_DATASETS
     from scr.sources._ogb_datasets import data_folder as data_folder
+    from scr.sources._options import IngestOptions as IngestOptions
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import SourceError
@@ -21,8 +18,6 @@ from scr.storage import READ_SPEED, FileRegion, fill, open_for_reading, region_o
 
 CHUNK_EDGES = 1 << 21
 """Edges read at a time: 16 MiB of 32-bit numbers."""
-PARQUET_EDGES_PER_SECOND = 9e6
-"""Measured on one busy core; for estimates of time only."""
 
 
 class EdgeSource(ABC):
@@ -30,15 +25,12 @@ class EdgeSource(ABC):
 
     num_edges: int
     dtype: np.dtype[Any]
+    read_seconds: float = 0.0
+    """About how long it takes to read all edges once from a disk."""
 
     @abstractmethod
     def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
         """The edges in order, at most `size` at a time. Shape (2, edges of the chunk)."""
-
-    @property
-    def read_seconds(self) -> float:
-        """About how long it takes to read all edges once from a disk."""
-        return 0.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -80,7 +72,7 @@ class FileEdges(EdgeSource):
         """
         self._region, self._is_pairs = region, is_pairs
         self.num_edges = region.shape[0] if is_pairs else region.shape[1]
-        self.dtype = region.dtype
+        self.dtype, self.read_seconds = region.dtype, region.bytes / READ_SPEED
 
     def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
         """Read with plain reads."""
@@ -101,52 +93,6 @@ class FileEdges(EdgeSource):
                 fill(descriptor, self._region.offset + first * self.dtype.itemsize, part)
         return chunk
 
-    @property
-    def read_seconds(self) -> float:
-        """As fast as the disk."""
-        return self._region.bytes / READ_SPEED
-
-
-class ParquetEdges(EdgeSource):
-    """Columns `source` and `target` of a Parquet file, else its first two, by batches of rows."""
-
-    dtype = np.dtype(np.int64)
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                schema, self.num_edges = file.schema_arrow, file.metadata.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"`{path}` cannot be read as a table: {error}") from None
-        is_named = {"source", "target"} <= set(schema.names)
-        self._columns = ["source", "target"] if is_named else schema.names[:2]
-        kinds = [schema.field(name).type for name in self._columns]
-        if len(kinds) < 2 or not all(pa.types.is_integer(kind) for kind in kinds):
-            raise SourceError(
-                f"`{path}` has the columns {schema.names}; expected two columns of node numbers"
-            )
-
-    def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
-        """Read by batches of rows."""
-        try:
-            with pyarrow.parquet.ParquetFile(self._path) as file:
-                for batch in file.iter_batches(size, columns=self._columns):
-                    yield np.stack([self._numbers(batch.column(name)) for name in self._columns])
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"`{self._path}` cannot be read as a table: {error}") from None
-
-    def _numbers(self, column: pa.Array) -> NDArray[np.int64]:
-        if column.null_count:
-            raise SourceError(f"`{self._path}` has an edge without both ends; expected two numbers")
-        numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64)
-        return numbers
-
-    @property
-    def read_seconds(self) -> float:
-        """As fast as one core unpacks."""
-        return self.num_edges / PARQUET_EDGES_PER_SECOND
-
 
 class JoinedEdges(EdgeSource):
     """Several lists of edges, one after the other."""
@@ -154,6 +100,7 @@ class JoinedEdges(EdgeSource):
     def __init__(self, parts: Sequence[EdgeSource]) -> None:
         self._parts = parts
         self.num_edges = sum(part.num_edges for part in parts)
+        self.read_seconds = sum(part.read_seconds for part in parts)
         common = np.result_type(*(part.dtype for part in parts))
         # NumPy takes floats for int64 with uint64; no node has a number beyond int64.
         self.dtype = common if common.kind in "iu" else np.dtype(np.int64)
@@ -162,11 +109,6 @@ class JoinedEdges(EdgeSource):
         """The chunks of each part in turn."""
         for part in self._parts:
             yield from part.chunks(size)
-
-    @property
-    def read_seconds(self) -> float:
-        """Of all parts."""
-        return sum(part.read_seconds for part in self._parts)
 
 
 def as_edge_source(edges: NDArray[Any] | EdgeSource) -> EdgeSource:

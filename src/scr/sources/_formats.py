@@ -10,63 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scr.errors import SourceError
-from scr.sources.readers._bundle import is_bundle, read_bundle
+from scr.sources._options import IngestOptions
+from scr.sources.readers._bundle import (
+    is_bundle,
+    is_typed_bundle,
+    read_bundle,
+    read_typed_bundle,
+)
 from scr.sources.readers._gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
 from scr.sources.readers._graph_toml import is_typed_tables
 from scr.sources.readers._npz import NpzFile
 from scr.sources.readers._ogb import is_ogb, read_ogb
+from scr.sources.readers._ogb_typed import is_ogb_typed, read_ogb_typed
 from scr.sources.readers._planetoid import planetoid_prefix, read_planetoid
 from scr.sources.readers._raw import RawGraph, RawTypedGraph
 from scr.sources.readers._shards import is_shards, read_shards
-from scr.sources.readers._tables import TableColumns, is_tables, read_tables
-from scr.sources.readers._typed_bundle import is_typed_bundle, read_typed_bundle
+from scr.sources.readers._tables import is_tables, read_tables
 from scr.sources.readers._typed_tables import read_typed_tables
-
-
-@dataclass(frozen=True, kw_only=True)
-class IngestOptions:
-    """What to do with a source on its way to a graph."""
-
-    symmetrize: bool = True
-    """Store each edge in both directions."""
-    drop_duplicates: bool = True
-    """Merge repeated edges; otherwise how often an edge is listed becomes its weight."""
-    drop_self_loops: bool = True
-    """Drop edges from a node to itself."""
-    id_column: str | None = None
-    """Tables: the column of node ids, of the target type; none: `id`, else the first."""
-    label_column: str | None = None
-    """Tables: the column of classes; none: `label`; the word `none`: there are no labels."""
-    split_column: str | None = None
-    """Tables: the column that says train, valid or test; none: `split`, if there is one."""
-    features: str | Path | None = None
-    """A `.npy` with one row of features per target node, instead of the source's own features."""
-    splits: str | Path | None = None
-    """`per-class:TRAIN,VALID`, `random:TRAIN,VALID` or a file of splits; none: the source's own."""
-    split: int | None = None
-    """Which split, where there are several."""
-    seed: int = 0
-    """Of drawn splits."""
-
-    @property
-    def own_split(self) -> int | None:
-        """Which of the source's own splits is asked for."""
-        return self.split if self.splits is None else None
-
-    @property
-    def names_columns(self) -> bool:
-        """Whether anything here only makes sense for tables."""
-        return any((self.id_column, self.label_column, self.split_column))
-
-    @property
-    def columns(self) -> TableColumns:
-        """Columns of tables that are not features."""
-        return TableColumns(ids=self.id_column, label=self.label_column, split=self.split_column)
-
-    @property
-    def with_features(self) -> bool:
-        """Whether the source's own features are wanted."""
-        return self.features is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,23 +48,17 @@ def _npz(recognizes: Callable[[set[str]], bool]) -> Callable[[Path], bool]:
     return lambda path: path.is_file() and path.suffix == ".npz" and recognizes(set(NpzFile(path)))
 
 
-def _folder(recognizes: Callable[[Path], bool]) -> Callable[[Path], bool]:
-    return lambda path: path.is_dir() and recognizes(path)
-
-
 FORMATS = (
     Format(
         looks_like="a bundle of several types (.npz with node_types and rel:SOURCE:NAME:TARGET)",
         recognizes=_npz(is_typed_bundle),
-        read=lambda path, options: read_typed_bundle(
-            path, split=options.own_split, with_features=options.with_features
-        ),
+        read=read_typed_bundle,
         has_splits=True,
     ),
     Format(
         looks_like="a bundle (.npz with edge_index)",
         recognizes=_npz(is_bundle),
-        read=lambda path, options: read_bundle(path, split=options.own_split),
+        read=read_bundle,
         has_splits=True,
     ),
     Format(
@@ -120,31 +74,27 @@ FORMATS = (
     # Before shards: its edges-NAME.parquet would pass for them.
     Format(
         looks_like="tables of several types (a folder with graph.toml)",
-        recognizes=_folder(is_typed_tables),
-        read=lambda path, options: read_typed_tables(
-            path, columns=options.columns, with_features=options.with_features
-        ),
+        recognizes=is_typed_tables,
+        read=read_typed_tables,
         has_columns=True,
     ),
     Format(
         looks_like="shards (a folder with edges-*.npy or edges-*.parquet)",
-        recognizes=_folder(is_shards),
+        recognizes=is_shards,
         read=lambda path, _: read_shards(path),
     ),
     Format(
         looks_like="tables (a folder with edges.csv and nodes.csv, or .parquet)",
-        recognizes=_folder(is_tables),
-        read=lambda path, options: read_tables(
-            path,
-            columns=options.columns,
-            features=None if options.features is None else Path(options.features),
-        ),
+        recognizes=is_tables,
+        read=read_tables,
         has_columns=True,
     ),
     Format(
         looks_like="an OGB node-property data set (a folder with raw/ and split/)",
-        recognizes=_folder(is_ogb),
-        read=lambda path, options: read_ogb(path, with_features=options.with_features),
+        recognizes=is_ogb,
+        read=lambda path, options: (
+            read_ogb_typed(path, options) if is_ogb_typed(path) else read_ogb(path, options)
+        ),
     ),
 )
 """In the order in which they are tried."""

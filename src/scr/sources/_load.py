@@ -18,8 +18,9 @@ from typing import Any
 from scr.errors import SourceError
 from scr.features import replace_features
 from scr.graph import Graph, apply_split
-from scr.sources._formats import IngestOptions, format_of
+from scr.sources._formats import format_of
 from scr.sources._ogb_datasets import OGB_DATASETS, find_dataset
+from scr.sources._options import IngestOptions
 from scr.sources.readers import RawGraph, RawTypedGraph
 
 DATASETS = ("digits",)
@@ -97,7 +98,7 @@ def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedG
     """Read the files of a source that is not a finished graph."""
     path = find_source(source)
     chosen = format_of(path)
-    if options.names_columns and not chosen.has_columns:
+    if options.columns and not chosen.has_columns:
         raise SourceError(f"`{source}` is not a folder of tables, so no column of it can be named")
     if options.own_split is not None and not chosen.has_splits:
         raise SourceError(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from scr.storage._manifest import CHUNK_BYTES as CHUNK_BYTES
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
+    from scr.storage._manifest import RunningChecksums as RunningChecksums
     from scr.storage._manifest import array_file as array_file
     from scr.storage._manifest import checksums as checksums
     from scr.storage._manifest import open_array as open_array

@@ -68,7 +68,7 @@ def test_titles_that_repeat_are_not_ids(tmp_path):
         ({"adj_shape": (9, 9)}, "do not fit its shape"),
         ({"adj_indices": np.array([0, 1, 7])}, "outside its shape"),
         ({"adj_indices": None}, "no `adj_indices`"),
-        ({"labels": np.array([0.5, 1, 2])}, "one class number per node"),
+        ({"labels": np.array([0.5, 1, 2])}, "one whole number per node"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, change, message):

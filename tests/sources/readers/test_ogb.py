@@ -17,11 +17,11 @@ from tests.sources.readers.ogb_files import (
 )
 
 from scr.errors import GraphError, SourceError
-from scr.sources import IngestOptions, load_graph, make_graph
-from scr.sources.readers import _npz_members as npz_members
-from scr.sources.readers._ogb import read_ogb
-from scr.sources.readers._ogb_parts import whole_labels
-from scr.sources.readers._ogb_typed import read_ogb_papers, read_ogb_typed
+from scr.graph import Graph
+from scr.sources import IngestOptions, load_graph
+from scr.sources.readers import _npz as npz
+from scr.sources.readers._ogb import read_ogb, whole_labels
+from scr.sources.readers._ogb_typed import read_ogb_typed
 from scr.synth._ogb_layout import write_ogb
 
 PARTS = ("train", "valid", "test")
@@ -59,7 +59,7 @@ ARRAYS = st.builds(
 @given(arrays=ARRAYS, write=st.sampled_from([write_products, write_arxiv, write_papers]))
 def test_reading_gives_back_the_arrays(tmp_path_factory, arrays, write):
     folder = write(tmp_path_factory.mktemp("data") / "ogbn_toy", arrays)
-    assert_same(read_ogb(folder), arrays)
+    assert_same(read_ogb(folder, IngestOptions()), arrays)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
@@ -73,7 +73,7 @@ def test_our_own_writer_writes_what_the_reader_reads(tmp_path_factory, arrays):
         features=np.array_split(arrays.features, 2),
         class_names=[f"kind {number}" for number in range(arrays.classes)],
     )
-    raw = read_ogb(folder)
+    raw = read_ogb(folder, IngestOptions())
     assert_same(raw, arrays)
     assert raw.class_names == tuple(f"kind {number}" for number in range(arrays.classes))
 
@@ -101,10 +101,10 @@ def test_the_direction_of_citations_is_kept_if_asked(tmp_path):
 
 @pytest.mark.parametrize("compressed", [True, False])
 def test_papers_are_memory_maps_with_unknown_labels(tmp_path, monkeypatch, compressed):
-    monkeypatch.setattr(npz_members, "SMALL_BYTES", 0)
+    monkeypatch.setattr(npz, "SMALL_BYTES", 0)
     arrays = random_arrays(unlabeled=5)
     folder = write_papers(tmp_path / "ogbn_papers100M", arrays, compressed=compressed)
-    raw = read_ogb(folder)
+    raw = read_ogb(folder, IngestOptions())
     assert isinstance(raw.features, np.memmap)
     assert isinstance(raw.edges, np.memmap)
     assert_same(raw, arrays)
@@ -117,7 +117,7 @@ def test_papers_are_memory_maps_with_unknown_labels(tmp_path, monkeypatch, compr
 
 def test_typed_files_are_read_whole(tmp_path):
     folder, arrays = write_mag(tmp_path / "ogbn_mag")
-    typed = read_ogb_typed(folder)
+    typed = read_ogb_typed(folder, IngestOptions())
     assert typed.num_nodes == MAG_COUNTS
     assert typed.target == "paper"
     assert set(typed.relations) == set(arrays.relations)
@@ -162,14 +162,17 @@ def test_features_of_papers_may_come_from_a_file(tmp_path):
         load_graph(folder, features=tmp_path / "x.npy")
 
 
-def test_papers_alone_are_a_graph_of_one_type_and_say_so(tmp_path):
+def test_papers_alone_are_a_graph_of_one_type_as_the_guide_says(tmp_path):
     folder, arrays = write_mag(tmp_path / "ogbn_mag")
-    graph = make_graph(read_ogb_papers(folder), IngestOptions(), folder)
+    mag = load_graph(folder)
+    citations = mag.only("cites").adjacency().tocoo()
+    splits = {part: getattr(mag, part) for part in PARTS}
+    papers = Graph.from_edges(
+        np.stack(citations.coords), features=mag.features, labels=mag.labels, **splits
+    )
     cites = arrays.relations["paper", "cites", "paper"]
-    np.testing.assert_array_equal(graph.adjacency().toarray(), symmetric(cites, 12))
-    np.testing.assert_array_equal(graph.features, arrays.features)
-    (step,) = [step for step in graph.steps if "paper-cites-paper" in step]
-    assert "author, field_of_study, institution" in step
+    np.testing.assert_array_equal(papers.adjacency().toarray(), symmetric(cites, 12))
+    np.testing.assert_array_equal(papers.features, arrays.features)
 
 
 @pytest.mark.parametrize(
@@ -257,11 +260,9 @@ def test_typed_files_that_do_not_fit_are_refused(tmp_path, file, content, messag
         load_graph(folder)
 
 
-def test_papers_without_citations_are_no_graph_of_their_own(tmp_path):
+def test_types_without_features_and_edges_are_refused(tmp_path):
     folder, _ = write_mag(tmp_path / "ogbn_mag")
     write_text(folder / "raw" / "triplet-type-list.csv.gz", "author,writes,paper\n")
-    with pytest.raises(SourceError, match="no relation from `paper`"):
-        read_ogb_papers(folder)
     with pytest.raises(GraphError, match="`field_of_study` has neither features nor edges"):
         load_graph(folder)
 

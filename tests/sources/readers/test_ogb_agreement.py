@@ -11,6 +11,7 @@ from tests.sources.readers.ogb_files import (
     write_products,
 )
 
+from scr.sources import IngestOptions
 from scr.sources.readers._ogb import read_ogb
 from scr.sources.readers._ogb_typed import read_ogb_typed
 from scr.synth import SynthConfig
@@ -21,7 +22,7 @@ theirs = pytest.importorskip("ogb.io.read_graph_raw")
 @pytest.mark.parametrize("write", [write_products, write_arxiv])
 def test_tables_agree(tmp_path, write):
     folder = write(tmp_path / "ogbn_toy", random_arrays())
-    raw = read_ogb(folder)
+    raw = read_ogb(folder, IngestOptions())
     (graph,) = theirs.read_csv_graph_raw(str(folder / "raw"))
     assert graph["num_nodes"] == raw.num_nodes
     np.testing.assert_array_equal(graph["edge_index"], raw.edges)
@@ -35,7 +36,7 @@ def test_synthetic_files_in_the_same_layout_agree(tmp_path):
 
     config = SynthConfig(nodes=200, edges=800, features=6, classes=4)
     folder = write_synth_ogb(config, tmp_path / "ogbn_synth")
-    raw = read_ogb(folder)
+    raw = read_ogb(folder, IngestOptions())
     (graph,) = theirs.read_csv_graph_raw(str(folder / "raw"), add_inverse_edge=True)
     np.testing.assert_array_equal(graph["edge_index"][:, ::2], raw.edges)
     np.testing.assert_array_equal(graph["edge_index"][:, 1::2], raw.edges[::-1])
@@ -44,7 +45,7 @@ def test_synthetic_files_in_the_same_layout_agree(tmp_path):
 
 def test_archives_agree(tmp_path):
     folder = write_papers(tmp_path / "ogbn_papers100M", random_arrays(unlabeled=4))
-    raw = read_ogb(folder)
+    raw = read_ogb(folder, IngestOptions())
     (graph,) = theirs.read_binary_graph_raw(str(folder / "raw"))
     assert graph["num_nodes"] == raw.num_nodes
     np.testing.assert_array_equal(graph["edge_index"], raw.edges)
@@ -53,7 +54,7 @@ def test_archives_agree(tmp_path):
 
 def test_types_and_relations_agree(tmp_path):
     folder, _ = write_mag(tmp_path / "ogbn_mag")
-    typed = read_ogb_typed(folder)
+    typed = read_ogb_typed(folder, IngestOptions())
     (graph,) = theirs.read_csv_heterograph_raw(
         str(folder / "raw"), additional_node_files=["node_year"],
         additional_edge_files=["edge_reltype"],

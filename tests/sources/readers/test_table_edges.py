@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests import campaigns
 
 from scr.errors import SourceError
-from scr.sources import EdgeSource, load_graph
+from scr.sources import EdgeSource, IngestOptions, load_graph
 from scr.sources.readers import _table_edges as table_edges
 from scr.sources.readers import _tables as tables
 
@@ -54,7 +54,7 @@ def test_every_kind_of_id_is_found_batch_by_batch(tmp_path_factory, kind, ids, s
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "LARGE_BYTES", 1)
         patch.setattr(table_edges, "_BLOCK_BYTES", 64)
-        raw = tables.read_tables(folder)
+        raw = tables.read_tables(folder, IngestOptions())
     assert isinstance(raw.edges, EdgeSource)
     assert raw.edges.num_edges == 40
     for size in (7, 100):

@@ -1,11 +1,22 @@
-"""Read the `.npz` bundle of one type of nodes: plain arrays for a whole graph, no pickles.
+"""Read `.npz` bundles: plain arrays for a whole graph, no pickles.
 
-``edge_index`` (2, edges); features as dense ``x`` or CSR parts ``x_data``, ``x_indices``,
-``x_indptr``, ``x_shape``; ``y`` with -1 where unknown; optional ``train_idx``, ``val_idx``,
-``test_idx``, ``label_names``, ``node_names``. Several public splits may lie side by side as packed
-masks, one row per split (``all_train_masks_packbits`` and so on).
+Of one type of nodes:
 
-`_typed_bundle.py` reads bundles of several types.
+    edge_index                          (2, edges)
+    x | x_{data,indices,indptr,shape}   dense or sparse features
+    node_names                          ids
+
+Of several types:
+
+    node_types  num_nodes  target_type  names of the types, how many nodes each has, which one has y
+    rel:SOURCE:NAME:TARGET              (2, edges): numbers within the two types
+    x:TYPE | x:TYPE:{data,indices,indptr,shape}    dense or sparse features of some types
+
+Of both, for the nodes or those of the target type:
+
+    y  label_names                      -1 in y where unknown
+    train_idx  val_idx  test_idx        a split
+    all_train_masks_packbits ...        several public splits as packed masks, one row per split
 """
 
 from __future__ import annotations
@@ -17,8 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
+from scr.sources._options import IngestOptions
 from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._raw import Features, RawGraph
+from scr.sources.readers._raw import (
+    Features,
+    RawGraph,
+    RawTypedGraph,
+    as_labels,
+    unexpected_array,
+)
+
+_RELATION, _FEATURES = "rel:", "x:"
+_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def is_bundle(keys: set[str]) -> bool:
@@ -26,79 +47,21 @@ def is_bundle(keys: set[str]) -> bool:
     return "edge_index" in keys
 
 
-def read_bundle(path: Path, *, split: int | None = None) -> RawGraph:
-    """Read a bundle.
+def is_typed_bundle(keys: set[str]) -> bool:
+    """Whether an .npz with these arrays is a bundle of several node types."""
+    return "node_types" in keys or any(key.startswith(_RELATION) for key in keys)
 
-    Args:
-        path: The `.npz` file.
-        split: Which of several public splits; none: the file's own, which is the first.
-    """
+
+def read_bundle(path: Path, options: IngestOptions) -> RawGraph:
+    """Read a bundle of one type."""
     arrays = NpzFile(path)
-    edges = bundle_edges(arrays, "edge_index")
-    labels = bundle_labels(arrays)
-    features = _features(arrays)
-    num_nodes = _num_nodes(edges, labels, features)
-    return RawGraph(
-        name=path.stem,
-        edges=edges,
-        num_nodes=num_nodes,
-        features=features,
-        labels=labels,
-        class_names=bundle_names(arrays, "label_names"),
-        ids=np.asarray(arrays["node_names"]) if "node_names" in arrays else None,
-        notes=_notes(arrays),
-        train=bundle_split(arrays, "train", num_nodes, split),
-        valid=bundle_split(arrays, "val", num_nodes, split),
-        test=bundle_split(arrays, "test", num_nodes, split),
-    )
-
-
-def bundle_edges(arrays: NpzFile, key: str) -> NDArray[Any]:
-    """The edges of an array, in the type that the file has them in."""
-    edges = np.asarray(arrays.opened(key))
-    if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise SourceError(
-            f"`{key}` in `{arrays.path}` is {edges.dtype} of shape {edges.shape}; "
-            "expected whole numbers of shape (2, edges)"
-        )
-    return edges
-
-
-def bundle_labels(arrays: NpzFile) -> NDArray[np.int64] | None:
-    """The classes ``y``, if there are any."""
-    if "y" not in arrays:
-        return None
-    labels = np.asarray(arrays["y"])
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise SourceError(
-            f"`y` in `{arrays.path}` is {labels.dtype} of shape {labels.shape}; "
-            "expected one whole number per node, -1 where unknown"
-        )
-    return labels.astype(np.int64)
-
-
-def _features(arrays: NpzFile) -> Features | None:
-    if "x" in arrays:
-        return np.asarray(arrays.opened("x"))
-    return arrays.matrix("x")
-
-
-def _num_nodes(
-    edges: NDArray[Any], labels: NDArray[np.int64] | None, features: Features | None
-) -> int:
-    if labels is not None:
-        return len(labels)
-    if features is not None:
-        return int(features.shape[0])
-    return int(edges.max()) + 1 if edges.size else 0
-
-
-def bundle_names(arrays: NpzFile, key: str) -> tuple[str, ...] | None:
-    """Names such as ``label_names``, if there are any."""
-    return tuple(str(name) for name in arrays[key]) if key in arrays else None
-
-
-def _notes(arrays: NpzFile) -> tuple[str, ...]:
+    edges, labeled = _edges(arrays, "edge_index"), _labeled_nodes(arrays)
+    features = np.asarray(arrays.opened("x")) if "x" in arrays else arrays.matrix("x")
+    num_nodes = int(edges.max()) + 1 if edges.size else 0
+    if labeled["labels"] is not None:
+        num_nodes = len(labeled["labels"])
+    elif features is not None:
+        num_nodes = int(features.shape[0])
     notes = []
     if "edge_type" in arrays:
         notes.append("edge types were left out: all edges count alike")
@@ -106,34 +69,186 @@ def _notes(arrays: NpzFile) -> tuple[str, ...]:
         kind = "directed" if arrays.number("directed", 0) else "undirected"
         once = "" if arrays.number("both_directions", 1) else ", each edge stored once"
         notes.append(f"the file says the graph is {kind}{once}")
-    return tuple(notes)
+    return RawGraph(
+        edges=edges,
+        num_nodes=num_nodes,
+        features=features,
+        notes=tuple(notes),
+        **labeled,
+        **_split(arrays, num_nodes, options.own_split),
+    )
 
 
-def bundle_split(
-    arrays: NpzFile, part: str, num_nodes: int, split: int | None
-) -> NDArray[np.int64] | None:
-    """The nodes of one part of the split, or none if the file does not say.
+def read_typed_bundle(path: Path, options: IngestOptions) -> RawTypedGraph:
+    """Read a bundle of several types; where the options have features, none of the target type."""
+    arrays = NpzFile(path)
+    counts = _counts(arrays)
+    target = _target(arrays, counts)
+    relations = {
+        _relation(key, path, counts): _edges(arrays, key)
+        for key in arrays
+        if key.startswith(_RELATION)
+    }
+    if not relations:
+        raise SourceError(
+            f"`{path}` has no edges; expected at least one array `rel:SOURCE:NAME:TARGET`"
+        )
+    kinds = _types_with_features(arrays, counts)
+    labeled = _labeled_nodes(arrays)
+    for name, values in (("y", labeled["labels"]), ("node_names", labeled["ids"])):
+        if values is not None and np.shape(values) != (counts[target],):
+            raise SourceError(
+                f"{arrays.name_of(name)} has the shape {np.shape(values)}; "
+                f"expected ({counts[target]},), one for each node of the target type `{target}`"
+            )
+    return RawTypedGraph(
+        num_nodes=counts,
+        relations=relations,
+        features={
+            kind: _typed_features(arrays, kind, counts[kind])
+            for kind in kinds
+            if options.features is None or kind != target
+        },
+        target=target,
+        **labeled,
+        **_split(arrays, counts[target], options.own_split),
+    )
+
+
+def _labeled_nodes(arrays: NpzFile) -> dict[str, Any]:
+    """What both kinds of bundles say of the nodes that are classified."""
+    names = arrays.get("label_names")
+    return {
+        "name": arrays.path.stem,
+        "labels": as_labels(arrays["y"], arrays.name_of("y")) if "y" in arrays else None,
+        "class_names": None if names is None else tuple(str(name) for name in names),
+        "ids": np.asarray(arrays["node_names"]) if "node_names" in arrays else None,
+    }
+
+
+def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]:
+    """The nodes of train, valid and test, where the file has them.
 
     Args:
         arrays: The bundle.
-        part: ``train``, ``val`` or ``test``.
         num_nodes: How many nodes can be in it.
         split: Which of several public splits; none: the file's own.
     """
-    if split is not None and f"all_{part}_masks_packbits" in arrays:
-        return _packed_mask(arrays, part, num_nodes, split)
-    if split is not None:
-        raise SourceError(
-            f"`{arrays.path}` has no numbered splits, so split {split} cannot be taken from it",
-            hint="give a file of splits (`splits`)",
-        )
-    return np.asarray(arrays[f"{part}_idx"]) if f"{part}_idx" in arrays else None
+    parts = {"train": "train", "valid": "val", "test": "test"}
+    if split is None:
+        return {part: arrays.get(f"{key}_idx") for part, key in parts.items()}
+    packed = {part: arrays.get(f"all_{key}_masks_packbits") for part, key in parts.items()}
+    for masks in packed.values():
+        if masks is None:
+            raise SourceError(
+                f"`{arrays.path}` has no numbered splits, so split {split} cannot be taken from it",
+                hint="give a file of splits (`splits`)",
+            )
+        if not 0 <= split < len(masks):
+            raise SourceError(
+                f"`{arrays.path}` has splits 0 to {len(masks) - 1}; split {split} was asked for"
+            )
+    return {
+        part: np.flatnonzero(np.unpackbits(masks[split], count=num_nodes))
+        for part, masks in packed.items()
+    }
 
 
-def _packed_mask(arrays: NpzFile, name: str, num_nodes: int, split: int) -> NDArray[np.int64]:
-    packed = np.asarray(arrays[f"all_{name}_masks_packbits"])
-    if not 0 <= split < len(packed):
+def _edges(arrays: NpzFile, key: str) -> NDArray[Any]:
+    """The edges of an array, in the type that the file has them in."""
+    edges = np.asarray(arrays.opened(key))
+    if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
+        expected = "whole numbers of shape (2, edges)"
+        raise unexpected_array(arrays.name_of(key), edges, expected)
+    return edges
+
+
+def _counts(arrays: NpzFile) -> dict[str, int]:
+    """Nodes of each type, in the file's order."""
+    for key in ("node_types", "num_nodes"):
+        if key not in arrays:
+            raise SourceError(
+                f"`{arrays.path}` has no `{key}`; expected the names of the types of nodes in "
+                "`node_types` and how many nodes each has in `num_nodes`"
+            )
+    types, counts = np.asarray(arrays["node_types"]), np.asarray(arrays["num_nodes"])
+    if types.ndim != 1 or types.dtype.kind not in "UO" or not types.size:
+        raise unexpected_array(arrays.name_of("node_types"), types, "the names of the types")
+    if counts.shape != types.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
+        expected = "a whole number for each of `node_types`"
+        raise unexpected_array(arrays.name_of("num_nodes"), counts, expected)
+    names = [str(name) for name in types]
+    for name in names:
+        if not name or ":" in name or names.count(name) > 1:
+            raise SourceError(
+                f"{arrays.name_of('node_types')} has the name {name!r}"
+                f"{' twice' if names.count(name) > 1 else ''}; "
+                "expected distinct names without colons"
+            )
+    return dict(zip(names, counts.tolist(), strict=True))
+
+
+def _target(arrays: NpzFile, counts: dict[str, int]) -> str:
+    if "target_type" not in arrays:
+        if len(counts) == 1:
+            return next(iter(counts))
         raise SourceError(
-            f"`{arrays.path}` has splits 0 to {len(packed) - 1}; split {split} was asked for"
+            f"`{arrays.path}` has no `target_type`; expected the type whose nodes are classified, "
+            f"one of {', '.join(counts)}"
         )
-    return np.flatnonzero(np.unpackbits(packed[split], count=num_nodes))
+    names = np.asarray(arrays["target_type"])
+    target = str(names.item()) if names.size == 1 else str(names.tolist())
+    if target not in counts:
+        raise SourceError(
+            f"{arrays.name_of('target_type')} is `{target}`; expected one of {', '.join(counts)}"
+        )
+    return target
+
+
+def _relation(key: str, path: Path, counts: dict[str, int]) -> tuple[str, str, str]:
+    parts = key.removeprefix(_RELATION).split(":")
+    if len(parts) != 3 or not all(parts):
+        raise SourceError(
+            f"`{path}` has an array `{key}`; expected the form `rel:SOURCE:NAME:TARGET`"
+        )
+    for kind in (parts[0], parts[2]):
+        if kind not in counts:
+            raise SourceError(
+                f"The relation `{key}` in `{path}` is between unknown types: there is no type "
+                f"`{kind}`; expected types among {', '.join(counts)}"
+            )
+    return parts[0], parts[1], parts[2]
+
+
+def _types_with_features(arrays: NpzFile, counts: dict[str, int]) -> list[str]:
+    """The types that have features, in the order of the types."""
+    kinds = set()
+    for key in arrays:
+        if not key.startswith(_FEATURES):
+            continue
+        kind, _, part = key.removeprefix(_FEATURES).partition(":")
+        if kind not in counts or part not in ("", *_PARTS):
+            raise SourceError(
+                f"`{arrays.path}` has an array `{key}`; expected `x:TYPE`, or `x:TYPE:PART` with "
+                f"a part of {', '.join(_PARTS)}, and a type of {', '.join(counts)}"
+            )
+        kinds.add(kind)
+    return [kind for kind in counts if kind in kinds]
+
+
+def _typed_features(arrays: NpzFile, kind: str, nodes: int) -> Features:
+    key = f"{_FEATURES}{kind}"
+    matrix: Any = arrays.opened(key) if key in arrays else arrays.matrix(key, separator=":")
+    if matrix is None:
+        raise SourceError(
+            f"`{arrays.path}` has parts of `{key}` but no `{key}:data`; expected "
+            f"{', '.join(_PARTS)}"
+        )
+    if matrix.ndim != 2 or matrix.shape[0] != nodes:
+        raise SourceError(
+            f"{arrays.name_of(key)} has the shape {tuple(matrix.shape)}; expected {nodes:,} "
+            "rows, one for each node of the type, and columns"
+        )
+    if matrix.dtype.kind not in "fiub":
+        raise SourceError(f"{arrays.name_of(key)} holds {matrix.dtype}; expected numbers")
+    return matrix  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._raw import Features, RawGraph, edges_of
+from scr.sources.readers._raw import Features, RawGraph, as_labels
 
 _ADJACENCY = ("adj", "adj_matrix")
 _FEATURES = ("attr", "attr_matrix", "node_attr")
@@ -37,14 +37,15 @@ def read_gnn_benchmark(path: Path) -> RawGraph:
         raise SourceError(f"`{path}` has no sparse adjacency under {' or '.join(_ADJACENCY)}")
     if adjacency.shape[0] != adjacency.shape[1]:
         raise SourceError(f"The adjacency in `{path}` has shape {adjacency.shape}, not a square")
+    labels = next((name for name in _LABELS if name in arrays), None)
     weighted = bool((adjacency.data != 1).any())
     return RawGraph(
         name=path.stem,
-        edges=edges_of(adjacency),
+        edges=np.stack(adjacency.tocoo().coords).astype(np.int64),
         num_nodes=int(adjacency.shape[0]),
         features=_matrix(arrays, _FEATURES),
-        labels=_labels(arrays),
-        class_names=_class_names(arrays),
+        labels=None if labels is None else as_labels(arrays[labels], arrays.name_of(labels)),
+        class_names=_texts(arrays, "class_names", "idx_to_class"),
         ids=_ids(arrays, int(adjacency.shape[0])),
         notes=("edge weights were left out: they count as 1",) if weighted else (),
     )
@@ -66,23 +67,6 @@ def _matrix(arrays: NpzFile, names: tuple[str, ...]) -> Features | None:
                 return value
             raise SourceError(f"`{name}` in `{arrays.path}` is not a matrix")
     return None
-
-
-def _labels(arrays: NpzFile) -> NDArray[np.int64] | None:
-    name = next((name for name in _LABELS if name in arrays), None)
-    if name is None:
-        return None
-    labels = np.asarray(arrays[name])
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise SourceError(
-            f"`{name}` in `{arrays.path}` is {labels.dtype} of shape {labels.shape}; "
-            "expected one class number per node"
-        )
-    return labels.astype(np.int64)
-
-
-def _class_names(arrays: NpzFile) -> tuple[str, ...] | None:
-    return _texts(arrays, "class_names", "idx_to_class")
 
 
 def _ids(arrays: NpzFile, num_nodes: int) -> NDArray[Any] | None:

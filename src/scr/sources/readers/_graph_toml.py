@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from scr.errors import SourceError
-from scr.sources.readers._tables import TableColumns, table_file
+from scr.sources.readers._tables import table_file
 
 FILE = "graph.toml"
-_NODE_KEYS = ("file", "id", "label", "split", "features")
-_EDGE_KEYS = ("source", "name", "target", "file", "weight")
+Relation = tuple[str, str, str]
+"""Source type, name and target type."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,8 @@ class NodeTable:
 
     path: Path | None
     """None: nowhere; the edges name them."""
-    columns: TableColumns
+    columns: Mapping[str, str]
+    """Names of the columns `id`, `label` and `split`, where they are given."""
     features: Path | tuple[str, ...] | None
     """A `.npy`, some columns, or none: all columns that are left."""
 
@@ -51,19 +52,10 @@ class NodeTable:
 class EdgeTable:
     """Where the edges of a relation are listed."""
 
-    relation: tuple[str, str, str]
+    relation: Relation
     path: Path
     weight: str | None
     """The column of weights; none: `weight`, if there is one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TypedTables:
-    """What `graph.toml` says."""
-
-    target: str
-    nodes: Mapping[str, NodeTable]
-    edges: tuple[EdgeTable, ...]
 
 
 def is_typed_tables(folder: Path) -> bool:
@@ -71,28 +63,30 @@ def is_typed_tables(folder: Path) -> bool:
     return (folder / FILE).is_file()
 
 
-def read_graph_toml(folder: Path) -> TypedTables:
-    """Read and check the description of a folder of tables."""
+def read_graph_toml(folder: Path) -> tuple[str, dict[str, NodeTable], list[EdgeTable]]:
+    """Read and check the description of a folder of tables.
+
+    Returns:
+        The target type, the tables of all types, and those of all relations.
+    """
     path = folder / FILE
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SourceError(f"`{path}` cannot be read: {error}") from None
-    _check_keys(content, ("target", "nodes", "edges"), path, "at the top")
-    sections, listed = content.get("nodes"), content.get("edges")
-    if not isinstance(sections, dict) or not sections:
+    _Section(folder, "at the top", content, ("target", "nodes", "edges"))
+    types, listed = content.get("nodes"), content.get("edges")
+    if not isinstance(types, dict) or not types:
         raise SourceError(f"`{path}` has no types of nodes; expected a section `[nodes.TYPE]` each")
     if not isinstance(listed, list) or not listed:
         raise SourceError(f"`{path}` has no relations; expected a section `[[edges]]` for each")
-    target = content.get("target")
-    if target is None and len(sections) == 1:
-        target = next(iter(sections))
-    if not isinstance(target, str) or target not in sections:
-        found = "missing" if target is None else f"{target!r}"
+    target = content.get("target", next(iter(types)) if len(types) == 1 else None)
+    if not isinstance(target, str) or target not in types:
+        actual = "missing" if target is None else f"{target!r}"
         raise SourceError(
-            f"`target` in `{path}` is {found}; expected one of the types {', '.join(sections)}"
+            f"`target` in `{path}` is {actual}; expected one of the types {', '.join(types)}"
         )
-    edges = tuple(_edge_table(folder, each, sections) for each in listed)
+    edges = [_edge_table(folder, each, types) for each in listed]
     relations = [each.relation for each in edges]
     for relation in relations:
         if relations.count(relation) > 1:
@@ -101,107 +95,102 @@ def read_graph_toml(folder: Path) -> TypedTables:
                 hint="put all its edges into one table, or give the relations different names",
             )
     nodes = {
-        kind: _node_table(folder, kind, section, is_target=kind == target)
-        for kind, section in sections.items()
+        kind: _node_table(folder, kind, content, is_target=kind == target)
+        for kind, content in types.items()
     }
-    return TypedTables(target=target, nodes=nodes, edges=edges)
+    return target, nodes, edges
 
 
-def _check_keys(table: Any, expected: Iterable[str], path: Path, where: str) -> None:
-    if not isinstance(table, dict):
-        raise SourceError(f"`{path}`, {where}: found {table!r}; expected a section with settings")
-    unknown = next((key for key in table if key not in expected), None)
-    if unknown is not None:
-        raise SourceError(
-            f"`{path}`, {where}: there is no setting `{unknown}`; "
-            f"expected some of {', '.join(expected)}"
-        )
+class _Section:
+    """Some settings of `graph.toml`, each checked when it is read."""
+
+    def __init__(self, folder: Path, name: str, content: Any, keys: Iterable[str]) -> None:
+        self.folder, self.name, self.content = folder, name, content
+        if not isinstance(content, dict):
+            raise self.error(f"found {content!r}; expected a section with settings")
+        unknown = next((key for key in content if key not in keys), None)
+        if unknown is not None:
+            raise self.error(f"there is no setting `{unknown}`; expected some of {', '.join(keys)}")
+
+    def error(self, problem: str) -> SourceError:
+        """The error about something in this section."""
+        return SourceError(f"`{self.folder / FILE}`, {self.name}: {problem}")
+
+    def text(self, key: str) -> str | None:
+        """A setting that is text; none where it is not given."""
+        value = self.content.get(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self.error(f"`{key}` is {value!r}; expected text")
+        return value
+
+    def file(self, key: str) -> Path | None:
+        """A setting that names a file of the folder."""
+        name = self.text(key)
+        if name is None:
+            return None
+        path = self.folder / Path(name).expanduser()
+        if not path.is_file():
+            where = f"{self.name} in `{self.folder / FILE}`"
+            raise SourceError(f"There is no file `{path}`, which {where} names")
+        return path
+
+    def table(self, kind: str, name: str) -> Path | None:
+        """The table that is named, else the one of the usual name, such as `nodes-paper.csv`."""
+        named = self.file("file")
+        usual = (table_file(self.folder, f"{kind}{separator}{name}") for separator in "-/")
+        paths = [path for path in usual if path is not None and named is None]
+        if len(paths) > 1:
+            raise SourceError(
+                f"There are both `{paths[0]}` and `{paths[1]}`; expected one, or a `file` in "
+                f"`{FILE}`"
+            )
+        return named or next(iter(paths), None)
 
 
-def _text(table: Mapping[str, Any], key: str, path: Path, where: str) -> str | None:
-    value = table.get(key)
-    if value is not None and (not isinstance(value, str) or not value):
-        raise SourceError(f"`{path}`, {where}: `{key}` is {value!r}; expected text")
-    return value
-
-
-def _node_table(folder: Path, kind: str, section: Any, *, is_target: bool) -> NodeTable:
-    path, where = folder / FILE, f"[nodes.{kind}]"
-    keys = _NODE_KEYS if is_target else tuple(k for k in _NODE_KEYS if k not in ("label", "split"))
-    _check_keys(section, keys, path, where)
-    file = _text(section, "file", path, where)
-    table = _named_file(folder, file, where) or _usual_file(
-        folder, f"nodes-{kind}", f"nodes/{kind}"
-    )
-    columns = TableColumns(
-        ids=_text(section, "id", path, where),
-        label=_text(section, "label", path, where) if is_target else "none",
-        split=_text(section, "split", path, where) if is_target else "none",
-    )
-    if table is None and (is_target or len(section)):
+def _node_table(folder: Path, kind: str, content: Any, *, is_target: bool) -> NodeTable:
+    of_target = ("label", "split") if is_target else ()
+    name, keys = f"[nodes.{kind}]", ("file", "id", *of_target, "features")
+    section = _Section(folder, name, content, keys)
+    path = section.table("nodes", kind)
+    columns = {} if is_target else {"label": "none", "split": "none"}
+    columns |= {role: text for role in ("id", *of_target) if (text := section.text(role))}
+    if path is None and (is_target or content):
         raise SourceError(
             f"`{folder}` has no table of the nodes `{kind}`; expected `nodes-{kind}.csv` or "
-            f"`nodes-{kind}.parquet` in it, or a `file` in {where}",
+            f"`nodes-{kind}.parquet` in it, or a `file` in {name}",
             hint=None
             if is_target
-            else f"an empty section {where} says that the edges name all nodes of the type",
+            else f"an empty section {name} says that the edges name all nodes of the type",
         )
-    return NodeTable(path=table, columns=columns, features=_features(folder, section, where))
+    features = content.get("features")
+    if isinstance(features, list) and all(isinstance(each, str) for each in features):
+        return NodeTable(path=path, columns=columns, features=tuple(features))
+    return NodeTable(path=path, columns=columns, features=section.file("features"))
 
 
-def _features(folder: Path, section: Any, where: str) -> Path | tuple[str, ...] | None:
-    given = section.get("features")
-    if isinstance(given, list) and all(isinstance(name, str) for name in given):
-        return tuple(given)
-    if given is None:
-        return None
-    return _named_file(folder, _text(section, "features", folder / FILE, where), where)
-
-
-def _edge_table(folder: Path, section: Any, types: Mapping[str, Any]) -> EdgeTable:
-    path, where = folder / FILE, "[[edges]]"
-    _check_keys(section, _EDGE_KEYS, path, where)
-    ends = []
-    for key in ("source", "name", "target"):
-        value = _text(section, key, path, where)
-        if value is None:
+def _edge_table(folder: Path, content: Any, types: Mapping[str, Any]) -> EdgeTable:
+    path, ends = folder / FILE, ("source", "name", "target")
+    section = _Section(folder, "[[edges]]", content, (*ends, "file", "weight"))
+    for key in ends:
+        if section.text(key) is None:
             raise SourceError(
                 f"`{path}`: a relation has no `{key}`; expected `source`, `name` and `target` in "
-                f"each {where}"
+                f"each {section.name}"
             )
-        ends.append(value)
-    relation = (ends[0], ends[1], ends[2])
-    for kind in (relation[0], relation[2]):
+    source, name, target = (content[key] for key in ends)
+    for kind in (source, target):
         if kind not in types:
             raise SourceError(
-                f"The relation {':'.join(relation)} in `{path}` is between unknown types: there is "
-                f"no type `{kind}`; expected types among {', '.join(types)}",
+                f"The relation {source}:{name}:{target} in `{path}` is between unknown types: "
+                f"there is no type `{kind}`; expected types among {', '.join(types)}",
                 hint=f"add a section `[nodes.{kind}]`, which may be empty",
             )
-    name = relation[1]
-    table = _named_file(folder, _text(section, "file", path, where), where)
-    table = table or _usual_file(folder, f"edges-{name}", f"edges/{name}")
+    table = section.table("edges", name)
     if table is None:
         raise SourceError(
-            f"`{folder}` has no table of the relation {':'.join(relation)}; expected "
-            f"`edges-{name}.csv` or `edges-{name}.parquet` in it, or a `file` in its {where}"
+            f"`{folder}` has no table of the relation {source}:{name}:{target}; expected "
+            f"`edges-{name}.csv` or `edges-{name}.parquet` in it, or a `file` in its "
+            f"{section.name}"
         )
-    return EdgeTable(relation=relation, path=table, weight=_text(section, "weight", path, where))
-
-
-def _named_file(folder: Path, name: str | None, where: str) -> Path | None:
-    if name is None:
-        return None
-    path = folder / Path(name).expanduser()
-    if not path.is_file():
-        raise SourceError(f"There is no file `{path}`, which {where} in `{folder / FILE}` names")
-    return path
-
-
-def _usual_file(folder: Path, *names: str) -> Path | None:
-    found = [path for name in names if (path := table_file(folder, name)) is not None]
-    if len(found) > 1:
-        raise SourceError(
-            f"There are both `{found[0]}` and `{found[1]}`; expected one, or a `file` in `{FILE}`"
-        )
-    return found[0] if found else None
+    weight = section.text("weight")
+    return EdgeTable(relation=(source, name, target), path=table, weight=weight)

@@ -1,23 +1,39 @@
-"""Read `.npz` files array by array; object arrays go through the restricted unpickler."""
+"""Read `.npz` files array by array, those that are larger than memory as memory maps.
+
+An array that was stored as it is (`np.savez`) is mapped where it lies in the archive. A compressed
+one (`np.savez_compressed`) is unpacked once, as a stream, to a `.npy` file in a folder beside the
+archive, under a name with its checksum, and mapped from there from then on. Pickles are never
+mapped; those that are read go through the restricted unpickler.
+"""
 
 from __future__ import annotations
 
+import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.lib.format as npy
 import scipy.sparse
+from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.sources.readers._npz_members import SMALL_BYTES, open_member
+from scr.sources._room import check_room
 from scr.sources.readers._pickles import read_pickle
 from scr.sources.readers._raw import csr_from_parts
+from scr.storage import atomic_file, disk_errors
 
+SMALL_BYTES = 1 << 26
+"""Arrays up to this size are read rather than mapped: 64 MiB."""
 LARGE_PACKED_BYTES = 1 << 30
-"""Compressed arrays up to this size are read into memory: 1 GiB."""
+"""Compressed arrays of bundles up to this size are read into memory: 1 GiB."""
+_LOCAL_HEADER_BYTES = 30
+"""Of a zip member, before its name and extra field, whose lengths are the last four bytes."""
+_COPY_BYTES = 1 << 22
 
 
 class NpzFile(Mapping[str, Any]):
@@ -27,42 +43,75 @@ class NpzFile(Mapping[str, Any]):
         self.path = path
         try:
             with zipfile.ZipFile(path) as archive:
-                names = [name for name in archive.namelist() if name.endswith(".npy")]
+                members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
         except (OSError, zipfile.BadZipFile) as error:
             raise SourceError(f"`{path}` cannot be read as an .npz file: {error}") from None
-        self._names = {name.removesuffix(".npy"): name for name in names}
+        self._members = {each.filename.removesuffix(".npy"): each for each in members}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._members)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._members)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._names
+        return key in self._members
 
     def __getitem__(self, key: str) -> Any:
-        name = self._names[key]
-        what = f"`{key}` in `{self.path}`"
-        try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(name) as file:
-                if not _has_objects(file):
-                    file.seek(0)
-                    return npy.read_array(file, allow_pickle=False)
-                return read_pickle(file, what=what)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise SourceError(f"{what} is damaged: {error}") from None
+        with self._open(key) as file:
+            _shape, _is_fortran, dtype = _read_header(file)
+            if dtype.hasobject:
+                return read_pickle(file, what=self.name_of(key))
+            file.seek(0)
+            return npy.read_array(file, allow_pickle=False)
 
     def opened(self, key: str) -> Any:
         """An array as a memory map if it is large, read otherwise.
 
         A compressed one has to be unpacked beside the archive, and therefore counts as large later.
         """
-        with zipfile.ZipFile(self.path) as archive:
-            member = archive.getinfo(self._names[key])
+        member = self._members[key]
         is_packed = member.compress_type != zipfile.ZIP_STORED
         is_large = member.file_size > (LARGE_PACKED_BYTES if is_packed else SMALL_BYTES)
-        return open_member(self.path, key) if is_large else self[key]
+        return self.mapped(key) if is_large else self[key]
+
+    def mapped(self, key: str) -> NDArray[Any]:
+        """An array of plain numbers as a memory map; read if it is compressed and small.
+
+        Raises:
+            SourceError: There is no such array, or it is damaged, or holds Python objects.
+            StoreError: There is no room to unpack it.
+        """
+        if key not in self:
+            names = ", ".join(list(self)[:8])
+            raise SourceError(f"`{self.path}` has no array `{key}`; its arrays are {names}")
+        what, member = self.name_of(key), self._members[key]
+        with self._open(key) as file:
+            shape, is_fortran, dtype = _read_header(file)
+            if dtype.hasobject:
+                raise SourceError(
+                    f"{what} holds Python objects, which are not read; expected numbers"
+                )
+            begin = file.tell()
+            needed = begin + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            if needed != member.file_size:
+                raise SourceError(f"{what} is damaged: {member.file_size:,} of {needed:,} bytes")
+            if member.compress_type == zipfile.ZIP_STORED and member.file_size > begin:
+                order = "F" if is_fortran else "C"
+                offset = _data_offset(self.path, member) + begin
+                return np.memmap(self.path, dtype, "r", offset, shape, order)  # type: ignore[call-overload, no-any-return]
+            file.seek(0)
+            if member.file_size <= SMALL_BYTES:
+                return npy.read_array(file, allow_pickle=False)
+            folder = self.path.with_name(f"{self.path.stem}-unpacked")
+            unpacked = folder / f"{key}-{member.CRC:08x}.npy"
+            if not unpacked.exists():
+                _unpack(file, member, unpacked)
+            return np.load(unpacked, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+
+    def name_of(self, key: str) -> str:
+        """What to call an array in messages."""
+        return f"`{key}` in `{self.path}`"
 
     def number(self, key: str, default: int) -> int:
         """A flag or count stored as an array of one element."""
@@ -79,12 +128,43 @@ class NpzFile(Mapping[str, Any]):
         if missing:
             raise SourceError(f"`{self.path}` has `{keys['data']}` but no `{missing[0]}`")
         parts = {part: self[key] for part, key in keys.items()}
-        return csr_from_parts(parts, what=f"`{prefix}` in `{self.path}`")
+        return csr_from_parts(parts, what=self.name_of(prefix))
+
+    @contextmanager
+    def _open(self, key: str) -> Iterator[IO[bytes]]:
+        """The bytes of an array; what is wrong with them is said in one sentence."""
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(self._members[key]) as file:
+                yield file
+        except (ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+            raise SourceError(f"{self.name_of(key)} is damaged: {error}") from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise SourceError(f"{self.name_of(key)} cannot be read: {reason}") from None
 
 
-def _has_objects(file: IO[bytes]) -> bool:
-    """Read the header of a .npy file; leaves the file at the start of its data."""
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and type; leaves the file at the start of its data."""
     version = npy.read_magic(file)
     read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    _shape, _fortran, dtype = read_header(file)
-    return bool(dtype.hasobject)
+    return read_header(file)
+
+
+def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
+    """Where the bytes of a stored member begin in the archive."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        header = file.read(_LOCAL_HEADER_BYTES)
+    name_bytes = int.from_bytes(header[26:28], "little")
+    extra_bytes = int.from_bytes(header[28:30], "little")
+    return member.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
+
+
+def _unpack(packed: IO[bytes], member: zipfile.ZipInfo, file: Path) -> None:
+    """Stream a member to a file, whole or not at all; the archive's checksum is checked."""
+    with disk_errors(file):
+        file.parent.mkdir(exist_ok=True)
+        hint = "free some space, or move the folder to a larger disk"
+        check_room(file.parent, member.file_size, f"`{member.filename}`", hint=hint)
+        with atomic_file(file) as partial, partial.open("wb") as target:
+            shutil.copyfileobj(packed, target, _COPY_BYTES)

@@ -17,21 +17,18 @@ Features = NDArray[Any] | scipy.sparse.csr_array
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RawGraph:
-    """A graph as its files have it."""
+class _RawNodes:
+    """What both kinds of graphs say of the nodes that are classified."""
 
     name: str
-    edges: NDArray[np.integer[Any]] | EdgeSource
-    """Shape (2, edges): sources above targets, in the file's order, by row number of the node."""
-    num_nodes: int
-    features: Features | None = None
+    """Of the graph."""
     labels: NDArray[np.int64] | None = None
-    """Class of each node, -1 where unknown."""
+    """Class of each (target) node, -1 where unknown."""
     class_names: tuple[str, ...] | None = None
     ids: NDArray[Any] | None = None
-    """The user's own node ids; none: row numbers."""
-    weights: NDArray[np.float32] | None = None
+    """The user's own ids of the (target) nodes; none: row numbers."""
     train: NDArray[np.int64] | None = None
+    """Numbers of (target) nodes; none where the split has no such part."""
     valid: NDArray[np.int64] | None = None
     test: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
@@ -39,10 +36,20 @@ class RawGraph:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RawTypedGraph:
+class RawGraph(_RawNodes):
+    """A graph as its files have it."""
+
+    edges: NDArray[np.integer[Any]] | EdgeSource
+    """Shape (2, edges): sources above targets, in the file's order, by row number of the node."""
+    num_nodes: int
+    features: Features | None = None
+    weights: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawTypedGraph(_RawNodes):
     """A graph of several types of nodes and edges, as its files have it."""
 
-    name: str
     num_nodes: dict[str, int]
     """How many nodes each type has."""
     relations: Mapping[tuple[str, str, str], NDArray[np.integer[Any]]]
@@ -52,19 +59,26 @@ class RawTypedGraph:
     """Of the types that have any. Shape (nodes of the type, features)."""
     target: str
     """The type of the nodes that have labels."""
-    labels: NDArray[np.int64] | None = None
-    """Class of each target node, -1 where unknown."""
-    class_names: tuple[str, ...] | None = None
-    ids: NDArray[Any] | None = None
-    """The user's own ids of the target nodes; none: row numbers."""
     weights: Mapping[tuple[str, str, str], NDArray[np.float32]] = field(default_factory=dict)
     """Of the edges of some relations."""
-    train: NDArray[np.int64] | None = None
-    """Numbers of target nodes; none where the split has no such part."""
-    valid: NDArray[np.int64] | None = None
-    test: NDArray[np.int64] | None = None
-    notes: tuple[str, ...] = ()
-    """What the reader had to decide or leave out."""
+
+
+def unexpected_array(what: str, array: NDArray[Any], expected: str) -> SourceError:
+    """The error for an array of another type or shape than expected."""
+    return SourceError(f"{what} is {array.dtype} of shape {array.shape}; expected {expected}")
+
+
+def as_labels(labels: Any, what: str) -> NDArray[np.int64]:
+    """Check that there is one whole number per node.
+
+    Args:
+        labels: As a file has them.
+        what: The array and its file, for the message.
+    """
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise unexpected_array(what, labels, "one whole number per node, -1 where unknown")
+    return labels.astype(np.int64, copy=False)
 
 
 def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_array:
@@ -93,9 +107,3 @@ def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_a
     if not (inside and ordered):
         raise SourceError(f"{what} has indices outside its shape ({rows}, {columns})")
     return scipy.sparse.csr_array((data, indices, indptr), shape=(rows, columns))
-
-
-def edges_of(matrix: scipy.sparse.csr_array) -> NDArray[np.int64]:
-    """The stored entries of an adjacency as edges, shape (2, entries)."""
-    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-    return np.stack([rows, matrix.indices.astype(np.int64)])

@@ -2,9 +2,9 @@
 
 A folder with ``edges-00000.npy``, ``edges-00001.npy`` ... of shape (2, edges) or (edges, 2), or the
 same as ``.parquet`` with node numbers in ``source`` and ``target``, else in the first two columns;
-``features.npy``, ``labels.npy`` (-1 where
-unknown) and optionally ``train.npy``, ``valid.npy``, ``test.npy``. Nodes are numbered from 0, and
-labels or features say how many there are. `scr synth --source` writes such folders.
+``features.npy``, ``labels.npy`` (-1 where unknown) and optionally ``train.npy``, ``valid.npy``,
+``test.npy``. Nodes are numbered from 0, and labels or features say how many there are. `scr synth
+--source` writes such folders.
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.sources._edge_source import EdgeSource, JoinedEdges, ParquetEdges, as_edge_source
-from scr.sources.readers._raw import RawGraph
+from scr.sources._edge_source import EdgeSource, JoinedEdges, as_edge_source
+from scr.sources.readers._columns import readable
+from scr.sources.readers._raw import RawGraph, as_labels, unexpected_array
+from scr.sources.readers._table_edges import TableEdges
+from scr.sources.readers._tables import edge_columns
+
+PARQUET_EDGES_PER_SECOND = 9e6
+"""Measured on one busy core; for estimates of time only."""
 
 
 def shard_files(folder: Path) -> list[Path]:
@@ -33,24 +41,20 @@ def is_shards(folder: Path) -> bool:
 
 def read_shards(folder: Path) -> RawGraph:
     """Read a folder of shards; features stay a memory map, edges are read when they are needed."""
-    features = _optional(folder / "features.npy")
-    labels = _optional(folder / "labels.npy")
-    if labels is not None and (labels.ndim != 1 or labels.dtype.kind not in "iu"):
-        raise SourceError(
-            f"`{folder / 'labels.npy'}` is {labels.dtype} of shape {labels.shape}; "
-            "expected one whole number per node, -1 where unknown"
-        )
+    names = ("features", "labels", "train", "valid", "test")
+    arrays = {n: _load(file) for n in names if (file := folder / f"{n}.npy").exists()}
+    features, labels = arrays.pop("features", None), arrays.pop("labels", None)
+    if labels is not None:
+        labels = as_labels(labels, f"`{folder / 'labels.npy'}`")
     shards = list(_edge_shards(folder))
     return RawGraph(
         name=folder.resolve().name,
         edges=JoinedEdges(shards),
         num_nodes=_num_nodes(folder, features, labels),
         features=features,
-        labels=None if labels is None else labels.astype(np.int64, copy=False),
-        train=_split(folder, "train"),
-        valid=_split(folder, "valid"),
-        test=_split(folder, "test"),
+        labels=labels,
         notes=(f"joined {len(shards):,} shards of edges",),
+        **{part: np.asarray(nodes) for part, nodes in arrays.items()},
     )
 
 
@@ -62,7 +66,7 @@ def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
     is_pairs = bool(shapes) and all(shape[0] != 2 for shape in shapes)
     for path in files:
         if path.suffix == ".parquet":
-            yield ParquetEdges(path)
+            yield _parquet_edges(path)
             continue
         edges = arrays[path]
         turned = edges.shape[0] != 2 or (edges.shape == (2, 2) and is_pairs)
@@ -72,11 +76,25 @@ def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
 def _edge_array(path: Path) -> NDArray[Any]:
     edges = _load(path)
     if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
-        raise SourceError(
-            f"`{path}` is {edges.dtype} of shape {edges.shape}; "
-            "expected node numbers of shape (2, edges)"
-        )
+        raise unexpected_array(f"`{path}`", edges, "node numbers of shape (2, edges)")
     return edges
+
+
+def _parquet_edges(path: Path) -> TableEdges:
+    with readable(path):
+        schema = pyarrow.parquet.read_schema(path)
+    ends, _ = edge_columns(path)
+    if not all(pa.types.is_integer(schema.field(name).type) for name in ends):
+        raise SourceError(
+            f"`{path}` has the columns {schema.names}; expected two columns of node numbers"
+        )
+
+    def numbers_of(column: pa.ChunkedArray, _name: str, _row: int) -> NDArray[np.int64]:
+        if column.null_count:
+            raise SourceError(f"`{path}` has an edge without both ends; expected two numbers")
+        return np.asarray(column.to_numpy(), dtype=np.int64)
+
+    return TableEdges(path, ends, numbers_of, PARQUET_EDGES_PER_SECOND)
 
 
 def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any] | None) -> int:
@@ -97,15 +115,6 @@ def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any]
             "expected as many of both"
         )
     return counts[0]
-
-
-def _split(folder: Path, part: str) -> NDArray[np.int64] | None:
-    nodes = _optional(folder / f"{part}.npy")
-    return None if nodes is None else np.asarray(nodes)
-
-
-def _optional(path: Path) -> NDArray[Any] | None:
-    return _load(path) if path.exists() else None
 
 
 def _load(path: Path) -> NDArray[Any]:

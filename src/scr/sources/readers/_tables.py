@@ -4,25 +4,24 @@ Edges: columns ``source`` and ``target`` (else the first two) and an optional ``
 ``id`` (else the first column), a label that may be missing, an optional ``split``, and features:
 every other column, or the rows of a `features.npy` beside the table.
 
-Ids are text or whole numbers and come back with the predictions. Arrow's hash lookup turns them
-into row numbers, so no Python runs per edge. Large tables of edges are read by batches
-(`_table_edges.py`).
+Ids are text or whole numbers and come back with the predictions. Large tables of edges are read by
+batches (`_table_edges.py`). `_typed_tables.py` reads tables of several types by the same functions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.features import read_features
-from scr.sources._edge_source import EdgeSource
+from scr.sources._options import IngestOptions
 from scr.sources.readers._columns import (
     class_column,
     column_names,
@@ -33,35 +32,49 @@ from scr.sources.readers._columns import (
     split_column,
 )
 from scr.sources.readers._raw import RawGraph
-from scr.sources.readers._table_edges import LARGE_BYTES, TableEdges, unknown_id
+from scr.sources.readers._table_edges import EDGES_PER_SECOND, TableEdges, id_mapper
 
-_SUFFIXES = (".parquet", ".csv")
+LARGE_BYTES = 1 << 28
+"""Tables of edges from this size on are read by batches: 256 MiB."""
 FEATURES_FILE = "features.npy"
+_SUFFIXES = (".parquet", ".csv")
 _FEATURE_HINT = "remove the column, or put the features into `features.npy` beside the table"
+_WEIGHT_HINT = "rename the column if it is not the weight of the edge"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableColumns:
-    """Which columns of a nodes table mean what; none: by the usual name."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Nodes:
+    """The nodes of one type, as they were read."""
 
-    ids: str | None = None
-    """Column of node ids; else ``id``, else the first column."""
-    label: str | None = None
-    """Column of classes; else ``label``. The word ``none`` says that there are no labels."""
-    split: str | None = None
-    """Column that says train, valid or test; else ``split`` where there is one. The word ``none``
-    says that there is no split."""
+    ids: pa.Array
+    path: Path | None = None
+    """Their table; none: only edges name them."""
+    features: NDArray[Any] | None = None
+    labels: NDArray[np.int64] | None = None
+    class_names: tuple[str, ...] | None = None
+    split: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    """Columns that have no meaning here."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ListedEdges:
+    """The edges of a table by the ids of their ends, as they were read."""
+
+    path: Path
+    ends: Mapping[str, pa.ChunkedArray]
+    """The columns of sources and targets by their names."""
+    weights: NDArray[np.float32] | None
 
 
 def table_file(folder: Path, name: str) -> Path | None:
     """The file of a table, such as `edges.parquet` or `edges.csv`, or none."""
-    found = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
-    found = [path for path in found if path.is_file()]
-    if len(found) > 1:
+    files = [path for suffix in _SUFFIXES if (path := folder / f"{name}{suffix}").is_file()]
+    if len(files) > 1:
         raise SourceError(
-            f"`{folder}` has both `{found[0].name}` and `{found[1].name}`; expected one of them"
+            f"`{folder}` has both `{files[0].name}` and `{files[1].name}`; expected one of them"
         )
-    return found[0] if found else None
+    return files[0] if files else None
 
 
 def is_tables(folder: Path) -> bool:
@@ -69,155 +82,136 @@ def is_tables(folder: Path) -> bool:
     return any((folder / f"{n}{s}").is_file() for n in ("edges", "nodes") for s in _SUFFIXES)
 
 
-def read_tables(
-    folder: Path, *, columns: TableColumns | None = None, features: Path | None = None
-) -> RawGraph:
-    """Read a folder of tables.
-
-    Args:
-        folder: Holds `edges` and `nodes`, each as `.csv` or `.parquet`.
-        columns: Names of the node table's columns.
-        features: A `.npy` with one row per row of the node table; none: `features.npy` in the
-            folder, else the columns of the node table.
-    """
-    columns = columns or TableColumns()
-    edges_path, nodes_path = _both_tables(folder)
-    nodes, roles = node_table(nodes_path, columns)
-    ids = id_column(nodes[roles["id"]], nodes_path)
-    edges, weights = _edges(edges_path, ids, nodes_path)
-    labels, class_names = (
-        class_column(nodes[roles["label"]], nodes_path) if "label" in roles else (None, None)
-    )
-    split = split_column(nodes[roles["split"]], nodes_path) if "split" in roles else {}
-    rest = [name for name in nodes.column_names if name not in roles.values()]
-    features = features or _existing(folder / FEATURES_FILE)
-    if features is not None:
-        matrix: NDArray[Any] | None = read_features(features, nodes.num_rows, f"`{nodes_path}`")
-        notes = (f"node columns left out: {', '.join(rest)}",) if rest else ()
+def read_tables(folder: Path, options: IngestOptions) -> RawGraph:
+    """Read a folder that holds `edges` and `nodes`, each as `.csv` or `.parquet`."""
+    paths = {name: table_file(folder, name) for name in ("edges", "nodes")}
+    for name, path in paths.items():
+        if path is None:
+            raise SourceError(
+                f"`{folder}` has no table of {name}; expected `{name}.csv` or `{name}.parquet` "
+                "in it"
+            )
+    edges_path, nodes_path = (Path(path) for path in paths.values() if path is not None)
+    features = None if options.features is None else Path(options.features)
+    if features is None and (folder / FEATURES_FILE).is_file():
+        features = folder / FEATURES_FILE
+    nodes = read_nodes(nodes_path, options.columns, features, hint=_FEATURE_HINT)
+    ends, weight = edge_columns(edges_path)
+    numbers_of = id_mapper(nodes.ids, edges_path, nodes_path)
+    weights, edges = None, None
+    if edges_path.stat().st_size >= LARGE_BYTES and weight is None:
+        edges = TableEdges(edges_path, ends, numbers_of, EDGES_PER_SECOND)
     else:
-        matrix, notes = feature_columns(nodes, rest, nodes_path), ()
+        listed = read_edges(edges_path)
+        edges = np.stack([numbers_of(column, name, 0) for name, column in listed.ends.items()])
+        weights = listed.weights
     return RawGraph(
         name=folder.resolve().name,
         edges=edges,
-        num_nodes=nodes.num_rows,
-        features=matrix,
-        labels=labels,
-        class_names=class_names,
-        ids=ids.to_numpy(zero_copy_only=False),
+        num_nodes=len(nodes.ids),
+        features=nodes.features,
+        labels=nodes.labels,
+        class_names=nodes.class_names,
+        ids=nodes.ids.to_numpy(zero_copy_only=False),
         weights=weights,
-        notes=notes,
-        **split,
+        notes=(f"node columns left out: {', '.join(nodes.left_out)}",) if nodes.left_out else (),
+        **nodes.split,
     )
 
 
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
-
-
-def _both_tables(folder: Path) -> tuple[Path, Path]:
-    edges, nodes = table_file(folder, "edges"), table_file(folder, "nodes")
-    if edges is None or nodes is None:
-        missing = "edges" if edges is None else "nodes"
-        raise SourceError(
-            f"`{folder}` has no table of {missing}; "
-            f"expected `{missing}.csv` or `{missing}.parquet` in it"
-        )
-    return edges, nodes
-
-
-def node_table(path: Path, columns: TableColumns) -> tuple[pa.Table, dict[str, str]]:
-    """A table of nodes, and which of its columns has which role.
+def read_nodes(
+    path: Path,
+    columns: Mapping[str, str],
+    features: Path | Sequence[str] | None,
+    *,
+    hint: str,
+) -> Nodes:
+    """Read a table of nodes.
 
     Args:
         path: The table.
-        columns: Their names.
+        columns: Names of the columns `id`, `label` and `split`, where they are not the usual ones.
+            The word ``none`` says that there are no labels, or no split.
+        features: A `.npy` with one row per row of the table, or names of columns; none: all
+            columns that have no other role.
+        hint: What to do if a feature is not a number.
     """
     names = column_names(path)
-    roles = {"id": columns.ids or ("id" if "id" in names else names[0])}
-    if columns.label != "none":
-        roles["label"] = columns.label or "label"
-    if columns.split != "none" and (columns.split is not None or "split" in names):
-        roles["split"] = columns.split or "split"
+    roles = {"id": columns.get("id") or ("id" if "id" in names else names[0])}
+    roles["label"] = columns.get("label", "label")
+    roles["split"] = columns.get("split", "split" if "split" in names else "none")
+    roles = {role: name for role, name in roles.items() if role == "id" or name != "none"}
     for role, name in roles.items():
         if name not in names:
-            hint = f"name it with `scr ingest TABLES STORE --{role}-column NAME`"
-            if role == "label":
-                hint += "; the name `none` says that there are no labels"
-            raise missing_column(path, name, names, hint)
-    return read_table(path, texts=roles.values()), roles
+            more = "; the name `none` says that there are no labels" if role == "label" else ""
+            raise missing_column(path, name, names, f"name it with `{role}_column`{more}")
+    rows = read_table(path, texts=roles.values())
+    ids = id_column(rows[roles["id"]], path)
+    rest = [name for name in names if name not in roles.values()]
+    taken: Sequence[str] = ()
+    if isinstance(features, Path):
+        matrix: Any = read_features(features, rows.num_rows, f"`{path}`")
+    else:
+        taken = rest if features is None else features
+        matrix = _feature_columns(rows, taken, path, hint)
+    labels, class_names = (
+        class_column(rows[roles["label"]], path) if "label" in roles else (None, None)
+    )
+    return Nodes(
+        ids=ids,
+        path=path,
+        features=matrix,
+        labels=labels,
+        class_names=class_names,
+        split=split_column(rows[roles["split"]], path) if "split" in roles else {},
+        left_out=tuple(name for name in rest if name not in taken),
+    )
 
 
-def missing_column(path: Path, name: str, names: list[str], hint: str) -> SourceError:
-    """The error for a table without a column that it should have."""
-    found = ", ".join(f"`{column}`" for column in names)
-    return SourceError(f"`{path}` has no column `{name}`; its columns are {found}", hint=hint)
-
-
-def _edges(
-    path: Path, ids: pa.Array, nodes_path: Path
-) -> tuple[NDArray[np.int64] | EdgeSource, NDArray[np.float32] | None]:
-    """Edges by row number of the node table, and their weights."""
-    ends, weight = edge_columns(path, column_names(path))
-    if path.stat().st_size >= LARGE_BYTES and weight is None:
-        return TableEdges(path, ends, ids, nodes_path), None
-    table = read_table(path, texts=ends)
-    rows = [rows_of(table[name], ids, path, name, nodes_path) for name in ends]
-    if weight is None:
-        return np.stack(rows), None
-    hint = "rename the column if it is not the weight of the edge"
-    return np.stack(rows), number_column(table[weight], weight, path, hint=hint)
-
-
-def edge_columns(path: Path, names: list[str]) -> tuple[list[str], str | None]:
-    """The columns of sources and targets, and that of the weights if there is one.
+def read_edges(path: Path, weight: str | None = None) -> ListedEdges:
+    """Read a table of edges.
 
     Args:
-        path: A table of edges.
-        names: Of its columns.
+        path: The table.
+        weight: The column of weights; none: `weight`, if there is such a column.
     """
+    ends, usual = edge_columns(path)
+    rows, weight = read_table(path, texts=ends), weight or usual
+    weights = None
+    if weight is not None:
+        if weight not in rows.column_names:
+            hint = "`weight` in `graph.toml` names the column"
+            raise missing_column(path, weight, rows.column_names, hint)
+        weights = number_column(rows[weight], weight, path, hint=_WEIGHT_HINT)
+    columns = {name: plain_integers(rows[name]) for name in ends}
+    return ListedEdges(path=path, ends=columns, weights=weights)
+
+
+def edge_columns(path: Path) -> tuple[list[str], str | None]:
+    """The columns of sources and targets of a table, and that of the weights if there is one."""
+    names = column_names(path)
     ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
     if len(ends) < 2:
         raise missing_column(path, "target", names, "edges have a `source` and a `target`")
     return ends, "weight" if "weight" in names and "weight" not in ends else None
 
 
-def rows_of(
-    column: pa.ChunkedArray, ids: pa.Array, path: Path, name: str, nodes_path: Path
-) -> NDArray[np.int64]:
-    """Row numbers of nodes that a column of edges names by their ids.
-
-    Args:
-        column: One end of each edge.
-        ids: Of the nodes, in the order of their rows.
-        path: The table of edges, for messages.
-        name: The column's, for messages.
-        nodes_path: The table of nodes, for messages.
-    """
-    column = plain_integers(column)
-    if column.type != ids.type:
-        # Numbers on one side and text on the other meet as text.
-        column, ids = column.cast(pa.string()), ids.cast(pa.string())
-    rows = pc.index_in(column, value_set=ids)
-    if rows.null_count:
-        first = pc.index(pc.is_null(rows), True).as_py()
-        raise unknown_id(path, first, name, column[first].as_py(), nodes_path)
-    return np.asarray(rows.to_numpy(), dtype=np.int64)
+def missing_column(path: Path, name: str, names: list[str], hint: str) -> SourceError:
+    """The error for a table without a column that it should have."""
+    columns = ", ".join(f"`{column}`" for column in names)
+    return SourceError(f"`{path}` has no column `{name}`; its columns are {columns}", hint=hint)
 
 
-def feature_columns(
-    table: pa.Table, names: list[str], path: Path, *, hint: str = _FEATURE_HINT
+def _feature_columns(
+    table: pa.Table, names: Sequence[str], path: Path, hint: str
 ) -> NDArray[np.float32] | None:
-    """Columns as a matrix of float32, or none if there are none.
-
-    Args:
-        table: Of nodes.
-        names: Of the columns.
-        path: The table, for messages.
-        hint: What to do if a column does not hold numbers.
-    """
+    """Columns as a matrix of float32, or none if there are none."""
     if not names:
         return None
     matrix = np.empty((table.num_rows, len(names)), dtype=np.float32)
-    for place, name in enumerate(names):
-        matrix[:, place] = number_column(table[name], name, path, hint=hint)
+    for number, name in enumerate(names):
+        if name not in table.column_names:
+            named = "`features` in `graph.toml` names the column"
+            raise missing_column(path, name, table.column_names, named)
+        matrix[:, number] = number_column(table[name], name, path, hint=hint)
     return matrix
