@@ -35,7 +35,6 @@ from scr.propagation._subsets import draw_subsets
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
-from scr.propagation.disk import _run as disk_run
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import WorkFolder, verify
@@ -65,12 +64,12 @@ def features_of(graph: Graph, width: int) -> np.ndarray:
 
 
 def in_blocks_of(patch, columns):
-    plan = disk_run.plan_on_disk
+    plan = disk_plan.DiskRequest.plan
 
     def narrow(*arguments, **keywords):
         return plan(*arguments, **{**keywords, "block_columns": columns})
 
-    patch.setattr(disk_run, "plan_on_disk", narrow)
+    patch.setattr(disk_plan.DiskRequest, "plan", narrow)
 
 
 def expected_hops(graph, features, subsets, hops):
@@ -248,7 +247,7 @@ def test_work_on_other_subsets_is_not_gone_on_with(tmp_path):
 def test_a_plan_counts_the_hops_of_target_rows_and_the_edges_of_a_subset(tmp_path):
     graph = random_typed(0, papers=40, others=20, edges=60)
     config = PropagationConfig(hops=2, norm="row")
-    request = disk_run.DiskRequest(graph, config, features_of(graph, 10), subsets=SUBSETS)
+    request = disk_plan.DiskRequest(graph, config, features_of(graph, 10), subsets=SUBSETS)
     plan = request.plan(tmp_path / "hops")
     assert (plan.rows, plan.passes, plan.state_slots) == (40, 6, 0)
     assert plan.disk_bytes == 40 * 7 * 10 * 4

@@ -27,7 +27,7 @@ from scr.propagation._plan import PropagationPlan, keeps_targets_only, plan_prop
 from scr.propagation._steps import add_scaled, advance, fill, unit_rows, walk
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
-from scr.propagation.disk._run import DiskRequest, propagate_to_disk
+from scr.propagation.disk import DiskRequest, propagate_to_disk
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -97,10 +97,7 @@ def propagate(
     kept = kept_rows(graph, rows)
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
-        return propagate_to_disk(
-            request, Path(out), settings=hop_settings(config, chosen), overwrite=overwrite,
-            on_progress=on_progress,
-        )  # fmt: skip
+        return propagate_to_disk(request, Path(out), overwrite=overwrite, on_progress=on_progress)
     columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
     plan = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
     if keeps_targets_only(graph, chosen):

@@ -74,18 +74,6 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
-def computed_rows(graph: Graph, kept: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-    """Numbers of the rows of a result among all nodes; none: there are no others.
-
-    Args:
-        graph: The graph.
-        kept: As `kept_rows` returns it.
-    """
-    if kept is None and graph.num_targets < graph.num_nodes:
-        return np.arange(graph.num_targets)
-    return kept
-
-
 def rows_hash(rows: NDArray[np.int64]) -> str:
     """A short name for a set of nodes."""
     data = np.ascontiguousarray(rows, dtype=np.int64)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._manifest import verify as verify
     from scr.storage._streamed_array import StreamedArray as StreamedArray
+    from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
     from scr.storage._work_folder import WorkFolder as WorkFolder
     from scr.storage._work_folder import discard_work as discard_work
