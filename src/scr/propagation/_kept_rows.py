@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError
 from scr.graph import as_numpy
-from scr.storage import in_memory, stream_rows
+from scr.storage import in_memory, ranges, stream_rows
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -63,8 +63,7 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     splits = [in_memory(np.asarray(nodes)) for nodes in (graph.train, graph.valid, graph.test)]
     if any(len(nodes) for nodes in splits):
         return np.unique(np.concatenate(splits)).astype(np.int64)
-    count = graph.num_targets
-    parts = [(at, min(at + LABELS_PER_STEP, count)) for at in range(0, count, LABELS_PER_STEP)]
+    parts = ranges(graph.num_targets, LABELS_PER_STEP)
     found = [
         start + np.flatnonzero(labels >= 0)
         for (start, _), (labels,) in zip(

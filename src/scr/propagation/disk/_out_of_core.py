@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import OnProgress, ProgressCount, aligned_empty
+from scr.graph import relation_codes, select_edges
 from scr.propagation._feature_rows import fill_block
 from scr.propagation._normalization import NormalizedAdjacency, normalize
-from scr.propagation._steps import advance
-from scr.propagation._subset_edges import write_subset
+from scr.propagation._steps import take_turns
 from scr.propagation._subsets import Subset
 from scr.propagation._walks import Way
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
@@ -165,19 +165,15 @@ class OutOfCore:
             indptr = indptr[: int(rows[-1]) + 2 if len(rows) else 1]
             if len(rows) == len(indptr) - 1:  # all rows up to the last that is kept
                 rows = None
-        hop, spare = (spare, current) if adjacency.column_scale is None else (current, spare)
-
-        def on_rows(first: int, last: int) -> None:
-            if writer is not None:
-                writer.write_behind(hop[first:last])
-
         multiply = functools.partial(
-            product_by_chunks, chunks=edge_chunks(indptr, self.plan.chunk_edges),
-            on_rows=on_rows, on_edges=progress.add, rows=rows,
+            product_by_chunks, chunks=edge_chunks(indptr, self.plan.chunk_edges), rows=rows,
+            on_rows=None if writer is None else writer.write_behind, on_edges=progress.add,
         )  # fmt: skip
-        advance(adjacency, current, hop, spare, threads=self.request.threads, multiply=multiply)
+        matrices = take_turns(
+            adjacency, current, spare, threads=self.request.threads, multiply=multiply
+        )
         progress.add(adjacency.num_edges - int(indptr[-1]))
-        return hop, spare
+        return matrices
 
     def _adjacency(self, way: Way) -> NormalizedAdjacency:
         graph, config = self.request.graph, self.request.config
@@ -186,7 +182,8 @@ class OutOfCore:
             if way.subset is not None:
                 # Each subset has edges of its own: one of them is held at a time.
                 self._adjacencies.clear()
-                graph = write_subset(graph, way.subset, self.work.path, EDGES)
+                codes = relation_codes(graph, way.subset)
+                graph = select_edges(graph, codes, self.work.file(EDGES))
             self._adjacencies[key] = normalize(
                 graph, norm=config.norm, self_loops=config.self_loops, direction=key[0]
             )

@@ -29,11 +29,11 @@ from scr.compute import (
 )
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
+from scr.graph import edge_bytes, selection_bytes
 from scr.propagation._config import PropagationConfig
 from scr.propagation._feature_rows import chunk_bytes
 from scr.propagation._normalization import CHUNK_ROWS, turned_bytes
 from scr.propagation._plan import NARROWEST_BLOCK, subset_sizes
-from scr.propagation._subset_edges import subset_bytes, working_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.kernel import _rows
@@ -223,9 +223,9 @@ class DiskRequest:
         per_node = 8 + 4 * (1 if config.norm == "row" else 2)
         turned = turned_bytes(graph, config.direction)
         # Turning touches all edges, which may be a memory map: they count like a copy.
-        edges = turned + subset_bytes(graph, graph.num_edges)
+        edges = turned + edge_bytes(graph, graph.num_edges)
         if not turned:
-            edges = 2 * subset_bytes(graph, self._chunk_edges)
+            edges = 2 * edge_bytes(graph, self._chunk_edges)
         held = directions * per_node * graph.num_nodes + edges + resident_bytes() + LIBRARY_BYTES
         if self._has_others:
             held += 8 * self._kept
@@ -233,7 +233,7 @@ class DiskRequest:
             held += buffer_bytes(self._cores)
         if self.subsets is not None:
             # The edges of each subset are written and normalized while both matrices are held.
-            held += working_bytes(graph) + _preparing_bytes(graph)
+            held += selection_bytes(graph) + _preparing_bytes(graph)
         return int(held)
 
     @property
@@ -246,7 +246,7 @@ class DiskRequest:
         slab = min(self._slab_rows, self._kept) * self._row_bytes
         subset = 0
         if self.subsets is not None and self.graph.edge_types is not None:
-            subset = subset_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
+            subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
         return self._result_bytes + slab + 8 * self._kept + subset
 
     def _state_bytes(self, width: int) -> int:
@@ -260,7 +260,7 @@ class DiskRequest:
         state, total = self._state_bytes(width) / WRITE_SPEED, 0.0
         for _, count in self.walks:
             gathered = count * -(-width * self._item // CACHE_LINE) / (LINES_PER_SECOND * cores)
-            read = subset_bytes(graph, count) / READ_SPEED
+            read = edge_bytes(graph, count) / READ_SPEED
             per_pass = max(gathered, read, state * (slots == 2))
             per_pass += state * (slots == 1)  # only two states are written while the cores work
             # Of the last hop of each walk, only rows that are kept are computed.

@@ -24,6 +24,7 @@ from scr.storage import (
     WorkFolder,
     as_bytes,
     checksums,
+    ranges,
     region_of,
     release,
     stream_rows,
@@ -114,7 +115,6 @@ def _digest(array: NDArray[Any]) -> list[str]:
     if region_of(array) is None:
         return checksums(array)
     digest, step = hashlib.blake2b(digest_size=16), max((1 << 24) // max(array.shape[1], 1), 1)
-    ranges = [(at, min(at + step, len(array))) for at in range(0, len(array), step)]
-    for (rows,) in stream_rows([array], ranges):
+    for (rows,) in stream_rows([array], ranges(len(array), step)):
         digest.update(as_bytes(rows))
     return [digest.hexdigest()]
