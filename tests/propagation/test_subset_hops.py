@@ -19,6 +19,7 @@ from tests.propagation.typed_graphs import (
 
 from scr.errors import ConfigError, GraphError, MemoryBudgetError
 from scr.graph import Graph
+from scr.graph import _edge_selection as edge_selection
 from scr.propagation import (
     PropagationConfig,
     cached_hops_path,
@@ -29,13 +30,11 @@ from scr.propagation import (
     propagate_mixture,
 )
 from scr.propagation import _feature_rows as feature_rows
-from scr.propagation import _subset_edges as subset_edges
 from scr.propagation._cache import hops_key
 from scr.propagation._subsets import draw_subsets
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
-from scr.propagation.disk import _run as disk_run
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import WorkFolder, verify
@@ -51,7 +50,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(rows_module, "TASK_COST", 16)
     monkeypatch.setattr(edge_chunks, "CHUNK_EDGES", 20)
     monkeypatch.setattr(disk_plan, "CHUNK_EDGES", 20)
-    monkeypatch.setattr(subset_edges, "STEP_EDGES", 50)
+    monkeypatch.setattr(edge_selection, "STEP_EDGES", 50)
     monkeypatch.setattr(disk_plan, "SLAB_BYTES", (2000, 2000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
     monkeypatch.setattr(feature_rows, "PART_BYTES", 100)
@@ -65,12 +64,12 @@ def features_of(graph: Graph, width: int) -> np.ndarray:
 
 
 def in_blocks_of(patch, columns):
-    plan = disk_run.plan_on_disk
+    plan = disk_plan.DiskRequest.plan
 
     def narrow(*arguments, **keywords):
         return plan(*arguments, **{**keywords, "block_columns": columns})
 
-    patch.setattr(disk_run, "plan_on_disk", narrow)
+    patch.setattr(disk_plan.DiskRequest, "plan", narrow)
 
 
 def expected_hops(graph, features, subsets, hops):
@@ -169,10 +168,7 @@ def test_blocks_of_columns_in_memory_change_nothing(monkeypatch):
     graph = random_typed(2)
     asked = {"features": features_of(graph, 9), "subsets": SUBSETS, "norm": "sym"}
     whole = np.asarray(propagate(graph, 2, **asked))
-    plan = engine.plan_propagation
-    monkeypatch.setattr(
-        engine, "plan_propagation", lambda *a, **k: replace(plan(*a, **k), block_columns=4)
-    )
+    monkeypatch.setattr(engine, "plan_propagation", lambda *_, **__: 4)
     assert np.array_equal(np.asarray(propagate(graph, 2, **asked)), whole)
 
 
@@ -226,8 +222,8 @@ def test_finished_subsets_are_not_walked_again(tmp_path, monkeypatch):
         with pytest.raises(Stop):
             propagate(graph, 2, **asked)
     walked = []
-    write = out_of_core.write_subset
-    monkeypatch.setattr(out_of_core, "write_subset", lambda *a: walked.append(a[1]) or write(*a))
+    codes = out_of_core.relation_codes
+    monkeypatch.setattr(out_of_core, "relation_codes", lambda *a: walked.append(a[1]) or codes(*a))
     propagate(graph, 2, **asked)
     assert walked == list(SUBSETS[1:])
 
@@ -248,13 +244,16 @@ def test_work_on_other_subsets_is_not_gone_on_with(tmp_path):
 def test_a_plan_counts_the_hops_of_target_rows_and_the_edges_of_a_subset(tmp_path):
     graph = random_typed(0, papers=40, others=20, edges=60)
     config = PropagationConfig(hops=2, norm="row")
-    request = disk_run.DiskRequest(graph, config, features_of(graph, 10), subsets=SUBSETS)
+    request = disk_plan.DiskRequest(graph, config, features_of(graph, 10), subsets=SUBSETS)
     plan = request.plan(tmp_path / "hops")
     assert (plan.rows, plan.passes, plan.state_slots) == (40, 6, 0)
     assert plan.disk_bytes == 40 * 7 * 10 * 4
     assert plan.work_bytes >= 2 * plan.disk_bytes + 4 * graph.num_edges
-    in_memory = plan_propagation(graph, config, 10, subsets=SUBSETS)
-    assert in_memory.memory_bytes > plan.disk_bytes + 2 * graph.num_nodes * 10 * 4
+    with pytest.raises(MemoryBudgetError):
+        plan_propagation(
+            graph, config, 10, subsets=SUBSETS,
+            memory=plan.disk_bytes + 2 * graph.num_nodes * 10 * 4,
+        )  # fmt: skip
 
 
 def test_the_budget_that_a_refusal_of_subset_hops_names_is_enough(tmp_path):

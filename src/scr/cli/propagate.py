@@ -101,7 +101,6 @@ def propagate(
         PropagationConfig,
         cached_hops_path,
         choose_subsets,
-        hop_settings,
         kept_rows,
         load_cached_hops,
     )
@@ -142,9 +141,8 @@ def propagate(
     started = time.perf_counter()
     with steps_progress() as on_progress:
         written = propagate_to_disk(
-            request, path, settings=hop_settings(config, chosen),
-            overwrite=overwrite or out is None, on_progress=on_progress,
-        )  # fmt: skip
+            request, path, overwrite=overwrite or out is None, on_progress=on_progress
+        )
     seconds = time.perf_counter() - started
     for step in steps:
         console.print(f"Features: {step}")

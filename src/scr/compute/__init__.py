@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scr.compute._ordered_threads import map_in_order as map_in_order
     from scr.compute._ordered_threads import run_on_threads as run_on_threads
     from scr.compute._progress import OnProgress as OnProgress
+    from scr.compute._progress import ProgressCount as ProgressCount
     from scr.compute._random_bits import below as below
     from scr.compute._random_bits import derived_key as derived_key
     from scr.compute._random_bits import mix as mix

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.storage import region_of, sample_rows, stream_rows
+from scr.storage import ranges, region_of, sample_rows, stream_rows
 
 Matrix = NDArray[Any] | sp.csr_array
 Scale = Literal["none", "row", "unit", "standard", "tfidf"]
@@ -114,9 +114,8 @@ def _column_sums(
     features: NDArray[Any], values: Callable[[NDArray[Any]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     step, count = max(_PART_VALUES // features.shape[1], 1), features.shape[0]
-    ranges = [(at, min(at + step, count)) for at in range(0, count, step)]
     sums: NDArray[np.float64] | None = None
-    for (rows,) in stream_rows([features], ranges):
+    for (rows,) in stream_rows([features], ranges(count, step)):
         part = values(rows)
         if sums is not None:
             part[0] = sums + part[0]

@@ -9,7 +9,11 @@ from scr._front_door import front_door
 if TYPE_CHECKING:
     from scr.graph._arrays import as_features as as_features
     from scr.graph._arrays import as_numpy as as_numpy
+    from scr.graph._edge_selection import edge_bytes as edge_bytes
+    from scr.graph._edge_selection import edges_by_code as edges_by_code
+    from scr.graph._edge_selection import relation_codes as relation_codes
     from scr.graph._edge_selection import select_edges as select_edges
+    from scr.graph._edge_selection import selection_bytes as selection_bytes
     from scr.graph._edges import check_node_count as check_node_count
     from scr.graph._edges import edge_steps as edge_steps
     from scr.graph._edges import outside_the_graph as outside_the_graph

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scr.errors import ConfigError, GraphError
 from scr.graph._arrays import as_split
 from scr.graph._construct import from_edges, from_features, from_networkx, from_pyg, from_scipy
-from scr.graph._edge_selection import select_edges
-from scr.graph._relations import ONE_RELATION, Relation, find_relation
+from scr.graph._edge_selection import relation_codes, select_edges
+from scr.graph._relations import ONE_RELATION, Relation
 from scr.graph._store import fingerprint, write_store
 from scr.graph._typed import from_relations
 from scr.graph._validation import check_splits, warn_missing_classes
@@ -163,9 +163,7 @@ class Graph:
         listed = [relations] if isinstance(relations, str) else list(relations)
         if tuple(listed) in self.relations:
             listed = [tuple(listed)]  # a triple by itself
-        count = len(self.relations)
-        numbers = [find_relation(self.relations, each) for each in listed]
-        return select_edges(self, [*numbers, *(number + count for number in numbers)])
+        return select_edges(self, relation_codes(self, listed))
 
     def renamed(self, relation: Relation) -> Graph:
         """A graph of one relation with names of its own for its type and relation."""

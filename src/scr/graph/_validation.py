@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
-from scr.storage import stream_rows
+from scr.storage import ranges, stream_rows
 
 if TYPE_CHECKING:
     from scr.graph._graph import Graph
@@ -35,9 +35,8 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
         )
     if isinstance(features, np.ndarray):
         rows_per_block = max(1, _BLOCK_VALUES // max(1, features.shape[1]))
-        starts = range(0, num_nodes, rows_per_block)
-        ranges = [(start, min(start + rows_per_block, num_nodes)) for start in starts]
-        for start, (rows,) in zip(starts, stream_rows([features], ranges), strict=True):
+        blocks = ranges(num_nodes, rows_per_block)
+        for (start, _), (rows,) in zip(blocks, stream_rows([features], blocks), strict=True):
             check_finite(rows, start)
         return
     bad = np.flatnonzero(~np.isfinite(features.data))

@@ -23,11 +23,11 @@ from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig
 from scr.propagation._feature_rows import fill_block
 from scr.propagation._hops import Hops
 from scr.propagation._kept_rows import kept_rows
-from scr.propagation._plan import PropagationPlan, keeps_targets_only, plan_propagation
+from scr.propagation._plan import keeps_targets_only, plan_propagation
 from scr.propagation._steps import add_scaled, advance, fill, unit_rows, walk
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
-from scr.propagation.disk._run import DiskRequest, propagate_to_disk
+from scr.propagation.disk import DiskRequest, propagate_to_disk
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -97,18 +97,15 @@ def propagate(
     kept = kept_rows(graph, rows)
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
-        return propagate_to_disk(
-            request, Path(out), settings=hop_settings(config, chosen), overwrite=overwrite,
-            on_progress=on_progress,
-        )  # fmt: skip
+        return propagate_to_disk(request, Path(out), overwrite=overwrite, on_progress=on_progress)
     columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
-    plan = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
+    width = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
     if keeps_targets_only(graph, chosen):
         array = aligned_empty((rows, matrices_of(config, chosen), columns), config.dtype)
-        _propagate_to_rows(graph, config, plan, source, array, kept, chosen, threads)
+        _propagate_to_rows(graph, config, width, source, array, kept, chosen, threads)
     else:
         array = aligned_empty((graph.num_nodes, config.matrices, columns), config.dtype)
-        _propagate_in_memory(graph, config, plan, source, array, threads)
+        _propagate_in_memory(graph, config, width, source, array, threads)
         array = array if kept is None else array[kept]
     return Hops(array, settings=hop_settings(config, chosen), nodes_kept=kept)
 
@@ -201,7 +198,7 @@ def check_features(graph: Graph, features: Any = None) -> Any:
 def _propagate_in_memory(
     graph: Graph,
     config: PropagationConfig,
-    plan: PropagationPlan,
+    width: int,
     source: Any,
     array: NDArray[Any],
     threads: int | None,
@@ -212,8 +209,8 @@ def _propagate_in_memory(
         adjacency = adjacency_of(graph, config, way)
         spare = None
         if adjacency.column_scale is not None:
-            spare = aligned_empty((graph.num_nodes, plan.block_columns), config.dtype)
-        for block in _blocks(plan, array.shape[2]):
+            spare = aligned_empty((graph.num_nodes, width), config.dtype)
+        for block in _blocks(width, array.shape[2]):
             current = array[:, 0, block]
             for place in way.places:
                 target = array[:, place, block]
@@ -228,7 +225,7 @@ def _propagate_in_memory(
 def _propagate_to_rows(
     graph: Graph,
     config: PropagationConfig,
-    plan: PropagationPlan,
+    width: int,
     source: Any,
     array: NDArray[Any],
     kept: NDArray[np.int64] | None,
@@ -237,14 +234,14 @@ def _propagate_to_rows(
 ) -> None:
     """Hops of all nodes in two blocks that take turns; the rows of the result are copied out."""
     targets = graph.num_targets
-    size = graph.num_nodes * plan.block_columns
+    size = graph.num_nodes * width
     buffers = [aligned_empty((size,), config.dtype) for _ in range(2)]
 
     def copy(place: int, block: slice, hop: NDArray[Any]) -> None:
         rows = hop[:targets] if kept is None else hop[kept]
         fill(array[:, place, block], rows, threads=threads)
 
-    blocks = _blocks(plan, array.shape[2])
+    blocks = _blocks(width, array.shape[2])
     shapes = [(graph.num_nodes, block.stop - block.start) for block in blocks]
     for block, shape in zip(blocks, shapes, strict=True):
         hop = buffers[0][: math.prod(shape)].reshape(shape)
@@ -263,6 +260,5 @@ def _propagate_to_rows(
             unit_rows(array[:, place], threads=threads)
 
 
-def _blocks(plan: PropagationPlan, columns: int) -> list[slice]:
-    width = max(plan.block_columns, 1)
-    return [slice(at, min(at + width, columns)) for at in range(0, columns, width)]
+def _blocks(width: int, columns: int) -> list[slice]:
+    return [slice(at, min(at + width, columns)) for at in range(0, columns, max(width, 1))]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scr.features import LazyFeatures
 from scr.propagation._steps import fill
-from scr.storage import region_of, stream_rows
+from scr.storage import ranges, region_of, stream_rows
 
 PART_BYTES = 16 * 2**20
 """Features read at once."""
@@ -52,15 +52,14 @@ def chunk_bytes(source: Any) -> int:
 
 
 def _parts(source: Any) -> Iterator[Any]:
-    step, count = _part_rows(source), source.shape[0]
-    ranges = [(at, min(at + step, count)) for at in range(0, count, step)]
+    parts = ranges(source.shape[0], _part_rows(source))
     if isinstance(source, LazyFeatures):
-        for (rows,) in stream_rows([source.source], ranges):
+        for (rows,) in stream_rows([source.source], parts):
             yield source.fitted.transform(rows)
     elif isinstance(source, np.ndarray):
-        yield from (rows for (rows,) in stream_rows([source], ranges))
+        yield from (rows for (rows,) in stream_rows([source], parts))
     else:
-        yield from (source[start:stop] for start, stop in ranges)
+        yield from (source[start:stop] for start, stop in parts)
 
 
 def _part_rows(source: Any) -> int:

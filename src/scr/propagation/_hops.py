@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -106,11 +105,11 @@ class Hops:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the hops as an artifact that `Hops.open` reads back."""
-        with HopsWriter(path, self.shape, self.dtype, overwrite=overwrite) as writer:
-            writer.settings.update(self.settings)
-            writer.array[...] = self.array
+        with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
+            writer.metadata.update(self.settings)
+            writer.write_array(ARRAY, self.array)
             if self.nodes_kept is not None:
-                writer.write_rows(self.nodes_kept)
+                writer.write_array(ROWS, self.nodes_kept)
         return Path(path)
 
     @classmethod
@@ -136,37 +135,3 @@ class Hops:
         where = "" if self.path is None else f", path={str(self.path)!r}"
         sizes = f"nodes={self.nodes}, count={self.count}, features={self.features}"
         return f"Hops({sizes}, dtype={self.dtype}{where})"
-
-
-class HopsWriter:
-    """Hops in the making: `array` is a memory map on disk that becomes an artifact on leaving."""
-
-    def __init__(
-        self,
-        path: str | Path,
-        shape: tuple[int, int, int],
-        dtype: DTypeLike,
-        *,
-        overwrite: bool = False,
-    ) -> None:
-        self._writer = ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite)
-        self._shape, self._dtype = shape, dtype
-        self.array: NDArray[Any]
-        self.settings = self._writer.metadata
-
-    def __enter__(self) -> HopsWriter:
-        self._writer.__enter__()
-        self.array = self._writer.create_array(ARRAY, self._shape, self._dtype)
-        return self
-
-    def write_rows(self, nodes: NDArray[np.int64]) -> None:
-        """Say which nodes the rows belong to."""
-        self._writer.write_array(ROWS, nodes)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._writer.__exit__(kind, error, traceback)

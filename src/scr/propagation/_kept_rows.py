@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError
 from scr.graph import as_numpy
-from scr.storage import in_memory, stream_rows
+from scr.storage import in_memory, ranges, stream_rows
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -63,8 +63,7 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     splits = [in_memory(np.asarray(nodes)) for nodes in (graph.train, graph.valid, graph.test)]
     if any(len(nodes) for nodes in splits):
         return np.unique(np.concatenate(splits)).astype(np.int64)
-    count = graph.num_targets
-    parts = [(at, min(at + LABELS_PER_STEP, count)) for at in range(0, count, LABELS_PER_STEP)]
+    parts = ranges(graph.num_targets, LABELS_PER_STEP)
     found = [
         start + np.flatnonzero(labels >= 0)
         for (start, _), (labels,) in zip(
@@ -72,18 +71,6 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
         )
     ]
     return np.concatenate([np.zeros(0, np.int64), *found])
-
-
-def computed_rows(graph: Graph, kept: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-    """Numbers of the rows of a result among all nodes; none: there are no others.
-
-    Args:
-        graph: The graph.
-        kept: As `kept_rows` returns it.
-    """
-    if kept is None and graph.num_targets < graph.num_nodes:
-        return np.arange(graph.num_targets)
-    return kept
 
 
 def rows_hash(rows: NDArray[np.int64]) -> str:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scr.errors import ConfigError
-from scr.graph import edge_code, select_edges
+from scr.graph import edge_bytes, edge_code, edges_by_code, select_edges
 from scr.propagation._normalization import NormalizedAdjacency, normalize, turned_bytes
 from scr.propagation._plan import BYTES_PER_NODE
-from scr.propagation._subset_edges import edges_by_code, subset_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,5 +79,5 @@ def path_bytes(graph: Graph, paths: Sequence[str]) -> int:
         return longest + turned_bytes(graph, "in")
     counts: NDArray[np.int64] = edges_by_code(graph)
     most = max(int(counts[sorted(codes)].sum()) for codes in steps)
-    source = subset_bytes(graph, graph.num_edges) + graph.edge_types.nbytes
-    return longest + subset_bytes(graph, most) + int(source)
+    source = edge_bytes(graph, graph.num_edges) + graph.edge_types.nbytes
+    return longest + edge_bytes(graph, most) + int(source)

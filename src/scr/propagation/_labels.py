@@ -23,21 +23,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, process_budget, readable_bytes, resident_bytes
-from scr.errors import GraphError, MemoryBudgetError
+from scr.compute import aligned_empty, process_budget, resident_bytes
+from scr.errors import GraphError
+from scr.graph import edge_bytes
 from scr.propagation._config import EXACT_GUARD_HOPS, PropagationConfig
-from scr.propagation._label_paths import path_adjacencies, path_bytes, path_codes
+from scr.propagation._label_paths import path_adjacencies, path_bytes
 from scr.propagation._normalization import NormalizedAdjacency, normalize, turned_bytes
-from scr.propagation._plan import NARROWEST_BLOCK
-from scr.propagation._steps import advance
-from scr.propagation._subset_edges import edges_by_code
+from scr.propagation._plan import widest_block
+from scr.propagation._steps import take_turns
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES, edge_chunks, product_by_chunks
 from scr.propagation.disk._plan import LIBRARY_BYTES, NAMED_SLACK
 from scr.propagation.kernel._nonzero_rows import nonzero_bits
@@ -59,13 +58,10 @@ def label_hops(
     labels: NDArray[Any] | None = None,
     train: NDArray[Any] | None = None,
     targets: NDArray[Any] | None = None,
-    classes: int | None = None,
     seed: int = 0,
     folds: int = FOLDS,
-    threads: int | None = None,
     rows: NDArray[Any] | None = None,
     memory: str | int = "auto",
-    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> NDArray[np.float32]:
     """Multiply the training labels by powers of the adjacency; `config.label_*` says which.
 
@@ -78,14 +74,11 @@ def label_hops(
             add the nodes that they trust.
         targets: Soft labels of the nodes in `train`, in their order, instead of `labels`; shape
             (len(train), classes).
-        classes: Number of classes; the graph's by default.
         seed: Decides the folds.
         folds: How many, for the guard `folds`.
-        threads: Cores to use; all by default.
         rows: Nodes whose label hops are returned, in this order; all by default.
         memory: Most memory of the whole process; where not all classes fit, they are propagated a
             few at a time. `auto` is 80% of what is available.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
 
     Returns:
         Hops 1 to `label_hops` (or only the last), then one matrix for each of `label_paths`; shape
@@ -96,88 +89,43 @@ def label_hops(
     """
     nodes = np.asarray(graph.train if train is None else train)
     if targets is None:
-        targets = _targets(
-            graph.labels if labels is None else labels,
-            nodes,
-            graph.num_classes if classes is None else classes,
-        )
+        targets = _targets(graph.labels if labels is None else labels, nodes, graph.num_classes)
     wanted = None if rows is None else np.asarray(rows)
     count = graph.num_targets if wanted is None else len(wanted)
     shape = (count, config.label_matrices, targets.shape[1])
     if shape[1] == 0:
         return np.zeros(shape, dtype=np.float32)
     width = _block_width(graph, config, shape, memory)
-    every = np.ones(len(nodes), dtype=bool)
     parts = _folds(len(nodes), folds, seed) if config.label_guard == "folds" else []
     result = np.empty(shape, dtype=np.float32)
-    progress = _Progress(on_progress, (1 + len(parts)) * -(-shape[2] // max(width, 1)))
-    routes = [route for route in _routes(graph, config) if route.kept]
-    progress.total = progress.walks * sum(route.edges for route in routes)
-    for route in routes:
-        walks = _Walks(route.steps(), width, threads, progress.add)
-        here = result[:, route.first : route.first + route.kept]
-        walks.propagate(nodes, targets, wanted, here)
+    for matrices, steps in _routes(graph, config):
+        here = result[:, matrices]
+        _propagate(steps, width, nodes, targets, wanted, here)
         if config.label_guard == "exact":
-            _subtract_own(here, walks.steps, nodes, targets, wanted)
+            _subtract_own(here, steps, nodes, targets, wanted)
         for held_out in parts:
             places, seen = _places(wanted, nodes[held_out])
-            visible = every & ~held_out
             hidden = nodes[held_out][seen]
-            made = np.empty((len(hidden), *here.shape[1:]), dtype=np.float32)
-            walks.propagate(nodes[visible], targets[visible], hidden, made)
-            here[places] = made
+            hops = np.empty((len(hidden), *here.shape[1:]), dtype=np.float32)
+            _propagate(steps, width, nodes[~held_out], targets[~held_out], hidden, hops)
+            here[places] = hops
     return result
 
 
-@dataclass(frozen=True)
-class _Route:
-    """A way that labels come along: its steps, and the matrices that are kept of it."""
-
-    steps: Callable[[], list[NormalizedAdjacency]]
-    """Makes the adjacencies, from the labels to the rows."""
-    edges: int
-    """Of all steps."""
-    first: int
-    """Place of its first matrix."""
-    kept: int
-    """How many of its last steps are kept."""
-
-
-def _routes(graph: Graph, config: PropagationConfig) -> list[_Route]:
-    def hops() -> list[NormalizedAdjacency]:
-        adjacency = normalize(
-            graph,
-            norm=config.label_norm,
-            self_loops=config.label_self_loops,
-            direction=config.label_direction,
-        )
-        return [adjacency] * config.label_hops
-
+def _routes(
+    graph: Graph, config: PropagationConfig
+) -> Iterator[tuple[slice, list[NormalizedAdjacency]]]:
+    """Which matrices come along which steps, from the labels to the rows; one route at a time."""
     kept = config.label_hop_matrices
-    edges = config.label_hops * graph.num_edges
-    routes = [_Route(hops, edges, 0, kept)]
-    counts = edges_by_code(graph) if config.label_paths else np.zeros(0, np.int64)
+    if kept:
+        yield slice(0, kept), config.label_hops * [
+            normalize(
+                graph, norm=config.label_norm, self_loops=config.label_self_loops,
+                direction=config.label_direction,
+            )
+        ]  # fmt: skip
     for place, path in enumerate(config.label_paths, kept):
-        along = path_codes(graph, path)
-        edges = (
-            len(along) * graph.num_edges if graph.edge_types is None else int(counts[along].sum())
-        )
-        routes.append(_Route(functools.partial(path_adjacencies, graph, path), edges, place, 1))
-    return routes
-
-
-class _Progress:
-    """Counts edges gone through on all routes."""
-
-    def __init__(self, told: Callable[[str, int, int], None] | None, walks: int) -> None:
-        self.walks, self.total, self._done, self._told = walks, 0, 0, told
-
-    def add(self, edges: int) -> None:
-        self._done += edges
-        if self._told is not None:
-            # Turned edges are more than those that the graph stores.
-            self.total = max(self.total, self._done)
-            self._told("Propagating labels", self._done, self.total)
+        yield slice(place, place + 1), path_adjacencies(graph, path)
 
 
 def _places(
@@ -197,27 +145,20 @@ def _block_width(
 ) -> int:
     """Most classes that can be propagated at once, all of them if they fit."""
     nodes, edges, classes = graph.num_nodes, graph.num_edges, shape[2]
-    edge_bytes = graph.indices.dtype.itemsize + (0 if graph.weights is None else 4)
     turned = turned_bytes(graph, config.label_direction)
-    chunk = 2 * min(CHUNK_EDGES, edges) * edge_bytes
     fixed = resident_bytes() + LIBRARY_BYTES + math.prod(shape) * 4 + 17 * nodes
-    fixed += turned + edges * edge_bytes if turned else 2 * chunk
+    if turned:
+        fixed += turned + edge_bytes(graph, edges)
+    else:
+        fixed += 4 * edge_bytes(graph, min(CHUNK_EDGES, edges))
     fixed += path_bytes(graph, config.label_paths)
     if config.label_guard == "exact":
         fixed += EXACT_BYTES * edges
-    budget, narrowest = process_budget(memory), min(classes, NARROWEST_BLOCK)
-    if fixed + 8 * nodes * narrowest > budget:
-        smallest = readable_bytes(fixed + 8 * nodes * narrowest + NAMED_SLACK)
-        raise MemoryBudgetError(
-            f"Label hops of {nodes:,} nodes x {classes:,} classes need {smallest}; "
-            f"the budget is {readable_bytes(budget)}",
-            hint=f"the smallest that works is `{smallest}`"
-            + ("; less with another `label_guard`" if config.label_guard == "exact" else ""),
-        )
-    fitting = (budget - fixed) // max(8 * nodes, 1)
-    if fitting >= classes:
-        return classes
-    return max(fitting // NARROWEST_BLOCK * NARROWEST_BLOCK, narrowest)
+    return widest_block(
+        classes, fixed, 8 * nodes, process_budget(memory), slack=NAMED_SLACK,
+        what=f"Label hops of {nodes:,} nodes x {classes:,} classes",
+        less="; less with another `label_guard`" if config.label_guard == "exact" else "",
+    )  # fmt: skip
 
 
 def _targets(labels: NDArray[Any], nodes: NDArray[Any], classes: int) -> NDArray[np.float32]:
@@ -234,59 +175,41 @@ def _targets(labels: NDArray[Any], nodes: NDArray[Any], classes: int) -> NDArray
     return np.asarray(np.eye(classes, dtype=np.float32)[given])
 
 
-class _Walks:
-    """Walks from some labels over the graph, a block of classes at a time."""
+def _propagate(
+    steps: list[NormalizedAdjacency],
+    width: int,
+    nodes: NDArray[Any],
+    targets: NDArray[np.float32],
+    rows: NDArray[Any] | None,
+    out: NDArray[np.float32],
+) -> None:
+    """Fill `out` with the matrices of the last steps, from the labels of some nodes.
 
-    def __init__(
-        self,
-        steps: list[NormalizedAdjacency],
-        width: int,
-        threads: int | None,
-        on_edges: Callable[[int], None],
-    ) -> None:
-        self.steps = steps
-        """What each step multiplies by."""
-        self._width, self._threads, self._on_edges = width, threads, on_edges
-        self._chunks = {id(step): edge_chunks(step.indptr) for step in steps}
-
-    def propagate(
-        self,
-        nodes: NDArray[Any],
-        targets: NDArray[np.float32],
-        rows: NDArray[Any] | None,
-        out: NDArray[np.float32],
-    ) -> None:
-        """Fill `out` with the last label matrices of some rows, from the labels of some nodes."""
-        count, classes = self.steps[0].num_nodes, targets.shape[1]
-        buffers = [aligned_empty((count * self._width,), np.float32) for _ in range(2)]
-        for start in range(0, classes, max(self._width, 1)):
-            block = slice(start, min(start + self._width, classes))
-            shape = (count, block.stop - block.start)
-            current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
-            current[...] = 0
-            current[nodes] = targets[:, block]
-            for place, step in enumerate(self.steps, out.shape[1] - len(self.steps)):
-                current, spare = self._advance(step, current, spare)
-                if place >= 0:
-                    out[:, place, block] = current[: len(out)] if rows is None else current[rows]
-
-    def _advance(
-        self,
-        adjacency: NormalizedAdjacency,
-        current: NDArray[np.float32],
-        spare: NDArray[np.float32],
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The next matrix, and one to be written over."""
-        large = adjacency.num_edges >= SKIPPING_EDGES
-        multiply = functools.partial(
-            product_by_chunks, chunks=self._chunks[id(adjacency)], on_edges=self._on_edges,
-            nonzero=nonzero_bits(current) if large else None,
-        )  # fmt: skip
-        if adjacency.column_scale is None:
-            advance(adjacency, current, spare, None, threads=self._threads, multiply=multiply)
-            return spare, current
-        advance(adjacency, current, current, spare, threads=self._threads, multiply=multiply)
-        return current, spare
+    Args:
+        steps: What each step multiplies by.
+        width: Classes that are propagated at once.
+        nodes: Nodes with labels.
+        targets: Their labels.
+        rows: Nodes of the rows of `out`; none: all of the target type.
+        out: Shape (rows, last steps, classes).
+    """
+    count, classes = steps[0].num_nodes, targets.shape[1]
+    buffers = [aligned_empty((count * width,), np.float32) for _ in range(2)]
+    for start in range(0, classes, max(width, 1)):
+        block = slice(start, min(start + width, classes))
+        shape = (count, block.stop - block.start)
+        current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
+        current[...] = 0
+        current[nodes] = targets[:, block]
+        for place, adjacency in enumerate(steps, out.shape[1] - len(steps)):
+            is_large = adjacency.num_edges >= SKIPPING_EDGES
+            multiply = functools.partial(
+                product_by_chunks, chunks=edge_chunks(adjacency.indptr),
+                nonzero=nonzero_bits(current) if is_large else None,
+            )  # fmt: skip
+            current, spare = take_turns(adjacency, current, spare, multiply=multiply)
+            if place >= 0:
+                out[:, place, block] = current[: len(out)] if rows is None else current[rows]
 
 
 def _subtract_own(

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scr.config import check_value
 from scr.errors import GraphError
 from scr.propagation._config import Norm
-from scr.storage import in_memory, stream_rows
+from scr.storage import in_memory, ranges, stream_rows
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -137,10 +137,7 @@ def _turn(
 
 
 def _check_weights(weights: FloatVector) -> None:
-    parts = [
-        (at, min(at + CHUNK_EDGES, len(weights))) for at in range(0, len(weights), CHUNK_EDGES)
-    ]
-    for (chunk,) in stream_rows([weights], parts):
+    for (chunk,) in stream_rows([weights], ranges(len(weights), CHUNK_EDGES)):
         if not (chunk.min() >= 0 and np.isfinite(chunk.max())):
             raise GraphError(
                 "An edge weight is negative or not finite; normalization needs weights >= 0",
@@ -189,11 +186,8 @@ def _column_sums(
 ) -> NDArray[np.float64]:
     count = len(indptr) - 1
     sums = np.zeros(count)
-    parts = [
-        (at, min(at + CHUNK_EDGES, len(indices))) for at in range(0, len(indices), CHUNK_EDGES)
-    ]
     arrays = [indices] if weights is None else [indices, weights]
-    for chunk, *values in stream_rows(arrays, parts):
+    for chunk, *values in stream_rows(arrays, ranges(len(indices), CHUNK_EDGES)):
         sums += np.bincount(chunk, weights=values[0] if values else None, minlength=count)
     return sums
 

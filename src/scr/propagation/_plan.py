@@ -9,16 +9,15 @@ of all nodes are held beside it, and the edges of one subset. `_plan.py` is for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scr.compute import memory_budget, readable_bytes
 from scr.errors import MemoryBudgetError
+from scr.graph import edge_bytes, edges_by_code, relation_codes
 from scr.propagation._config import PropagationConfig
 from scr.propagation._normalization import turned_bytes
-from scr.propagation._subset_edges import codes_of, edges_by_code, subset_bytes
 from scr.propagation._walks import Subsets, matrices_of
 
 if TYPE_CHECKING:
@@ -30,21 +29,6 @@ BYTES_PER_NODE = 40
 """Degrees and scales, at their peak."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PropagationPlan:
-    """What a propagation will take."""
-
-    memory_bytes: int
-    """Most memory in use, beside the graph and the features."""
-    disk_bytes: int
-    """Size of the hops on disk; 0 if they stay in memory."""
-    block_columns: int
-    """Columns that are multiplied together."""
-    blocks: int
-    passes: int
-    """Times that the adjacency is read."""
-
-
 def plan_propagation(
     graph: Graph,
     config: PropagationConfig,
@@ -53,8 +37,8 @@ def plan_propagation(
     memory: str | int = "auto",
     subsets: Subsets = None,
     rows: int | None = None,
-) -> PropagationPlan:
-    """Choose the widest block of columns that fits, with the result in memory.
+) -> int:
+    """The widest block of columns that fits, with the result in memory.
 
     Args:
         graph: The graph.
@@ -67,39 +51,54 @@ def plan_propagation(
     Raises:
         MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
     """
-    budget = memory_budget(memory)
     itemsize = np.dtype(config.dtype).itemsize
     matrices = matrices_of(config, subsets)
     fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes
     if keeps_targets_only(graph, subsets):
         kept, spares = graph.num_targets if rows is None else rows, 2
-        fixed += largest_subset_bytes(graph, subsets)
+        fixed += edge_bytes(graph, max(subset_sizes(graph, subsets), default=0))
     else:
         kept, spares = graph.num_nodes, int(config.norm != "row")
-    column_bytes = spares * graph.num_nodes * itemsize
     fixed += kept * matrices * columns * itemsize
+    return widest_block(
+        columns, fixed, spares * graph.num_nodes * itemsize, memory_budget(memory),
+        what=f"{matrices} hops of {kept:,} nodes x {columns:,} columns in {config.dtype} in memory",
+        less="; less with the result on disk (`out`), fewer hops or float16",
+    )  # fmt: skip
+
+
+def widest_block(
+    columns: int,
+    fixed: int,
+    column_bytes: int,
+    budget: int,
+    *,
+    what: str,
+    less: str = "",
+    slack: int = 0,
+) -> int:
+    """All columns, or as many cache lines of them as fit.
+
+    Args:
+        columns: How many there are.
+        fixed: Memory beside the block.
+        column_bytes: Memory for each column of the block.
+        budget: Most memory.
+        what: For the error: what is to fit.
+        less: For its hint: what takes less.
+        slack: Added to the smallest budget that it names.
+    """
     narrowest = min(columns, NARROWEST_BLOCK)
-    smallest = fixed + narrowest * column_bytes
-    if smallest > budget:
+    if fixed + narrowest * column_bytes > budget:
+        smallest = readable_bytes(fixed + narrowest * column_bytes + slack)
         raise MemoryBudgetError(
-            f"{matrices} hops of {kept:,} nodes x {columns:,} columns in "
-            f"{config.dtype} in memory need {readable_bytes(smallest)}; "
-            f"the budget is {readable_bytes(budget)}",
-            hint=f"the smallest that works is `{readable_bytes(smallest)}`; "
-            "less with the result on disk (`out`), fewer hops or float16",
+            f"{what} need {smallest}; the budget is {readable_bytes(budget)}",
+            hint=f"the smallest that works is `{smallest}`{less}",
         )
     fitting = (budget - fixed) // max(column_bytes, 1)
-    block = columns
-    if fitting < columns:
-        block = max(fitting // NARROWEST_BLOCK * NARROWEST_BLOCK, narrowest)
-    blocks = -(-columns // block) if columns else 0
-    return PropagationPlan(
-        memory_bytes=fixed + block * column_bytes,
-        disk_bytes=0,
-        block_columns=block,
-        blocks=blocks,
-        passes=blocks * (matrices - 1),
-    )
+    if fitting >= columns:
+        return columns
+    return max(fitting // NARROWEST_BLOCK * NARROWEST_BLOCK, narrowest)
 
 
 def keeps_targets_only(graph: Graph, subsets: Subsets) -> bool:
@@ -107,14 +106,9 @@ def keeps_targets_only(graph: Graph, subsets: Subsets) -> bool:
     return subsets is not None or graph.num_targets < graph.num_nodes
 
 
-def largest_subset_bytes(graph: Graph, subsets: Subsets) -> int:
-    """Memory, or disk, of the edges of the largest subset."""
-    return subset_bytes(graph, max(subset_sizes(graph, subsets), default=0))
-
-
 def subset_sizes(graph: Graph, subsets: Subsets) -> list[int]:
     """Stored edges of each subset; none of them where the edges need no copy."""
     if subsets is None or graph.edge_types is None:
         return []
     counts = edges_by_code(graph)
-    return [int(counts[codes_of(graph, subset)].sum()) for subset in subsets]
+    return [int(counts[relation_codes(graph, subset)].sum()) for subset in subsets]

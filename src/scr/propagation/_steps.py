@@ -60,6 +60,20 @@ def advance(
     _check_fits(multiply(adjacency, scaled, target, threads=threads), "a propagated feature")
 
 
+def take_turns(
+    adjacency: NormalizedAdjacency,
+    current: NDArray[Any],
+    spare: NDArray[Any],
+    *,
+    threads: int | None = None,
+    multiply: Callable[..., bool] = product,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """One hop in two matrices: returns the next hop, and the matrix to be written over."""
+    hop, rest = (spare, current) if adjacency.column_scale is None else (current, spare)
+    advance(adjacency, current, hop, rest, threads=threads, multiply=multiply)
+    return hop, rest
+
+
 def walk(
     adjacency: NormalizedAdjacency,
     current: NDArray[Any],
@@ -81,11 +95,7 @@ def walk(
         multiply: Callable[..., bool] = product
         if hop == hops and last_rows is not None:
             multiply = functools.partial(product_of_first_rows, rows=last_rows)
-        if adjacency.column_scale is None:
-            advance(adjacency, current, spare, None, threads=threads, multiply=multiply)
-            current, spare = spare, current
-        else:
-            advance(adjacency, current, current, spare, threads=threads, multiply=multiply)
+        current, spare = take_turns(adjacency, current, spare, threads=threads, multiply=multiply)
         yield current
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import WRITE_SPEED as WRITE_SPEED
     from scr.storage._file_rows import FileRows as FileRows
     from scr.storage._file_rows import in_memory as in_memory
+    from scr.storage._file_rows import ranges as ranges
     from scr.storage._file_rows import release as release
     from scr.storage._file_rows import row_chunks as row_chunks
     from scr.storage._file_rows import sample_rows as sample_rows
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._manifest import verify as verify
     from scr.storage._streamed_array import StreamedArray as StreamedArray
+    from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
     from scr.storage._work_folder import WorkFolder as WorkFolder
     from scr.storage._work_folder import discard_work as discard_work

@@ -174,13 +174,17 @@ def row_chunks(array: NDArray[Any], size: int = COPY_BYTES) -> Iterator[NDArray[
     """The rows of an array in pieces of about `size` bytes, each in a buffer of its own."""
     file = FileRows.behind(array, in_order=True)
     step = max(1, size // max(1, array[:1].nbytes))
-    for start in range(0, len(array), step):
-        stop = min(start + step, len(array))
+    for start, stop in ranges(len(array), step):
         yield array[start:stop] if file is None else file.read(start, stop)
 
 
+def ranges(count: int, step: int) -> list[tuple[int, int]]:
+    """Bounds of the parts of so many rows, of `step` rows each but for the last."""
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
+
+
 def stream_rows(
-    arrays: Sequence[NDArray[Any]], ranges: Sequence[tuple[int, int]]
+    arrays: Sequence[NDArray[Any]], parts: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """The same ranges of rows of some arrays, one after the other, each read ahead by a thread.
 
@@ -188,7 +192,7 @@ def stream_rows(
     for. Ranges of arrays in memory are views.
     """
     files = [FileRows.behind(array, in_order=True) for array in arrays]
-    longest = max((stop - start for start, stop in ranges), default=0)
+    longest = max((stop - start for start, stop in parts), default=0)
     buffers = [
         [
             None if file is None else np.empty((longest, *array.shape[1:]), array.dtype)
@@ -198,16 +202,16 @@ def stream_rows(
     ]
 
     def read(number: int) -> tuple[NDArray[Any], ...]:
-        start, stop = ranges[number]
+        start, stop = parts[number]
         return tuple(
             array[start:stop] if file is None else file.read(start, stop, buffer)
             for array, file, buffer in zip(arrays, files, buffers[number % 2], strict=True)
         )
 
     if not any(files):
-        yield from map(read, range(len(ranges)))
+        yield from map(read, range(len(parts)))
     else:
-        yield from map_in_order(read, range(len(ranges)), threads=1, ahead=2)
+        yield from map_in_order(read, range(len(parts)), threads=1, ahead=2)
 
 
 def release(array: NDArray[Any] | None) -> None:

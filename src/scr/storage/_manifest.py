@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import StoreError
 from scr.storage._file_region import as_bytes, npy_region
-from scr.storage._file_rows import stream_rows
+from scr.storage._file_rows import ranges, stream_rows
 
 MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
@@ -202,10 +202,9 @@ def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
     """
     wanted = array.dtype if dtype is None else np.dtype(dtype)
     flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)
-    ranges = [(start, min(start + step, len(flat))) for start in range(0, len(flat), step)]
     running = RunningChecksums()
     # Values of a memory map are read by plain reads: touched pages would count as memory.
-    for (values,) in stream_rows([flat], ranges):
+    for (values,) in stream_rows([flat], ranges(len(flat), step)):
         running.update(as_bytes(values.astype(wanted, copy=False)))
     return running.digests()
 

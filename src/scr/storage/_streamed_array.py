@@ -52,7 +52,7 @@ class StreamedArray:
         self._target = target
         self._hash = RunningChecksums()
         with disk_errors(target):
-            begin = len(_header(self.shape, self.dtype))
+            begin = len(npy_header(self.shape, self.dtype))
             if checkpoint is None:
                 allocate(file, self.shape, self.dtype)
             self._descriptor = os.open(file, os.O_RDWR)
@@ -97,9 +97,9 @@ class StreamedArray:
 
     def trim(self) -> None:
         """Say that no more rows come: the file shrinks to those that were written."""
-        old = len(_header(self.shape, self.dtype))
+        old = len(npy_header(self.shape, self.dtype))
         self.shape = (self.rows, *self.shape[1:])
-        header = _header(self.shape, self.dtype)
+        header = npy_header(self.shape, self.dtype)
         if len(header) != old:  # NumPy pads headers so that the number of rows may change
             raise AssertionError("the header of a .npy file has changed its length")
         os.pwrite(self._descriptor, header, 0)
@@ -137,7 +137,7 @@ def write_npy(
 
 def allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Make a `.npy` file of its full size, so that a full disk is an error and not a signal."""
-    header = _header(shape, dtype)
+    header = npy_header(shape, dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     with file.open("wb") as stream:
         stream.write(header)
@@ -152,7 +152,8 @@ def allocate(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
             stream.write(zeros[: size - start])
 
 
-def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """What a `.npy` file of an array begins with."""
     header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     stream = io.BytesIO()
     npy.write_array_header_2_0(stream, header)

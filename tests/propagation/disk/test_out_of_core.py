@@ -23,7 +23,6 @@ from scr.propagation import _feature_rows as feature_rows
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
-from scr.propagation.disk import _run as disk_run
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import WorkFolder, verify
@@ -64,12 +63,12 @@ def tiny(monkeypatch):
 
 def block_of(monkeypatch, columns):
     """Make every plan work in blocks of so many columns."""
-    plan = disk_run.plan_on_disk
+    plan = disk_plan.DiskRequest.plan
 
     def narrow(*arguments, **keywords):
         return plan(*arguments, **{**keywords, "block_columns": columns})
 
-    monkeypatch.setattr(disk_run, "plan_on_disk", narrow)
+    monkeypatch.setattr(disk_plan.DiskRequest, "plan", narrow)
 
 
 @settings(
@@ -106,10 +105,10 @@ def test_hops_on_disk_are_those_in_memory_to_the_last_bit(
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         block_of(patch, min(block, width))
-        plan = disk_run.plan_on_disk
+        plan = disk_plan.DiskRequest.plan
         patch.setattr(
-            disk_run,
-            "plan_on_disk",
+            disk_plan.DiskRequest,
+            "plan",
             lambda *a, **k: replace(plan(*a, **k), state_slots=slots if some else None),
         )
         made = propagate(graph, **asked, out=path / "hops", rows=rows, threads=threads)
@@ -204,10 +203,10 @@ def test_work_that_is_stopped_anywhere_goes_on_to_the_same_bytes(
 ):
     graph = stored(tmp_path, nodes=140, edges=900)
     block_of(monkeypatch, 16)
-    plan = disk_run.plan_on_disk
+    plan = disk_plan.DiskRequest.plan
     monkeypatch.setattr(
-        disk_run,
-        "plan_on_disk",
+        disk_plan.DiskRequest,
+        "plan",
         lambda *a, **k: replace(plan(*a, **k), state_slots=slots),
     )
     expected = np.asarray(propagate(graph, 3, hop_scale="unit", rows=rows))
@@ -398,7 +397,7 @@ def test_a_disk_that_is_too_small_is_refused_and_named(tmp_path):
 def test_a_plan_counts_states_and_blocks(tmp_path):
     graph = stored(tmp_path, columns=100)
     config = PropagationConfig(hops=2, dtype="float16")
-    request = disk_run.DiskRequest(graph, config, graph.features, np.arange(70))
+    request = disk_plan.DiskRequest(graph, config, graph.features, np.arange(70))
     roomy = request.plan(tmp_path / "hops")
     assert (roomy.block_columns, roomy.blocks, roomy.passes) == (100, 1, 2)
     assert roomy.disk_bytes == 70 * 3 * 100 * 2

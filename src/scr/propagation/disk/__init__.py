@@ -8,7 +8,7 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.propagation.disk._plan import DiskPlan as DiskPlan
-    from scr.propagation.disk._run import DiskRequest as DiskRequest
+    from scr.propagation.disk._plan import DiskRequest as DiskRequest
     from scr.propagation.disk._run import propagate_to_disk as propagate_to_disk
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

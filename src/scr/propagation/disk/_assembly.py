@@ -7,6 +7,7 @@ went, so a killed assembly goes on. A part whose checksum is wrong is found here
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 from scr.compute import aligned_empty
 from scr.propagation._steps import unit_rows
 from scr.propagation.disk._pieces import Pieces
-from scr.storage import as_bytes
+from scr.storage import as_bytes, npy_header
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Layout:
     """(rows, matrices, columns) of the result."""
     dtype: np.dtype[Any]
     blocks: list[slice]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the result, without the header of its file."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def part(self, block: int, place: int) -> str:
         """Name of the part of one block of columns and one hop."""
@@ -98,23 +104,16 @@ def assemble(
 def _open(file: Path, layout: Layout) -> tuple[int, int]:
     """The result's file, of its full size but without data yet, and where its data begins."""
     file.parent.mkdir(exist_ok=True)
-    header = {
-        "descr": np.lib.format.dtype_to_descr(layout.dtype), "fortran_order": False,
-        "shape": layout.shape,
-    }  # fmt: skip
-    with file.open("r+b" if file.exists() else "w+b") as stream:
-        np.lib.format.write_array_header_2_0(stream, header)
-        begin = stream.tell()
-    size = int(np.prod(layout.shape, dtype=np.int64)) * layout.dtype.itemsize
-    descriptor = os.open(file, os.O_RDWR)
-    os.truncate(descriptor, begin + size)
-    return descriptor, begin
+    header = npy_header(layout.shape, layout.dtype)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    _write(descriptor, memoryview(header), 0)
+    os.truncate(descriptor, len(header) + layout.bytes)
+    return descriptor, len(header)
 
 
 def result_is_there(file: Path, layout: Layout) -> bool:
     """Whether an assembly that had begun left its file."""
-    size = int(np.prod(layout.shape, dtype=np.int64)) * layout.dtype.itemsize
-    return file.exists() and file.stat().st_size > size
+    return file.exists() and file.stat().st_size > layout.bytes
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:

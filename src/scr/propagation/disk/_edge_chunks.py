@@ -61,7 +61,7 @@ def product_by_chunks(
     *,
     chunks: list[EdgeChunk],
     threads: int | None = None,
-    on_rows: Callable[[int, int], None] | None = None,
+    on_rows: Callable[[NDArray[Any]], None] | None = None,
     on_edges: Callable[[int], None] | None = None,
     nonzero: NDArray[np.uint8] | None = None,
     rows: NDArray[np.int64] | None = None,
@@ -74,7 +74,7 @@ def product_by_chunks(
         out: As for `product`.
         chunks: What `edge_chunks` made of the adjacency.
         threads: As for `product`.
-        on_rows: Called with each range of rows as soon as it is finished, from the first row on.
+        on_rows: Called with rows of `out` as soon as they are finished, from the first row on.
         on_edges: Called with how many edges were gone through.
         nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
             rows are left out.
@@ -93,7 +93,7 @@ def product_by_chunks(
         weights = rest[0] if rest else None
         fits &= multiply(adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads)
         if on_rows is not None and not pieces:
-            on_rows(chunk.first, chunk.last)
+            on_rows(out[chunk.first : chunk.last])
         if on_edges is not None:
             on_edges(chunk.stop - chunk.start)
     return fits

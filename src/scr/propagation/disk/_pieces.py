@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,11 @@ class Pieces:
             self.remove(name)
             raise DamagedPieceError(name)
 
+    def read(self, name: str, out: NDArray[Any]) -> None:
+        """Fill a matrix with all rows of a piece; as `read_slab`."""
+        for slab, at in enumerate(range(0, len(out), self.slab_rows)):
+            self.read_slab(name, slab, out[at : at + self.slab_rows])
+
     def restart(self, layout: Mapping[str, Any]) -> None:
         """Remove everything and begin with another layout."""
         if self.layout:
@@ -119,7 +126,7 @@ class Pieces:
 
 
 class PieceWriter:
-    """Writes the rows of one piece in their order; `finish` makes it known to the journal."""
+    """Writes the rows of one piece in their order; the journal knows it once this is left."""
 
     def __init__(self, pieces: Pieces, name: str) -> None:
         self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
@@ -127,6 +134,11 @@ class PieceWriter:
         self._descriptor = os.open(pieces.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         self._crc32: list[int] = []
         self._rows = self._bytes = self._unsynced = 0
+        self._thread = ThreadPoolExecutor(1)
+        self._pending: deque[Future[None]] = deque()
+
+    def __enter__(self) -> PieceWriter:
+        return self
 
     def write(self, rows: NDArray[Any]) -> None:
         """Append rows; C-contiguous."""
@@ -139,24 +151,26 @@ class PieceWriter:
             self._crc32[-1] = zlib.crc32(data, self._crc32[-1])
             self._rows += len(part)
             self._bytes += len(data)
+            self._unsynced += len(data)
             while len(data):
                 data = data[os.write(self._descriptor, data[: 2**26]) :]
-            self._sync_if_due(part.nbytes)
+            if self._unsynced >= SYNC_BYTES:
+                os.fsync(self._descriptor)
+                self._unsynced = 0
 
-    def finish(self) -> None:
-        """Send everything to the disk, then note the piece."""
-        os.fsync(self._descriptor)
-        self.close()
-        self._pieces.record(self._name, self._bytes, self._crc32)
+    def write_behind(self, rows: NDArray[Any]) -> None:
+        """Let a thread append rows, which do not change before this is left."""
+        while self._pending and self._pending[0].done():
+            self._pending.popleft().result()
+        self._pending.append(self._thread.submit(self.write, rows))
 
-    def close(self) -> None:
-        """Leave the file as it is."""
-        if self._descriptor >= 0:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                for pending in self._pending:
+                    pending.result()
+                os.fsync(self._descriptor)
+                self._pieces.record(self._name, self._bytes, self._crc32)
+        finally:
+            self._thread.shutdown(cancel_futures=True)
             os.close(self._descriptor)
-            self._descriptor = -1
-
-    def _sync_if_due(self, written: int) -> None:
-        self._unsynced += written
-        if self._unsynced >= SYNC_BYTES:
-            os.fsync(self._descriptor)
-            self._unsynced = 0

@@ -13,21 +13,28 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from scr.compute import CACHE_LINE, process_budget, readable_bytes, resident_bytes
+from scr.compute import (
+    CACHE_LINE,
+    default_threads,
+    process_budget,
+    readable_bytes,
+    resident_bytes,
+)
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
+from scr.graph import edge_bytes, selection_bytes
 from scr.propagation._config import PropagationConfig
 from scr.propagation._feature_rows import chunk_bytes
 from scr.propagation._normalization import CHUNK_ROWS, turned_bytes
-from scr.propagation._plan import NARROWEST_BLOCK, PropagationPlan, subset_sizes
-from scr.propagation._subset_edges import subset_bytes, working_bytes
-from scr.propagation._walks import Subsets, matrices_of, ways_of
+from scr.propagation._plan import NARROWEST_BLOCK, subset_sizes
+from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
@@ -52,14 +59,23 @@ memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiskPlan(PropagationPlan):
+class DiskPlan:
     """What a propagation out of core will take."""
 
+    memory_bytes: int
+    """Most memory of the whole process."""
     budget_bytes: int
+    disk_bytes: int
+    """Size of the hops."""
     work_bytes: int
     """Most disk in use beside the graph, the result included."""
     free_bytes: int
     """Disk that may be used."""
+    block_columns: int
+    """Columns that are multiplied together."""
+    blocks: int
+    passes: int
+    """Times that the adjacency is read."""
     state_slots: int | None
     """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
     slab_rows: int
@@ -70,136 +86,136 @@ class DiskPlan(PropagationPlan):
     seconds: float
     """Estimated time."""
 
-
-def plan_on_disk(
-    graph: Graph,
-    config: PropagationConfig,
-    source: Any,
-    target: Path,
-    *,
-    rows: int | None = None,
-    memory: str | int = "auto",
-    disk: str | int = "auto",
-    used_bytes: int = 0,
-    block_columns: int | None = None,
-    threads: int | None = None,
-    subsets: Subsets = None,
-) -> DiskPlan:
-    """Choose the widest block of columns that fits.
-
-    Args:
-        graph: The graph.
-        config: What is propagated.
-        source: X, as `check_features` returns it.
-        target: Where the hops will be.
-        rows: How many rows are kept; all of the target type by default.
-        memory: Most memory of the whole process.
-        disk: Most disk for the work and the result; by default all that is free.
-        used_bytes: Disk that earlier work on the same target takes, which will be used again.
-        block_columns: Width of the blocks of earlier work; taken if it fits.
-        threads: Cores, for the estimate of the time.
-        subsets: Subsets of relations that are walked apart, if they are.
-
-    Raises:
-        MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
-        StoreError: The disk is too small for the result; names what it takes.
-    """
-    work = _Work.of(graph, config, source, rows, subsets, threads)
-    budget, narrowest = process_budget(memory), min(work.columns, NARROWEST_BLOCK)
-    if work.memory(narrowest) > budget:
-        raise _too_little_memory(work, config, budget, work.memory(narrowest) + NAMED_SLACK)
-    width = next(
-        (
-            each
-            for each in _widths(work.columns, CACHE_LINE // work.item)
-            if work.memory(each) <= budget
-        ),
-        narrowest,
-    )
-    if block_columns is not None and block_columns <= width:
-        width = block_columns
-    free = _free_disk(target, disk) + used_bytes
-    if work.disk > free:
-        raise _too_little_disk(work.disk, free, target)
-    state = work.state(width)
-    slots = 0 if state == 0 or config.hops < 2 else min((free - work.disk) // state, 2)
-    blocks = -(-work.columns // width) if work.columns else 0
-    return DiskPlan(
-        memory_bytes=work.memory(width), disk_bytes=work.result, block_columns=width,
-        blocks=blocks, passes=blocks * (work.matrices - 1), budget_bytes=budget,
-        work_bytes=work.disk + slots * state, free_bytes=free,
-        state_slots=slots if work.has_others else None, slab_rows=work.slab_rows,
-        chunk_edges=work.chunk_edges, rows=work.kept,
-        seconds=work.seconds(width, blocks, slots),
-    )  # fmt: skip
+    @property
+    def layout(self) -> dict[str, int]:
+        """How the work is cut into files, which stays the same when it is resumed."""
+        return {"block_columns": self.block_columns, "slab_rows": self.slab_rows}
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Sizes of a propagation, and what follows from them for a width of the blocks."""
+@dataclass(frozen=True, eq=False)
+class DiskRequest:
+    """What is to be propagated to disk, and within what."""
 
     graph: Graph
     config: PropagationConfig
     source: Any
-    kept: int
-    """Rows that are kept."""
-    has_others: bool
-    """Whether the graph has rows that are not kept."""
-    subsets: Subsets
-    subset_edges: list[int]
-    threads: int
+    """X, as `check_features` returns it."""
+    rows: NDArray[np.int64] | None = None
+    """Sorted numbers of the nodes to keep; none: all of the target type."""
+    memory: str | int = "auto"
+    """Most memory of the whole process."""
+    disk: str | int = "auto"
+    """Most disk for the work and the result; `auto`: all that is free."""
+    threads: int | None = None
+    subsets: Subsets = None
+    """Subsets of relations that are walked apart, if they are."""
 
-    @classmethod
-    def of(
-        cls, graph: Graph, config: PropagationConfig, source: Any, rows: int | None,
-        subsets: Subsets, threads: int | None,
-    ) -> _Work:  # fmt: skip
-        kept = graph.num_targets if rows is None else rows
-        has_others = rows is not None or kept < graph.num_nodes
-        cores = threads or numba.config.NUMBA_NUM_THREADS
-        edges = subset_sizes(graph, subsets)
-        return cls(graph, config, source, kept, has_others, subsets, edges, cores)
+    def plan(
+        self, target: Path, *, used_bytes: int = 0, block_columns: int | None = None
+    ) -> DiskPlan:
+        """Choose the widest block of columns that fits.
+
+        Args:
+            target: Where the hops will be.
+            used_bytes: Disk that earlier work on the same target takes, which will be used again.
+            block_columns: Width of the blocks of earlier work; taken if it fits.
+
+        Raises:
+            MemoryBudgetError: Not even the narrowest block fits; names the smallest budget.
+            StoreError: The disk is too small for the result; names what it takes.
+        """
+        budget, narrowest = process_budget(self.memory), min(self.columns, NARROWEST_BLOCK)
+        if self._memory_bytes(narrowest) > budget:
+            raise self._too_little_memory(budget, self._memory_bytes(narrowest) + NAMED_SLACK)
+        widths = _widths(self.columns, CACHE_LINE // self._item)
+        width = next((each for each in widths if self._memory_bytes(each) <= budget), narrowest)
+        if block_columns is not None and block_columns <= width:
+            width = block_columns
+        free = _free_disk(target, self.disk) + used_bytes
+        if self._disk_bytes > free:
+            raise StoreError(
+                f"The hops and the work on them take {readable_bytes(self._disk_bytes)} on disk at "
+                f"`{target.parent}`; {readable_bytes(free)} may be used",
+                hint="free some space, write elsewhere, or keep fewer rows (those of labeled "
+                "nodes), fewer hops or float16",
+            )
+        state = self._state_bytes(width)
+        is_stored = state > 0 and self.config.hops > 1
+        slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
+        blocks = -(-self.columns // width) if self.columns else 0
+        return DiskPlan(
+            memory_bytes=self._memory_bytes(width), budget_bytes=budget,
+            disk_bytes=self._result_bytes, work_bytes=self._disk_bytes + slots * state,
+            free_bytes=free, block_columns=width, blocks=blocks,
+            passes=blocks * (self.matrices - 1),
+            state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
+            chunk_edges=self._chunk_edges, rows=self._kept,
+            seconds=self._seconds(width, blocks, slots),
+        )  # fmt: skip
 
     @property
     def columns(self) -> int:
+        """Of the features."""
         return int(self.source.shape[1])
 
     @property
-    def item(self) -> int:
+    def matrices(self) -> int:
+        """Matrices per row of the result."""
+        return matrices_of(self.config, self.subsets)
+
+    @cached_property
+    def walks(self) -> list[tuple[Way, int]]:
+        """All walks, each with its number of stored edges."""
+        ways = ways_of(self.config, self.subsets)
+        edges = subset_sizes(self.graph, self.subsets) or [self.graph.num_edges] * len(ways)
+        return list(zip(ways, edges, strict=bool(ways)))
+
+    @property
+    def picked(self) -> NDArray[np.int64] | None:
+        """Numbers of the rows of the result among all nodes; none: there are no others."""
+        if self.rows is None and self._has_others:
+            return np.arange(self._kept)
+        return self.rows
+
+    @property
+    def _kept(self) -> int:
+        return self.graph.num_targets if self.rows is None else len(self.rows)
+
+    @property
+    def _has_others(self) -> bool:
+        return self.rows is not None or self._kept < self.graph.num_nodes
+
+    @property
+    def _item(self) -> int:
         return np.dtype(self.config.dtype).itemsize
 
     @property
-    def matrices(self) -> int:
-        return matrices_of(self.config, self.subsets)
+    def _cores(self) -> int:
+        return self.threads or default_threads()
 
     @property
-    def row_bytes(self) -> int:
+    def _row_bytes(self) -> int:
         """Bytes of one row of the result."""
-        return max(self.matrices * self.columns * self.item, 1)
+        return max(self.matrices * self.columns * self._item, 1)
 
     @property
-    def edge_bytes(self) -> int:
-        return self.graph.indices.dtype.itemsize + (0 if self.graph.weights is None else 4)
-
-    @property
-    def chunk_edges(self) -> int:
+    def _chunk_edges(self) -> int:
         return max(min(CHUNK_EDGES, self.graph.num_edges), _rows.HUB_EDGES)
 
     @property
-    def slab_rows(self) -> int:
+    def _slab_rows(self) -> int:
         # Two slabs take no more than half of the narrowest block, which is given back by then.
-        narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self.item
-        rows = max(max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // 4)) // self.row_bytes, 1)
+        narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self._item
+        rows = max(max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // 4)) // self._row_bytes, 1)
         return rows // SLAB_ROWS * SLAB_ROWS or rows
 
-    # Memory of the whole process.
-
-    def memory(self, width: int) -> int:
+    def _memory_bytes(self, width: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
-        slabs = 2 * min(self.slab_rows, self.kept) * self.row_bytes
-        block = 2 * width * self.graph.num_nodes * self.item + chunk_bytes(self.source)
-        return self._held_bytes() + max(block, _preparing_bytes(self.graph), slabs)
+        slabs = 2 * min(self._slab_rows, self._kept) * self._row_bytes
+        block = 2 * width * self.graph.num_nodes * self._item + chunk_bytes(self.source)
+        return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
 
+    @property
     def _held_bytes(self) -> int:
         """Interpreter, bounds and scales of rows, edges or their buffers, kernel's buffers."""
         graph, config = self.graph, self.config
@@ -207,57 +223,62 @@ class _Work:
         per_node = 8 + 4 * (1 if config.norm == "row" else 2)
         turned = turned_bytes(graph, config.direction)
         # Turning touches all edges, which may be a memory map: they count like a copy.
-        edges = (
-            turned + self.edge_bytes * len(graph.indices)
-            if turned
-            else 2 * self.chunk_edges * self.edge_bytes
-        )
+        edges = turned + edge_bytes(graph, graph.num_edges)
+        if not turned:
+            edges = 2 * edge_bytes(graph, self._chunk_edges)
         held = directions * per_node * graph.num_nodes + edges + resident_bytes() + LIBRARY_BYTES
-        if self.has_others:
-            held += 8 * self.kept
+        if self._has_others:
+            held += 8 * self._kept
         if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
-            held += buffer_bytes(self.threads)
+            held += buffer_bytes(self._cores)
         if self.subsets is not None:
             # The edges of each subset are written and normalized while both matrices are held.
-            held += working_bytes(graph) + _preparing_bytes(graph)
+            held += selection_bytes(graph) + _preparing_bytes(graph)
         return int(held)
 
-    # Disk beside the graph.
+    @property
+    def _result_bytes(self) -> int:
+        return self._kept * self.matrices * self.columns * self._item
 
     @property
-    def result(self) -> int:
-        return self.kept * self.matrices * self.columns * self.item
-
-    @property
-    def disk(self) -> int:
+    def _disk_bytes(self) -> int:
         """The result and one slab of it, its rows, and the edges of the largest subset."""
-        slab = min(self.slab_rows, self.kept) * self.row_bytes
-        subset = subset_bytes(self.graph, max(self.subset_edges, default=0))
-        return self.result + slab + 8 * self.kept + subset
+        slab = min(self._slab_rows, self._kept) * self._row_bytes
+        subset = 0
+        if self.subsets is not None and self.graph.edge_types is not None:
+            subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
+        return self._result_bytes + slab + 8 * self._kept + subset
 
-    def state(self, width: int) -> int:
+    def _state_bytes(self, width: int) -> int:
         """A whole hop of a block, kept to resume from where parts have only some of its rows."""
-        stored = self.has_others and self.subsets is None
-        return self.graph.num_nodes * width * self.item if stored else 0
+        is_stored = self._has_others and self.subsets is None
+        return self.graph.num_nodes * width * self._item if is_stored else 0
 
-    # Time, by the speeds above; edges are read while the cores work.
-
-    def seconds(self, width: int, blocks: int, slots: int) -> float:
-        """Estimated time with blocks of so many columns and so many stored states."""
-        graph, cores = self.graph, min(self.threads, os.cpu_count() or 1)
-        state, total = self.state(width) / WRITE_SPEED, 0.0
-        edges = self.subset_edges or [graph.num_edges] * len(ways_of(self.config, self.subsets))
-        for count in edges:
-            gathered = count * -(-width * self.item // CACHE_LINE) / (LINES_PER_SECOND * cores)
-            read = count * self.edge_bytes / READ_SPEED
+    def _seconds(self, width: int, blocks: int, slots: int) -> float:
+        """Estimated time by the speeds above; edges are read while the cores work."""
+        graph, cores = self.graph, min(self._cores, os.cpu_count() or 1)
+        state, total = self._state_bytes(width) / WRITE_SPEED, 0.0
+        for _, count in self.walks:
+            gathered = count * -(-width * self._item // CACHE_LINE) / (LINES_PER_SECOND * cores)
+            read = edge_bytes(graph, count) / READ_SPEED
             per_pass = max(gathered, read, state * (slots == 2))
             per_pass += state * (slots == 1)  # only two states are written while the cores work
             # Of the last hop of each walk, only rows that are kept are computed.
-            last = max(gathered * self.kept / max(graph.num_nodes, 1), read)
+            last = max(gathered * self._kept / max(graph.num_nodes, 1), read)
             total += (self.config.hops - 1) * per_pass + last
         features = graph.num_nodes * self.columns * self.source.dtype.itemsize / READ_SPEED
-        passes = float(blocks * (total + features * max(len(edges), 1)))
-        return passes + 2 * self.result / WRITE_SPEED + 2 * self.result / READ_SPEED
+        passes = float(blocks * (total + features * max(len(self.walks), 1)))
+        return passes + 2 * self._result_bytes / WRITE_SPEED + 2 * self._result_bytes / READ_SPEED
+
+    def _too_little_memory(self, budget: int, smallest: int) -> MemoryBudgetError:
+        kind = self.config.dtype
+        return MemoryBudgetError(
+            f"{self.matrices} hops of {self.graph.num_nodes:,} nodes x {self.columns:,} columns in "
+            f"{kind} on disk need {readable_bytes(smallest)} with the interpreter; "
+            f"the budget is {readable_bytes(budget)}",
+            hint=f"the smallest that works is `{readable_bytes(smallest)}`"
+            + ("" if kind == "float16" else "; less with float16"),
+        )
 
 
 def _widths(columns: int, line: int) -> list[int]:
@@ -269,27 +290,6 @@ def _widths(columns: int, line: int) -> list[int]:
     for unit in (line, NARROWEST_BLOCK):
         widths |= {-(-columns // (n * unit)) * unit for n in range(2, -(-columns // unit) + 1)}
     return sorted((width for width in widths if width <= columns), reverse=True)
-
-
-def _too_little_memory(
-    work: _Work, config: PropagationConfig, budget: int, smallest: int
-) -> MemoryBudgetError:
-    return MemoryBudgetError(
-        f"{work.matrices} hops of {work.graph.num_nodes:,} nodes x {work.columns:,} columns in "
-        f"{config.dtype} on disk need {readable_bytes(smallest)} with the interpreter; "
-        f"the budget is {readable_bytes(budget)}",
-        hint=f"the smallest that works is `{readable_bytes(smallest)}`"
-        + ("" if config.dtype == "float16" else "; less with float16"),
-    )
-
-
-def _too_little_disk(needed: int, free: int, target: Path) -> StoreError:
-    return StoreError(
-        f"The hops and the work on them take {readable_bytes(needed)} on disk at "
-        f"`{target.parent}`; {readable_bytes(free)} may be used",
-        hint="free some space, write elsewhere, or keep fewer rows (those of labeled nodes), "
-        "fewer hops or float16",
-    )
 
 
 def _preparing_bytes(graph: Graph) -> int:
