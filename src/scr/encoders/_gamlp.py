@@ -16,11 +16,11 @@ from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
 from scr.encoders.fused._activation import activate
 from scr.encoders.fused._dropout import dropout
-from scr.encoders.layers._feed_forward import GroupedFeedForward
+from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh, mix_hops
 from scr.encoders.layers._initial_residual import InitialResidualMLP
-from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
+from scr.encoders.layers._label_branch import LabelBranch
 from scr.encoders.layers._recursive_attention import AttentionActivation, recursive_weights
 
 
@@ -59,25 +59,13 @@ class GAMLP(Encoder):
         width = shape.features
         if config.hop_layers:
             width = config.hidden
-            self.branches = GroupedFeedForward(
-                shape.hops,
-                shape.features,
-                config.hidden,
-                config.hidden,
-                layers=config.hop_layers,
-                dropout=config.dropout,
-                norm=config.norm,
+            self.branches = FeedForward(
+                config, shape.features, width, layers=config.hop_layers, groups=shape.hops
             )
         self._build_attention(config, shape, width)
         self.residual = GroupedLinear(1, shape.features, width) if config.residual else None
         self.output = InitialResidualMLP(
-            width,
-            config.hidden,
-            shape.classes,
-            layers=config.layers,
-            alpha=config.alpha,
-            dropout=config.dropout,
-            norm=config.norm,
+            config, width, shape.classes, layers=config.layers, alpha=config.alpha
         )
         self.label_branch = self._build_label_branch(config, shape) if shape.label_hops else None
 
@@ -99,7 +87,7 @@ class GAMLP(Encoder):
             assert self.slope is not None
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
             mixed = self._activate(mixed, self.residual.bias)
-        return add_label_logits(self.output(mixed), self.label_branch, batch)
+        return self.with_labels(self.output(mixed), batch.labels)
 
     def hop_attention(self, batch: HopBatch) -> Tensor:
         """Weights of the hops, which add up to 1."""

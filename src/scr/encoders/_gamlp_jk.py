@@ -42,13 +42,11 @@ class GAMLPJK(GAMLP):
     def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
         assert isinstance(config, GAMLPJKConfig)
         self.reference = InitialResidualMLP(
+            config,
             shape.hops * width,
-            config.hidden,
             config.hidden,
             layers=config.reference_layers,
             alpha=config.alpha,
-            dropout=config.dropout,
-            norm=config.norm,
         )
         bound = math.sqrt(12 / (config.hidden + width + 1))
         self.attention_reference = nn.Parameter(torch.empty(config.hidden).uniform_(-bound, bound))

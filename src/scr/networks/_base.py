@@ -142,14 +142,6 @@ class LayeredEncoder(GraphEncoder):
             overwrite=True,
         )
 
-    def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
-        """Add what propagated labels say, where the encoder reads them."""
-        if self.label_branch is None:
-            return logits
-        if labels is None:
-            raise ValueError("The encoder has a label branch, but the batch has no labels")
-        return logits + cast(Tensor, self.label_branch(labels))
-
     def forward(self, batch: GraphBatch) -> Tensor:
         """Logits of shape (seeds, classes)."""
         x = self.inputs(batch)
