@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scr.encoders._fixed_mixtures import SGC as SGC
     from scr.encoders._fixed_mixtures import SSGC as SSGC
     from scr.encoders._gamlp import GAMLP as GAMLP
-    from scr.encoders._gamlp_jk import GAMLPJK as GAMLPJK
+    from scr.encoders._gamlp import GAMLPJK as GAMLPJK
     from scr.encoders._nars import NARS as NARS
     from scr.encoders._nars import PREFIX as PREFIX
     from scr.encoders._sagn import SAGN as SAGN

@@ -130,7 +130,7 @@ class SAGN(Encoder):
         return hops if self.positions is None else hops + self.positions
 
     def _mix(self, hops: Tensor, weigh: Weigh) -> Tensor:
-        """Perceptrons of the hops and attention: to (rows, heads, columns)."""
+        """MLPs of the hops and attention: to (rows, heads, columns)."""
         vectors: Tensor | None = self.attention
         if vectors is None:
             vectors = hops.new_zeros(self.config.heads, 0, self.config.hidden)
