@@ -78,7 +78,7 @@ def leaky_relu(value: float) -> float:
 
 
 def perceptron(x: Vector, module: nn.Module, group: int = 0, head: int = 0) -> Vector:
-    """Linear, norm, activation, ..., linear: one group and head of a `GroupedFeedForward`."""
+    """Linear, norm, activation, ..., linear: one group and head of a `FeedForward`."""
     heads, which = module.heads, group * module.heads + head
     slope = 0.0 if module.slope is None else module.slope[which].item()
     for index, layer in enumerate(module.layers):

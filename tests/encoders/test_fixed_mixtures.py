@@ -12,7 +12,7 @@ from tests.encoders.formulas import (
     weighted_sum,
 )
 
-from scr.encoders._ssgc import mixture_weights
+from scr.encoders._fixed_mixtures import mixture_weights
 
 
 @pytest.mark.parametrize("label_hops", [0, 1, 3])

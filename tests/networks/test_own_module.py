@@ -19,7 +19,7 @@ import scr
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import ConfigError, RunError, SCRError
 from scr.networks import views_are_equal
-from scr.networks._own_encoders import OwnHopEncoder, depth, what_is_read
+from scr.networks._own_module import OwnHopEncoder, depth, what_is_read
 
 FEATURES, CLASSES = 8, 3
 

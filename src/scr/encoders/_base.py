@@ -2,14 +2,14 @@
 
 A decoupled encoder never sees the graph, a device, a path or a split: only a batch of rows whose
 hops were computed once, before training. That is why SCR with these encoders scales. Coupled ones,
-which read the graph in every step, are in `_base.py`.
+which read the graph in every step, are in `scr.networks`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,15 @@ class Encoder(nn.Module, ABC):
             Shape (rows, hops), or none where an encoder has no such thing.
         """
         return None
+
+    def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
+        """Add what propagated labels say, where the encoder was built with a label branch."""
+        branch = cast("nn.Module | None", self.label_branch)
+        if branch is None:
+            return logits
+        if labels is None:
+            raise ValueError("The encoder has a label branch, but the batch has no labels")
+        return logits + cast(Tensor, branch(labels))
 
     @abstractmethod
     def forward(self, batch: Any) -> Tensor:

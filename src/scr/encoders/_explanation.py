@@ -74,15 +74,3 @@ def contribution_shares(joined: Tensor, weight: Tensor) -> Tensor:
     total = norms.sum(1, keepdim=True)
     # A row of which nothing is read has no hop that counts more than another.
     return torch.where(total > 0, norms / total, 1 / joined.shape[1])
-
-
-def only_hop(rows: Tensor, hop: int) -> Tensor:
-    """All weight on one hop, shape (rows, hops).
-
-    Args:
-        rows: Shape (rows, hops, features).
-        hop: Its place; negative ones count from the end.
-    """
-    weights = rows.new_zeros(rows.shape[:2])
-    weights[:, hop] = 1
-    return weights

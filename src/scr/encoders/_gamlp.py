@@ -1,4 +1,4 @@
-"""GAMLP with recursive attention: each hop is weighed against the mixture of those before it.
+"""GAMLP: each hop is weighed against the mixture of those before it, or (JK) a summary of all.
 
 Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +17,16 @@ from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
 from scr.encoders.fused._activation import activate
 from scr.encoders.fused._dropout import dropout
-from scr.encoders.layers._feed_forward import GroupedFeedForward
+from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh, mix_hops
 from scr.encoders.layers._initial_residual import InitialResidualMLP
-from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
-from scr.encoders.layers._recursive_attention import AttentionActivation, recursive_weights
+from scr.encoders.layers._label_branch import JKLabelMixture, LabelBranch
+from scr.encoders.layers._recursive_attention import (
+    AttentionActivation,
+    attention_activation,
+    recursive_weights,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,25 +64,13 @@ class GAMLP(Encoder):
         width = shape.features
         if config.hop_layers:
             width = config.hidden
-            self.branches = GroupedFeedForward(
-                shape.hops,
-                shape.features,
-                config.hidden,
-                config.hidden,
-                layers=config.hop_layers,
-                dropout=config.dropout,
-                norm=config.norm,
+            self.branches = FeedForward(
+                config, shape.features, width, layers=config.hop_layers, groups=shape.hops
             )
         self._build_attention(config, shape, width)
         self.residual = GroupedLinear(1, shape.features, width) if config.residual else None
         self.output = InitialResidualMLP(
-            width,
-            config.hidden,
-            shape.classes,
-            layers=config.layers,
-            alpha=config.alpha,
-            dropout=config.dropout,
-            norm=config.norm,
+            config, width, shape.classes, layers=config.layers, alpha=config.alpha
         )
         self.label_branch = self._build_label_branch(config, shape) if shape.label_hops else None
 
@@ -99,7 +92,7 @@ class GAMLP(Encoder):
             assert self.slope is not None
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
             mixed = self._activate(mixed, self.residual.bias)
-        return add_label_logits(self.output(mixed), self.label_branch, batch)
+        return self.with_labels(self.output(mixed), batch.labels)
 
     def hop_attention(self, batch: HopBatch) -> Tensor:
         """Weights of the hops, which add up to 1."""
@@ -107,7 +100,7 @@ class GAMLP(Encoder):
             return watched_weights(lambda weigh: self.mix(batch.hops, weigh), self._weigh)
 
     def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
-        """Perceptrons of the hops and attention: (rows, hops, features) to (rows, columns)."""
+        """MLPs of the hops and attention: (rows, hops, features) to (rows, columns)."""
         attention = (self.attention.unsqueeze(0), self.attention_bias, weigh or self._weigh)
         if self.branches is None:
             return mix_hops(hops.unsqueeze(2), *attention).squeeze(1)
@@ -136,3 +129,54 @@ class GAMLP(Encoder):
             training=self.training,
             overwrite=True,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAMLPJKConfig(GAMLPConfig):
+    """Settings of `GAMLPJK`."""
+
+    reference_layers: Count = 4
+    """Linear layers of the MLP that summarizes all hops."""
+    label_attention: Literal["recursive", "jk"] = "recursive"
+    """How several label hops are weighed. `jk`: against a summary of all, and the nearest one is
+    not drawn to the farthest, as in the code of SCR for ogbn-papers100M."""
+
+
+class GAMLPJK(GAMLP):
+    """GAMLP whose attention scores are act(a.r + b.x_k + c), r an MLP of all hops."""
+
+    name = "gamlp-jk"
+    config_class = GAMLPJKConfig
+
+    def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
+        columns, layers = shape.hops * width, cast(GAMLPJKConfig, config).reference_layers
+        self.reference = InitialResidualMLP(
+            config, columns, config.hidden, layers=layers, alpha=config.alpha
+        )
+        bound = math.sqrt(12 / (config.hidden + width + 1))
+        self.attention_reference = nn.Parameter(torch.empty(config.hidden).uniform_(-bound, bound))
+        self.attention = nn.Parameter(torch.empty(1, width).uniform_(-bound, bound))
+        self.attention_bias = nn.Parameter(torch.zeros(1))
+        # As in the paper's code, one slope serves the summary and the residual.
+        self.slope = nn.Parameter(torch.tensor([0.25]))
+
+    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
+        if cast(GAMLPJKConfig, config).label_attention == "recursive":
+            return super()._build_label_branch(config, shape)
+        sizes = shape.classes, shape.label_hops
+        mixture = JKLabelMixture(*sizes, config.activation, config, config.attention_dropout)
+        return LabelBranch(config, shape, mixture=mixture)
+
+    def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
+        """MLPs of the hops and attention: (rows, hops, features) to (rows, columns)."""
+        hidden = hops if self.branches is None else self.branches(hops)
+        reference = self._activate(self.reference(hidden.flatten(1)))
+        context = reference @ self.attention_reference + self.attention_bias
+        return mix_hops(
+            hidden.unsqueeze(2), self.attention.unsqueeze(0), context, weigh or self._weigh
+        ).squeeze(1)
+
+    def _weigh(self, dots: Tensor, reference: Tensor) -> Tensor:
+        act = attention_activation(self.config.activation)
+        scores = act(dots[..., 0] + reference[:, None, None])
+        return dropout(torch.softmax(scores, 1), self.config.attention_dropout, self.training)

@@ -19,10 +19,10 @@ from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
 from scr.encoders.fused._activation import activate, make_norm
 from scr.encoders.fused._dropout import dropout
-from scr.encoders.layers._feed_forward import GroupedFeedForward
+from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh
-from scr.encoders.layers._label_branch import LabelMixture, add_label_logits
+from scr.encoders.layers._label_branch import LabelMixture
 
 _NEGATIVE_SLOPE = 0.2  # of the leaky relu before the softmax
 
@@ -71,16 +71,14 @@ class SAGN(Encoder):
         super().__init__()
         self.config = config
         heads, hidden = config.heads, config.hidden
-        self.branches = GroupedFeedForward(
-            shape.hops,
+        self.branches = FeedForward(
+            config,
             shape.features,
             hidden,
-            hidden,
             layers=config.hop_layers,
-            dropout=config.dropout,
-            norm=config.norm,
-            activation="relu",
+            groups=shape.hops,
             heads=heads,
+            activation="relu",
         )
         # Of Xavier's normal initialization for a (1, heads, hidden) tensor, with relu's gain.
         spread = 0.0 if config.zero_inits else 2 / math.sqrt(hidden * (heads + 1))
@@ -100,15 +98,8 @@ class SAGN(Encoder):
             else None
         )
         self.norm = make_norm(config.norm, heads * hidden, heads)
-        self.output = GroupedFeedForward(
-            heads,
-            hidden,
-            hidden,
-            shape.classes,
-            layers=config.layers,
-            dropout=config.dropout,
-            norm=config.norm,
-            activation="relu",
+        self.output = FeedForward(
+            config, hidden, shape.classes, layers=config.layers, groups=heads, activation="relu"
         )
         self.label_branch = _LabelHeads(config, shape) if shape.label_hops else None
 
@@ -126,7 +117,7 @@ class SAGN(Encoder):
             overwrite=True,
         )
         logits = self.output(mixed.view(len(mixed), self.config.heads, -1)).mean(1)
-        return add_label_logits(logits, self.label_branch, batch)
+        return self.with_labels(logits, batch.labels)
 
     def hop_attention(self, batch: HopBatch) -> Tensor:
         """Weights of the hops, mean over the heads; they add up to 1 after a softmax only."""
@@ -139,7 +130,7 @@ class SAGN(Encoder):
         return hops if self.positions is None else hops + self.positions
 
     def _mix(self, hops: Tensor, weigh: Weigh) -> Tensor:
-        """Perceptrons of the hops and attention: to (rows, heads, columns)."""
+        """MLPs of the hops and attention: to (rows, heads, columns)."""
         vectors: Tensor | None = self.attention
         if vectors is None:
             vectors = hops.new_zeros(self.config.heads, 0, self.config.hidden)
@@ -174,16 +165,14 @@ class _LabelHeads(nn.Module):
     def __init__(self, config: SAGNConfig, shape: ProblemShape) -> None:
         super().__init__()
         self.mixture = LabelMixture(shape.classes, shape.label_hops, "leaky_relu")
-        self.perceptron = GroupedFeedForward(
-            1,
+        self.perceptron = FeedForward(
+            config,
             shape.classes,
-            config.hidden,
             shape.classes,
             layers=config.label_layers,
-            dropout=config.label_dropout,
-            norm=config.norm,
-            activation="relu",
             heads=config.heads,
+            activation="relu",
+            dropout=config.label_dropout,
         )
 
     def forward(self, labels: Tensor) -> Tensor:

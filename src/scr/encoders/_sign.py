@@ -16,9 +16,9 @@ from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import contribution_shares, evaluating
 from scr.encoders.fused._activation import activate
 from scr.encoders.fused._dropout import dropout
-from scr.encoders.layers._feed_forward import FeedForward, GroupedFeedForward
+from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
-from scr.encoders.layers._label_branch import LabelBranch, add_label_logits
+from scr.encoders.layers._label_branch import LabelBranch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,30 +53,18 @@ class SIGN(Encoder):
         width = shape.features
         if config.hop_layers:
             width = config.hidden
-            self.branches = GroupedFeedForward(
-                shape.hops,
-                shape.features,
-                config.hidden,
-                config.hidden,
-                layers=config.hop_layers,
-                dropout=config.dropout,
-                norm=config.norm,
+            self.branches = FeedForward(
+                config, shape.features, width, layers=config.hop_layers, groups=shape.hops
             )
             self.slope = nn.Parameter(torch.tensor([0.25]))
         self.classifier = FeedForward(
-            shape.hops * width,
-            config.hidden,
-            shape.classes,
-            layers=config.layers,
-            dropout=config.dropout,
-            norm=config.norm,
+            config, shape.hops * width, shape.classes, layers=config.layers
         )
         self.label_branch = LabelBranch(config, shape) if shape.label_hops else None
 
     def forward(self, batch: HopBatch) -> Tensor:
         """Logits of shape (rows, classes)."""
-        joined = self._joined(batch)
-        return add_label_logits(self.classifier(joined), self.label_branch, batch)
+        return self.with_labels(self.classifier(self._joined(batch)), batch.labels)
 
     def hop_attention(self, batch: HopBatch) -> Tensor:
         """Shares of the hops in the first layer over all of them; see `contribution_shares`."""

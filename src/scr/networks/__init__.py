@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from scr.networks._graph_saint import GraphSAINT as GraphSAINT
     from scr.networks._graph_saint import GraphSAINTConfig as GraphSAINTConfig
     from scr.networks._graphsage import GraphSAGE as GraphSAGE
-    from scr.networks._own_encoders import OWN as OWN
-    from scr.networks._own_encoders import OwnGraphEncoder as OwnGraphEncoder
-    from scr.networks._own_encoders import try_out as try_out
-    from scr.networks._own_encoders import views_are_equal as views_are_equal
+    from scr.networks._own_module import OWN as OWN
+    from scr.networks._own_module import OwnGraphEncoder as OwnGraphEncoder
     from scr.networks._own_module import OwnModule as OwnModule
     from scr.networks._own_module import separate_module as separate_module
+    from scr.networks._own_module import try_out as try_out
+    from scr.networks._own_module import views_are_equal as views_are_equal
     from scr.networks._rgcn import RGCN as RGCN
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from scr.config import Count, check
+from scr.config import Count, Settings, check
 from scr.encoders import Encoder, EncoderConfig, ProblemShape
-from scr.encoders.fused import activate, dropout, make_norm
+from scr.encoders.fused import Norm, activate, dropout, make_norm
 from scr.encoders.layers import Adjacency, LabelBranch, Projected, SparseRows
 from scr.errors import ConfigError, GraphError
 from scr.networks._batch import GraphBatch
@@ -27,8 +28,10 @@ relation and direction; not at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphEncoderConfig(EncoderConfig):
-    """Settings that every encoder has that reads the graph."""
+class NeighborSettings(Settings):
+    """How much of the graph an encoder reads for a node."""
+
+    section: ClassVar[str] = "encoder"
 
     layers: Count = 2
     """Layers that sum over neighbors."""
@@ -38,21 +41,24 @@ class GraphEncoderConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_neighbors(self.neighbors, self.layers)
+        fanouts = list(self.neighbors or ())
+        check(all(fanout == -1 or fanout >= 1 for fanout in fanouts), "encoder.neighbors",
+              fanouts, "whole numbers of at least 1, or -1")  # fmt: skip
+        if fanouts and len(fanouts) != self.layers:
+            raise ConfigError(
+                "encoder.neighbors",
+                fanouts,
+                f"as many numbers as layers, which are {self.layers}",
+                hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
+            )
 
 
-def check_neighbors(neighbors: tuple[int, ...] | None, layers: int) -> None:
-    """Refuse numbers of neighbors that do not fit the layers."""
-    fanouts = neighbors or ()
-    check(all(fanout == -1 or fanout >= 1 for fanout in fanouts), "encoder.neighbors",
-          list(fanouts), "whole numbers of at least 1, or -1")  # fmt: skip
-    if fanouts and len(fanouts) != layers:
-        raise ConfigError(
-            "encoder.neighbors",
-            list(fanouts),
-            f"as many numbers as layers, which are {layers}",
-            hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
-        )
+@dataclass(frozen=True, kw_only=True)
+class GraphEncoderConfig(NeighborSettings, EncoderConfig):
+    """Settings that every encoder has that reads the graph."""
+
+    norm: Norm = "none"
+    """Normalization before every activation."""
 
 
 class GraphEncoder(Encoder):
@@ -81,21 +87,18 @@ class LayeredEncoder(GraphEncoder):
         if shape.embedded:
             drawn = torch.empty(shape.embedded, shape.features)
             self.embeddings = nn.Parameter(nn.init.xavier_uniform_(drawn))
-        widths = self.widths(config, shape)
+        hidden = [config.hidden] * (config.layers - 1)
+        widths = pairwise([shape.features, *hidden, shape.classes])
         self.layers = nn.ModuleList(
-            self.make_layer(config, shape, number) for number in range(config.layers)
+            self.make_layer(shape, *pair, number == len(hidden))
+            for number, pair in enumerate(widths)
         )
-        self.norms = nn.ModuleList(make_norm(config.norm, width) for width in widths[1:-1])
+        self.norms = nn.ModuleList(make_norm(config.norm, width) for width in hidden)
         self.label_branch = LabelBranch(config, shape) if shape.label_hops else None
 
-    @staticmethod
-    def widths(config: GraphEncoderConfig, shape: ProblemShape) -> list[int]:
-        """Columns before the first layer, between layers, and after the last."""
-        return [shape.features, *[config.hidden] * (config.layers - 1), shape.classes]
-
     @abstractmethod
-    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
-        """The layer of a number: a module from (x, adjacency) to what the rows get."""
+    def make_layer(self, shape: ProblemShape, inputs: int, outputs: int, last: bool) -> nn.Module:
+        """A layer from `inputs` to `outputs` columns: from (x, adjacency) to what the rows get."""
 
     def inputs(self, batch: GraphBatch) -> Tensor | SparseRows:
         """What the first layer reads: features, and learned vectors of nodes without any."""
@@ -131,24 +134,14 @@ class LayeredEncoder(GraphEncoder):
             x: From `layer_input`. Shape (columns of the adjacency, width).
             adjacency: The edges to the nodes that receive.
         """
-        activations = cast(Tensor, self.layers[number](x, adjacency))
-        if number + 1 == len(self.layers):
-            return activations
-        return activate(
-            activations,
-            self.norms[number],
-            chance=self.config.dropout,
-            training=self.training,
-            overwrite=True,
-        )
+        outputs = cast(Tensor, self.layers[number](x, adjacency))
+        is_last = number + 1 == len(self.layers)
+        return outputs if is_last else self.activate(outputs, self.norms[number])
 
-    def with_labels(self, logits: Tensor, labels: Tensor | None) -> Tensor:
-        """Add what propagated labels say, where the encoder reads them."""
-        if self.label_branch is None:
-            return logits
-        if labels is None:
-            raise ValueError("The encoder has a label branch, but the batch has no labels")
-        return logits + cast(Tensor, self.label_branch(labels))
+    def activate(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """What follows every layer but the last: norm, activation and dropout."""
+        chance = self.config.dropout
+        return activate(x, norm, chance=chance, training=self.training, overwrite=True)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Logits of shape (seeds, classes)."""

@@ -5,44 +5,24 @@ A new encoder is a file in one of the two packages and an entry here.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from scr.config import build
-from scr.encoders import (
-    GAMLP,
-    GAMLPJK,
-    MLP,
-    NARS,
-    SAGN,
-    SGC,
-    SIGN,
-    SSGC,
-    Encoder,
-    ProblemShape,
-)
+from scr.config import build, did_you_mean
+from scr.encoders import GAMLP, GAMLPJK, MLP, NARS, SAGN, SGC, SIGN, SSGC, Encoder, ProblemShape
 from scr.errors import ConfigError
 from scr.networks._cluster_gcn import ClusterGCN
 from scr.networks._gat import GAT
 from scr.networks._gcn import GCN
 from scr.networks._graph_saint import GraphSAINT
 from scr.networks._graphsage import GraphSAGE
-from scr.networks._own_encoders import OWN
-from scr.networks._own_module import OwnModule
+from scr.networks._own_module import OWN, OwnModule
 from scr.networks._rgcn import RGCN
 
 _HOPS_APART: tuple[type[Encoder], ...] = (SIGN, SAGN, GAMLP, GAMLPJK)
 _FIXED_MIXTURES: tuple[type[Encoder], ...] = (MLP, SGC, SSGC)
 _OVER_SUBSETS = tuple(NARS.over(inner) for inner in _HOPS_APART)
-COUPLED: tuple[type[Encoder], ...] = (
-    GCN,
-    GraphSAGE,
-    GAT,
-    ClusterGCN,
-    GraphSAINT,
-    RGCN,
-)
+COUPLED: tuple[type[Encoder], ...] = (GCN, GraphSAGE, GAT, ClusterGCN, GraphSAINT, RGCN)
 """Encoders that read the graph in every step."""
 ENCODERS: dict[str, type[Encoder]] = {
     encoder.name: encoder for encoder in (*_FIXED_MIXTURES, *_HOPS_APART, *_OVER_SUBSETS, *COUPLED)
@@ -51,13 +31,10 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 def encoder_class(name: str) -> type[Encoder]:
     """The encoder of a name; an unknown name is an error that suggests the closest one."""
-    # A name from a file may be anything.
-    if isinstance(name, str) and name in ENCODERS:
-        return ENCODERS[name]
-    if isinstance(name, str) and name in OWN:
-        return OWN[name]
-    close = difflib.get_close_matches(str(name).lower().replace("_", "-"), ENCODERS, n=1)
-    hint = f"did you mean `{close[0]}`?" if close else None
+    known = {**ENCODERS, **OWN}
+    if isinstance(name, str) and name in known:  # a name from a file may be anything
+        return known[name]
+    hint = did_you_mean(name, ENCODERS)
     raise ConfigError("encoder.name", name, f"one of {', '.join(ENCODERS)}", hint=hint)
 
 

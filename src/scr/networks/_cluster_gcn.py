@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scr.config import Count
-from scr.encoders.fused import Norm
 from scr.networks._base import GraphEncoderConfig
 from scr.networks._graphsage import GraphSAGE
 
@@ -22,8 +21,6 @@ class ClusterGCNConfig(GraphEncoderConfig):
 
     neighbors: None = None
     """Always none: parts are trained on, not neighbors."""
-    norm: Norm = "none"
-    """Normalization before every activation."""
     clusters: Count | None = None
     """Parts that the graph is cut into; none: one for every 160 nodes."""
     clusters_per_batch: Count = 32

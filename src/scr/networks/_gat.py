@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from scr.config import Chance, Count, check
 from scr.encoders import ProblemShape
-from scr.encoders.fused import Norm, dropout
+from scr.encoders.fused import dropout
 from scr.encoders.layers import Adjacency, Projected, SparseRows, linear
 from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 from scr.networks._edge_attention import softmax_over_neighbors, weighted_sum
@@ -34,8 +34,6 @@ class GATConfig(GraphEncoderConfig):
     """Attention heads of hidden layers, whose results are joined."""
     output_heads: Count = 1
     """Attention heads of the last layer, whose results are averaged; 8 for PubMed in the paper."""
-    norm: Norm = "none"
-    """Normalization before every activation."""
     dropout: Chance = 0.6
     """Chance that a hidden unit is dropped out: the noise that SCR's views differ by."""
     input_dropout: Chance = 0.6
@@ -110,25 +108,18 @@ class GAT(LayeredEncoder):
     has_loops = True
     reads_sparse = True
 
-    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> GATLayer:
-        """The layer of a number."""
-        assert isinstance(config, GATConfig)
-        inputs, last = self.widths(config, shape)[number], number + 1 == config.layers
-        return GATLayer(
-            inputs,
-            config.output_heads if last else config.heads,
-            shape.classes if last else config.hidden // config.heads,
-            join=not last,
-            attention_dropout=config.attention_dropout,
-        )
+    def make_layer(self, shape: ProblemShape, inputs: int, outputs: int, last: bool) -> nn.Module:
+        """A layer from `inputs` to `outputs` columns."""
+        config = cast(GATConfig, self.config)
+        heads = config.output_heads if last else config.heads
+        width = outputs if last else outputs // heads
+        chance = config.attention_dropout
+        return GATLayer(inputs, heads, width, join=not last, attention_dropout=chance)
 
     def layer_input(self, number: int, x: Tensor | SparseRows) -> Projected:
         """The product with W, once for all ranges of rows."""
         return cast(GATLayer, self.layers[number]).project(x)
 
-    def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
-        """One layer with all that follows it; nothing follows the last."""
-        outputs = cast(Tensor, self.layers[number](x, adjacency))
-        if number + 1 == len(self.layers):
-            return outputs
-        return dropout(F.elu(self.norms[number](outputs)), self.config.dropout, self.training)
+    def activate(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """Norm, elu and dropout."""
+        return dropout(F.elu(norm(x)), self.config.dropout, self.training)

@@ -15,7 +15,6 @@ from torch.nn import functional as F
 
 from scr.config import Chance
 from scr.encoders import ProblemShape
-from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency, Projected, SparseRows
 from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 
@@ -24,8 +23,6 @@ from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 class GCNConfig(GraphEncoderConfig):
     """Settings of `GCN`; defaults are the paper's, but for the width."""
 
-    norm: Norm = "none"
-    """Normalization before every activation."""
     input_dropout: Chance = 0.5
     """Chance that an input feature is dropped out."""
 
@@ -51,20 +48,16 @@ class GCNLayer(nn.Module):
         outputs, inputs = self.weight.shape
         if not isinstance(x, Projected) and adjacency.transforms_first(inputs, outputs):
             x = Projected(F.linear(x, self.weight))
+        rows = x.rows if isinstance(x, Projected) else x
+        scale = np.ones(adjacency.rows, np.float32)
+        if adjacency.row_scale is not None:
+            scale = np.square(adjacency.row_scale)
+        # Weights of the self-loops, 1/d, which are not among the edges.
+        loops = torch.from_numpy(scale).to(rows.device, rows.dtype)[:, None]
+        sums = adjacency.multiply(rows) + loops * adjacency.own_rows(rows)
         if isinstance(x, Projected):
-            loops = _loops(adjacency, x.rows)
-            return adjacency.multiply(x.rows) + loops * adjacency.own_rows(x.rows) + self.bias
-        loops = _loops(adjacency, x)
-        summed = adjacency.multiply(x) + loops * adjacency.own_rows(x)
-        return F.linear(summed, self.weight, self.bias)
-
-
-def _loops(adjacency: Adjacency, like: Tensor) -> Tensor:
-    """Weights of the self-loops, 1/d, which are not among the edges. Shape (rows, 1)."""
-    scale = np.ones(adjacency.rows, np.float32)
-    if adjacency.row_scale is not None:
-        scale = np.square(adjacency.row_scale)
-    return torch.from_numpy(scale).to(like.device, like.dtype)[:, None]
+            return sums + self.bias
+        return F.linear(sums, self.weight, self.bias)
 
 
 class GCN(LayeredEncoder):
@@ -75,7 +68,6 @@ class GCN(LayeredEncoder):
     aggregation = "sym"
     reads_sparse = True
 
-    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> GCNLayer:
-        """The layer of a number."""
-        widths = self.widths(config, shape)
-        return GCNLayer(widths[number], widths[number + 1])
+    def make_layer(self, shape: ProblemShape, inputs: int, outputs: int, last: bool) -> nn.Module:
+        """A layer from `inputs` to `outputs` columns."""
+        return GCNLayer(inputs, outputs)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scr.config import Count, Natural
-from scr.encoders.fused import Norm
 from scr.networks._base import GraphEncoderConfig
 from scr.networks._graphsage import GraphSAGE
 
@@ -20,8 +19,6 @@ class GraphSAINTConfig(GraphEncoderConfig):
 
     neighbors: None = None
     """Always none: subgraphs are trained on, not neighbors."""
-    norm: Norm = "none"
-    """Normalization before every activation."""
     roots: Count = 2_000
     """Random walks of a step; `training.batch_size` has no say."""
     walk_length: Count = 2

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from scr.encoders import ProblemShape
-from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency, Projected, SparseRows
 from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 
@@ -27,8 +26,6 @@ class GraphSAGEConfig(GraphEncoderConfig):
     """Neighbors drawn for each node, layer by layer from the seeds outwards, -1 for all of them. An
     empty list: the whole graph in every step. None: the whole graph if it is small, else 25 and 10
     as in the paper, or 10 for each of other than two layers."""
-    norm: Norm = "none"
-    """Normalization before every activation."""
 
 
 class SAGELayer(nn.Module):
@@ -73,7 +70,6 @@ class GraphSAGE(LayeredEncoder):
         """The paper's, for its two layers."""
         return (25, 10) if layers == 2 else super().default_neighbors(layers)
 
-    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
-        """The layer of a number."""
-        widths = self.widths(config, shape)
-        return SAGELayer(widths[number], widths[number + 1])
+    def make_layer(self, shape: ProblemShape, inputs: int, outputs: int, last: bool) -> nn.Module:
+        """A layer from `inputs` to `outputs` columns."""
+        return SAGELayer(inputs, outputs)

@@ -7,13 +7,13 @@ arXiv:1703.06103.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from scr.config import Count, Natural
 from scr.encoders import ProblemShape
-from scr.encoders.fused import Norm
 from scr.encoders.layers import Adjacency
 from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 from scr.networks._relation_blocks import sum_over_relations
@@ -25,8 +25,6 @@ class RGCNConfig(GraphEncoderConfig):
 
     hidden: Count = 64
     """Width of hidden layers."""
-    norm: Norm = "none"
-    """Normalization before every activation."""
     bases: Natural = 0
     """Matrices that the weights of all relations are mixed from; 0: each has its own."""
     node_embeddings: bool = False
@@ -70,8 +68,6 @@ class RGCN(LayeredEncoder):
     config_class = RGCNConfig
     aggregation = "relations"
 
-    def make_layer(self, config: GraphEncoderConfig, shape: ProblemShape, number: int) -> nn.Module:
-        """The layer of a number."""
-        widths = self.widths(config, shape)
-        bases = config.bases if isinstance(config, RGCNConfig) else 0
-        return RGCNLayer(widths[number], widths[number + 1], shape.relations, bases)
+    def make_layer(self, shape: ProblemShape, inputs: int, outputs: int, last: bool) -> nn.Module:
+        """A layer from `inputs` to `outputs` columns."""
+        return RGCNLayer(inputs, outputs, shape.relations, cast(RGCNConfig, self.config).bases)

@@ -8,18 +8,18 @@ A neighbor that got nothing in its own round does not count.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import process_budget, readable_bytes, resident_bytes
+from scr.compute import OnProgress, process_budget, readable_bytes, resident_bytes
 from scr.errors import MemoryBudgetError
 from scr.graph import Graph, select_edges
-from scr.propagation import NormalizedAdjacency, normalize
+from scr.propagation import normalize
 from scr.propagation.kernel import product
+from scr.typed_features._common_width import rows_of
 
-Progress = Callable[[str, int, int], None]
 _FEWEST_COLUMNS = 8
 """Fewer at once would read every edge for a fraction of a cache line."""
 
@@ -30,7 +30,7 @@ def fill_by_averages(
     known: Collection[str],
     *,
     memory: str | int = "auto",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> dict[str, int]:
     """Write the rows of types without features, from the rows of those with features.
 
@@ -50,18 +50,24 @@ def fill_by_averages(
     left: dict[str, int] = {}
     has_features = np.zeros((graph.num_nodes, 1), np.float32)
     for kind in known:
-        has_features[_rows(graph, kind)] = 1
+        has_features[rows_of(graph, kind)] = 1
     for number, (filled, codes) in enumerate(rounds(graph, known)):
         adjacency = normalize(select_edges(graph, codes), norm="row", direction="out")
         totals = np.zeros_like(has_features)
         product(dataclasses.replace(adjacency, row_scale=None), has_features, totals)
-        mean = dataclasses.replace(adjacency, row_scale=_inverse(totals[:, 0]))
+        sums = totals[:, 0]
+        inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
+        mean = dataclasses.replace(adjacency, row_scale=inverse)
         for first, last in _column_blocks(graph, width, memory):
-            _average(graph, mean, matrix[:, first:last], filled)
+            block = matrix[:, first:last]
+            averages = np.empty(block.shape, np.float32)
+            product(mean, block, averages)
+            for kind in filled:
+                block[rows_of(graph, kind)] = averages[rows_of(graph, kind)]
             if on_progress is not None:
                 on_progress(f"Averaging features, round {number + 1}", last, width)
         for kind in filled:
-            rows = _rows(graph, kind)
+            rows = rows_of(graph, kind)
             has_features[rows] = totals[rows] > 0
             left[kind] = int(np.count_nonzero(totals[rows] == 0))
     unreached = [kind for kind in graph.node_types if kind not in known and kind not in left]
@@ -84,15 +90,6 @@ def rounds(graph: Graph, known: Collection[str]) -> Iterator[tuple[list[str], li
         done.update(filled)
 
 
-def _average(
-    graph: Graph, mean: NormalizedAdjacency, block: NDArray[np.float32], filled: list[str]
-) -> None:
-    averages = np.empty(block.shape, np.float32)
-    product(mean, block, averages)
-    for kind in filled:
-        block[_rows(graph, kind)] = averages[_rows(graph, kind)]
-
-
 def _column_blocks(graph: Graph, width: int, memory: str | int) -> Iterator[tuple[int, int]]:
     """Ranges of columns whose averages, for all nodes, fit the memory that is left."""
     free = process_budget(memory) - resident_bytes()
@@ -107,12 +104,3 @@ def _column_blocks(graph: Graph, width: int, memory: str | int) -> Iterator[tupl
         )
     for first in range(0, width, columns):
         yield first, min(first + columns, width)
-
-
-def _rows(graph: Graph, kind: str) -> slice:
-    numbers = graph.nodes_of(kind)
-    return slice(numbers.start, numbers.stop)
-
-
-def _inverse(totals: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.divide(1, totals, out=np.zeros_like(totals), where=totals > 0)

@@ -34,6 +34,12 @@ def known_features(graph: Graph) -> dict[str, Matrix]:
     return {kind: matrix for kind, matrix in found.items() if matrix is not None}
 
 
+def rows_of(graph: Graph, kind: str) -> slice:
+    """Rows of the nodes of a type."""
+    numbers = graph.nodes_of(kind)
+    return slice(numbers.start, numbers.stop)
+
+
 def fit_to_one_width(
     features: Mapping[str, Matrix], config: FeatureConfig
 ) -> dict[str, FittedFeatures]:
@@ -42,7 +48,10 @@ def fit_to_one_width(
     Raises:
         GraphError: Widths differ and `data.project` is `none`.
     """
-    widths = {kind: _own_width(matrix, config) for kind, matrix in features.items()}
+    widths = {
+        kind: matrix.shape[1] if choose_reduction(matrix, config) == "none" else config.reduce_to
+        for kind, matrix in features.items()
+    }
     if config.project == "none" and len(set(widths.values())) > 1:
         shown = ", ".join(f"{kind} {width:,}" for kind, width in widths.items())
         raise GraphError(
@@ -59,15 +68,7 @@ def fit_to_one_width(
     }
 
 
-def _own_width(features: Matrix, config: FeatureConfig) -> int:
-    if choose_reduction(features, config) != "none":
-        return config.reduce_to
-    return int(features.shape[1])
-
-
-def _fit_to_width(
-    features: Matrix, config: FeatureConfig, width: int, seed: int = 0
-) -> FittedFeatures:
+def _fit_to_width(features: Matrix, config: FeatureConfig, width: int) -> FittedFeatures:
     rows, columns = features.shape
     if columns > width and width < rows:
         wanted = config.project
@@ -75,16 +76,16 @@ def _fit_to_width(
             values = features.nnz if sp.issparse(features) else features.size
             wanted = "svd" if values * width <= SVD_WORK and columns <= SVD_COLUMNS else "random"
         reduced = dataclasses.replace(config, reduce=wanted, reduce_to=width)
-        return fit_features(features, reduced, seed)
-    plain = fit_features(features, dataclasses.replace(config, reduce="none"), seed)
+        return fit_features(features, reduced)
+    plain = fit_features(features, dataclasses.replace(config, reduce="none"))
     if columns == width:
         return plain
     if columns > width:
         # Fewer rows than columns: they do not have as many singular directions.
-        projection: Matrix = random_directions(columns, width, seed)
+        projection: Matrix = random_directions(columns, width, seed=0)
         step = f"reduced {columns:,} columns to {width} by sparse random projection"
     else:
-        projection = orthonormal_directions(columns, width, seed)
+        projection = orthonormal_directions(columns, width, seed=0)
         step = f"turned {columns:,} columns into {width} by random orthonormal rows"
     kept = tuple(step for step in plain.steps if not step.startswith("made "))
     return dataclasses.replace(plain, projection=projection, steps=(*kept, step))

@@ -9,7 +9,6 @@ Reads a graph; the matrix is an artifact beside its store, or in memory where th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.compute import OnProgress
 from scr.errors import GraphError
 from scr.features import EMBEDDINGS, FeatureConfig, FittedFeatures, fit_features
 from scr.graph import Graph
 from scr.storage import ArtifactWriter, Manifest, open_array, read_manifest
-from scr.typed_features._averages import fill_by_averages
 from scr.typed_features._cache import cache_path, open_whole
-from scr.typed_features._common_width import known_features
-from scr.typed_features._fitted import PART_ROWS, FittedCompletion, fit_completion, squared_lengths
-from scr.typed_features._random_rows import fill_by_random_rows
+from scr.typed_features._filling import fill
+from scr.typed_features._fitted import FittedCompletion, fit_completion
 
 KIND = "features"
 SCHEMA = 1
 _FITTED = "fitted."
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +49,7 @@ def complete_features(
     config: FeatureConfig | None = None,
     fitted: FittedFeatures | FittedCompletion | None = None,
     *,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     memory: str | int = "auto",
     device: str = "cpu",
 ) -> CompletedFeatures:
@@ -82,18 +78,23 @@ def complete_features(
     manifest = None if path is None else open_whole(path, KIND, SCHEMA)
     if manifest is not None:
         return _stored(manifest)
-    embedded = config.missing in EMBEDDINGS
-    fitted = fitted or fit_completion(graph, config, embedded=embedded)
-    making = _Making(graph, fitted, memory, on_progress, device)
-    # Before anything is allocated: it may take hours, and be stopped.
-    embeddings = making.embed() if embedded and fitted.missing else None
+    fitted = fitted or fit_completion(graph, config)
+    limits: dict[str, Any] = {"memory": memory, "on_progress": on_progress}
+    embeddings = None
+    if config.missing in EMBEDDINGS and fitted.missing:
+        # Here, since nothing else needs torch.
+        from scr.typed_features._embeddings import embed
+
+        # Before anything is allocated: it may take hours, and be stopped.
+        embeddings = embed(graph, config, fitted.width, device=device, **limits)
     shape = graph.num_nodes, fitted.width
     if path is None:
         matrix = np.zeros(shape, np.float32)
-        notes = making.fill(matrix, embeddings)
+        notes = fill(matrix, graph, fitted, embeddings, **limits)
         return CompletedFeatures(matrix, fitted, (*fitted.steps, *notes))
     with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=True) as writer:
-        notes = making.fill(writer.create_array("matrix", shape, np.float32), embeddings)
+        matrix = writer.create_array("matrix", shape, np.float32)
+        notes = fill(matrix, graph, fitted, embeddings, **limits)
         for name, array in fitted.arrays().items():
             writer.write_array(_FITTED + name, array)
         writer.metadata = {"fitted": fitted.settings(), "steps": [*fitted.steps, *notes]}
@@ -115,7 +116,7 @@ class PlannedFeatures:
 
 def planned_features(graph: Graph, config: FeatureConfig) -> PlannedFeatures:
     """The sizes of what `complete_features` would give; nothing is filled, trained or written."""
-    fitted = fit_completion(graph, config, embedded=config.missing in EMBEDDINGS)
+    fitted = fit_completion(graph, config)
     return PlannedFeatures((graph.num_nodes, fitted.width), fitted)
 
 
@@ -177,73 +178,3 @@ def _stored(manifest: Manifest) -> CompletedFeatures:
     fitted = FittedCompletion.restore(manifest.metadata["fitted"], arrays)
     matrix = open_array(manifest, "matrix")
     return CompletedFeatures(matrix, fitted, tuple(manifest.metadata["steps"]), manifest.path)
-
-
-@dataclass(frozen=True, eq=False)
-class _Making:
-    """Fills a matrix."""
-
-    graph: Graph
-    fitted: FittedCompletion
-    memory: str | int
-    on_progress: Progress | None
-    device: str
-
-    def fill(
-        self, matrix: NDArray[np.float32], embeddings: NDArray[np.float32] | None
-    ) -> list[str]:
-        """Write the rows of all types; returns what should be known of them, in words."""
-        missing, config = self.fitted.missing, self.fitted.config
-        known = known_features(self.graph)
-        for kind, fitted in self.fitted.fitted.items():
-            rows, features = self._rows(matrix, kind), known[kind]
-            for first in range(0, len(rows), PART_ROWS):
-                part = slice(first, first + PART_ROWS)
-                rows[part] = fitted.transform(features[part])
-        if embeddings is not None:
-            self._scale_into(matrix, embeddings)
-        elif missing and config.missing == "random":
-            for kind in missing:
-                rows = self._rows(matrix, kind)
-                fill_by_random_rows(rows, kind, config.embedding_seed, self.fitted.length)
-        elif missing:
-            left = fill_by_averages(
-                self.graph, matrix, self.fitted.fitted, memory=self.memory,
-                on_progress=self.on_progress,
-            )  # fmt: skip
-            return [self._left_over(kind, count) for kind, count in left.items() if count]
-        return []
-
-    def embed(self) -> NDArray[np.float32]:
-        """Embeddings of all nodes, trained or found beside the store."""
-        # Here, since nothing else needs torch.
-        from scr.typed_features._embeddings import embed
-
-        return embed(
-            self.graph, self.fitted.config, self.fitted.width, memory=self.memory,
-            on_progress=self.on_progress, device=self.device,
-        )  # fmt: skip
-
-    def _scale_into(self, matrix: NDArray[np.float32], embeddings: NDArray[np.float32]) -> None:
-        """Copy embeddings with one factor, so that they are as long as the features beside them."""
-        total, count = 0.0, 0
-        for kind in self.fitted.missing:
-            rows = self._rows(embeddings, kind)
-            total += sum(
-                squared_lengths(rows[first : first + PART_ROWS])
-                for first in range(0, len(rows), PART_ROWS)
-            )
-            count += len(rows)
-        factor = np.float32(self.fitted.length / np.sqrt(total / count) if total > 0 else 0)
-        for kind in self.fitted.missing:
-            np.multiply(self._rows(embeddings, kind), factor, out=self._rows(matrix, kind))
-
-    def _rows(self, matrix: NDArray[np.float32], kind: str) -> NDArray[np.float32]:
-        numbers = self.graph.nodes_of(kind)
-        return matrix[numbers.start : numbers.stop]
-
-    def _left_over(self, kind: str, count: int) -> str:
-        return (
-            f"{count:,} of {self.graph.node_types[kind]:,} {kind} nodes have no neighbor with "
-            "features, and zeros"
-        )

@@ -42,13 +42,10 @@ class EmbeddingModel:
         columns = (width + 1) // 2 if name == "complex" else width
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            if name == "transe":
-                # The papers' code takes 1 or 2; lengths of rows are Euclidean everywhere else here.
-                self.module = kge.TransE(nodes, relations, columns, p_norm=2.0, sparse=True)
-            elif name == "distmult":
-                self.module = kge.DistMult(nodes, relations, columns, sparse=True)
-            else:
-                self.module = kge.ComplEx(nodes, relations, columns, sparse=True)
+            # The papers' code takes 1 or 2; lengths of rows are Euclidean everywhere else here.
+            norm = {"p_norm": 2.0} if name == "transe" else {}
+            kinds = {"transe": kge.TransE, "distmult": kge.DistMult, "complex": kge.ComplEx}
+            self.module = kinds[name](nodes, relations, columns, sparse=True, **norm)
 
     def scores(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """How well triples fit, the more the better; all of one shape."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scr.compute import OnProgress
 from scr.errors import GraphError
 from scr.features import FeatureConfig
 from scr.graph import Graph
@@ -38,8 +39,6 @@ _RANKED_AT_ONCE = 1024
 """Held-out edges in a step."""
 _HELD_OUT, _RANKED, _EPOCHS = 0, 1, 2
 """Second part of a generator's seed: one for each purpose, and one for each epoch."""
-
-Progress = Callable[[str, int, int], None]
 
 
 class EmbeddingTraining:
@@ -71,7 +70,7 @@ class EmbeddingTraining:
         self.best = self.model.node_rows().cpu()
 
     def run(
-        self, checkpoint: Path | None, seconds: float, on_progress: Progress | None
+        self, checkpoint: Path | None, seconds: float, on_progress: OnProgress | None
     ) -> NDArray[np.float32]:
         """Train to the end, from where an earlier attempt left off.
 
@@ -90,17 +89,19 @@ class EmbeddingTraining:
         while self.epoch < epochs and self.epoch - self.best_epoch < patience:
             self._train_epoch()
             self.epoch += 1
-            self._judge()
+            rank = self.mean_rank()
+            # The rows of the best epoch are kept, or the last without held-out edges.
+            if rank is None or self.best_rank is None or rank < self.best_rank:
+                self.best_rank, self.best_epoch = rank, self.epoch
+                self.best = self.model.node_rows().cpu()
             if on_progress is not None:
-                on_progress(self._words(), self.epoch, epochs)
+                best = self.best_rank
+                words = f", mean rank {best:.1f} of {CANDIDATES + 1}" if best else ""
+                on_progress(f"Embedding{words}", self.epoch, epochs)
             if checkpoint is not None and time.monotonic() - written >= seconds:
                 self._write(checkpoint)
                 written = time.monotonic()
         return self.best.numpy()
-
-    def _words(self) -> str:
-        rank = self.best_rank
-        return "Embedding" + (f", mean rank {rank:.1f} of {CANDIDATES + 1}" if rank else "")
 
     def _train_epoch(self) -> None:
         generator = np.random.default_rng([self.config.embedding_seed, _EPOCHS + self.epoch])
@@ -114,13 +115,6 @@ class EmbeddingTraining:
                 # Of checks of sparse tensors that Adagrad makes, which nobody here can switch on.
                 warnings.filterwarnings("ignore", "Sparse invariant checks")
                 self.optimizer.step()
-
-    def _judge(self) -> None:
-        """Rank held-out edges; the rows of the best epoch are kept, or the last without any."""
-        rank = self.mean_rank()
-        if rank is None or self.best_rank is None or rank < self.best_rank:
-            self.best_rank, self.best_epoch = rank, self.epoch
-            self.best = self.model.node_rows().cpu()
 
     @torch.no_grad()
     def mean_rank(self) -> float | None:

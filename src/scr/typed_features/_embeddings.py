@@ -1,13 +1,13 @@
 """Embeddings of nodes from the relations alone, trained once for each store.
 
 Beside a store, the result is an artifact, and so is the state after an epoch, from which a training
-that was killed goes on to the same numbers. Whoever asks for the same at the same time waits.
+that was killed is resumed to the same numbers. Whoever asks for the same at the same time waits.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from scr.compute import process_budget, readable_bytes, resident_bytes
+from scr.compute import OnProgress, process_budget, readable_bytes, resident_bytes
 from scr.errors import MemoryBudgetError
 from scr.features import FeatureConfig
 from scr.graph import Graph
@@ -32,8 +32,6 @@ TRAINING_SETTINGS = tuple(
 _CHECKPOINT_SECONDS = 30.0
 """Between checkpoints, at least: short epochs are not worth writing each of them."""
 
-Progress = Callable[[str, int, int], None]
-
 
 def embed(
     graph: Graph,
@@ -41,7 +39,7 @@ def embed(
     width: int,
     *,
     memory: str | int = "auto",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     device: str = "cpu",
     checkpoint_seconds: float = _CHECKPOINT_SECONDS,
 ) -> NDArray[np.float32]:

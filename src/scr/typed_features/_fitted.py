@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scr.config import build
 from scr.errors import GraphError
-from scr.features import FeatureConfig, FittedFeatures, Matrix
+from scr.features import EMBEDDINGS, FeatureConfig, FittedFeatures, Matrix
 from scr.graph import Graph
 from scr.storage import checksums
 from scr.typed_features._common_width import fit_to_one_width, known_features
@@ -107,13 +107,14 @@ class FittedCompletion:
                 f"expected {', '.join(self.types)} in this order, as in training"
             )
         found = known_features(graph)
+        replaces_features = self.edges is not None and self.config.embedding_types == "all"
         for kind in self.types:
             if kind in self.fitted and kind not in found:
                 raise GraphError(
                     f"The graph `{graph.name}` has no features of the type `{kind}`; expected "
                     "some, as in training"
                 )
-            if kind in found and kind not in self.fitted and not self._replaces_features:
+            if kind in found and kind not in self.fitted and not replaces_features:
                 raise GraphError(
                     f"The graph `{graph.name}` has features of the type `{kind}`; expected none, "
                     "as in training"
@@ -125,23 +126,19 @@ class FittedCompletion:
                 hint='train with `data.missing = "average"` to predict on other graphs',
             )
 
-    @property
-    def _replaces_features(self) -> bool:
-        return self.edges is not None and self.config.embedding_types == "all"
 
-
-def fit_completion(graph: Graph, config: FeatureConfig, *, embedded: bool) -> FittedCompletion:
+def fit_completion(graph: Graph, config: FeatureConfig) -> FittedCompletion:
     """Decide how all types get features, and fit what depends on those that have them.
 
     Args:
         graph: A graph of several types, or of one type without features.
         config: What to do.
-        embedded: Whether `config.missing` is an embedding.
 
     Raises:
         GraphError: Nothing has features and they are to be averaged, or widths differ where they
             may not.
     """
+    embedded = config.missing in EMBEDDINGS
     known = {} if embedded and config.embedding_types == "all" else known_features(graph)
     if not known and config.missing == "average":
         raise GraphError(
@@ -155,10 +152,15 @@ def fit_completion(graph: Graph, config: FeatureConfig, *, embedded: bool) -> Fi
     steps = [f"{kind}: {step}" for kind, each in fitted.items() for step in each.steps]
     if missing:
         steps.append(f"{', '.join(missing)}: {_filling(config, width)}")
-    needs_length = bool(missing) and config.missing != "average"
+    length = 1.0
+    if missing and config.missing != "average":
+        rows = (
+            fitted[kind].transform(x[part]) for kind, x in known.items() for part in parts_of(x)
+        )
+        length = root_mean_square(rows) or 1.0
     return FittedCompletion(
         types=tuple(graph.node_types), fitted=fitted, width=width, config=config,
-        length=_root_mean_square(known, fitted) if needs_length else 1.0,
+        length=length,
         edges=graph.fingerprint("edges") if embedded and missing else None, steps=tuple(steps),
     )  # fmt: skip
 
@@ -171,19 +173,16 @@ def _filling(config: FeatureConfig, width: int) -> str:
     return f"{_NAMES[config.missing]} embeddings of {width} columns, from the relations"
 
 
-def _root_mean_square(
-    features: Mapping[str, Matrix], fitted: Mapping[str, FittedFeatures]
-) -> float:
-    """Length of a typical prepared row; 1 where there are none, or all are zero."""
+def parts_of(matrix: Matrix) -> Iterator[slice]:
+    """Ranges of rows that are prepared at once."""
+    for first in range(0, matrix.shape[0], PART_ROWS):
+        yield slice(first, first + PART_ROWS)
+
+
+def root_mean_square(parts: Iterable[NDArray[np.float32]]) -> float:
+    """Length of a typical row; 0 where there are none, or all are zero."""
     total, count = 0.0, 0
-    for kind, matrix in features.items():
-        for first in range(0, matrix.shape[0], PART_ROWS):
-            rows = fitted[kind].transform(matrix[first : first + PART_ROWS])
-            total += squared_lengths(rows)
-        count += matrix.shape[0]
-    return float(np.sqrt(total / count)) if total > 0 else 1.0
-
-
-def squared_lengths(rows: NDArray[np.float32]) -> float:
-    """Sum of the squared lengths of rows."""
-    return float(np.square(rows, dtype=np.float64).sum())
+    for rows in parts:
+        total += float(np.square(rows, dtype=np.float64).sum())
+        count += len(rows)
+    return float(np.sqrt(total / count)) if total > 0 else 0.0

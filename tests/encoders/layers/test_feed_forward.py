@@ -4,15 +4,15 @@ import copy
 
 import torch
 
+from scr.encoders import EncoderConfig
 from scr.encoders.layers._feed_forward import FeedForward
 
 
 def test_a_norm_after_the_activation_is_that_of_torchs_layers():
     """GRAND's perceptron: linear, relu, batch norm, dropout, linear."""
     torch.manual_seed(0)
-    ours = FeedForward(
-        5, 6, 3, layers=2, dropout=0.5, norm="batch", norm_place="after", activation="relu"
-    )
+    config = EncoderConfig(hidden=6, dropout=0.5, norm="batch")
+    ours = FeedForward(config, 5, 3, layers=2, norm_place="after", activation="relu")
     first, last = ours.layers
     x = torch.randn(20, 5)
     for training in (True, False):

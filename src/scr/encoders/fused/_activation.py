@@ -19,9 +19,8 @@ from torch.nn import functional as F
 
 from scr.compute import empty_like
 from scr.encoders.fused import _kernels as kernels
-from scr.encoders.fused._dropout import TINY, dropout, fits_kernels
-from scr.encoders.fused._noise import Keep, draw_keep
-from scr.encoders.fused._parallel import run_rows
+from scr.encoders.fused._dropout import Keep, draw_keep, dropout
+from scr.encoders.fused._parallel import blocks_of, run_rows, suits_kernels
 
 Norm = Literal["batch", "layer", "none"]
 
@@ -64,7 +63,7 @@ def activate(
     """
     if isinstance(norm, nn.GroupNorm):
         x, bias, norm = norm(x if bias is None else x + bias), None, nn.Identity()
-    if not fits_kernels(x) or x.numel() < TINY or not x.is_contiguous():
+    if not suits_kernels(x):
         x = normalize(x if bias is None else x + bias, norm)
         x = x if residual is None else x + residual
         x = F.relu(x) if slope is None else torch.where(x > 0, x, x * slope)
@@ -101,12 +100,11 @@ def normalize(x: Tensor, norm: nn.Module) -> Tensor:
 def column_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and (biased) variance of every column, in double precision."""
     rows, columns = x.shape
-    blocks = -(-rows // kernels.ROWS)
+    blocks = blocks_of(rows)
     sums = x.new_zeros(2, blocks, columns)
-    x = x.detach()
-    run_rows(kernels.sum_moments, blocks, x.numel(), x.numpy(), sums.numpy())
+    run_rows(kernels.sum_moments, blocks, x.numel(), x, sums)
     first, second = sums.sum(1, dtype=torch.float64) / rows
-    return first + x[0], (second - first * first).clamp_(min=0)
+    return first + x[0].detach(), (second - first * first).clamp_(min=0)
 
 
 def _affine(x: Tensor, norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -164,18 +162,9 @@ class _Activation(torch.autograd.Function):
         ctx.save_for_backward(x, scale, shift, slope, residual, mean, spread)
         ctx.keep = keep
         activated = x.detach() if overwrite else empty_like(x)
-        run_rows(
-            kernels.activate_rows,
-            x.shape[0],
-            x.numel(),
-            x.detach().numpy(),
-            _rows(residual, x),
-            _column(scale),
-            _column(shift),
-            _column(slope),
-            activated.numpy(),
-            *keep,
-        )
+        affine = [_column(each) for each in (scale, shift, slope)]
+        read = (x, _rows(residual, x), *affine)
+        run_rows(kernels.activate_rows, len(x), x.numel(), *read, activated, *keep)
         return activated
 
     @staticmethod
@@ -183,26 +172,14 @@ class _Activation(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, scale, shift, slope, residual, mean, spread = ctx.saved_tensors
         rows, columns = x.shape
-        blocks = -(-rows // kernels.ROWS)
+        blocks = blocks_of(rows)
         sums = x.new_zeros(3, blocks, columns)
         center = x.new_zeros(columns) if mean is None else mean.float()
         inner = empty_like(x)
-        numbers = x.detach().numpy()
-        run_rows(
-            kernels.activation_gradient,
-            blocks,
-            x.numel(),
-            gradient.contiguous().numpy(),
-            numbers,
-            _rows(residual, x),
-            _column(scale),
-            _column(shift),
-            _column(slope),
-            center.numpy(),
-            inner.numpy(),
-            sums.numpy(),
-            *ctx.keep,
-        )
+        affine = [_column(each) for each in (scale, shift, slope)]
+        read = (gradient.contiguous(), x, _rows(residual, x), *affine, center)
+        kernel = kernels.activation_gradient
+        run_rows(kernel, blocks, x.numel(), *read, inner, sums, *ctx.keep)
         total, weighted, sloped = sums.sum(1, dtype=torch.float64)
         by_x = constant = torch.zeros_like(total)
         if spread is not None:
@@ -211,26 +188,16 @@ class _Activation(torch.autograd.Function):
             constant = -scale * total / rows - by_x * center
         result = inner if residual is None else empty_like(x)
         if ctx.needs_input_grad[0]:
-            run_rows(
-                kernels.input_gradient,
-                rows,
-                x.numel(),
-                inner.numpy(),
-                numbers,
-                _column(scale),
-                _column(by_x),
-                _column(constant),
-                result.numpy(),
-            )
+            factors = [_column(each) for each in (scale, by_x, constant)]
+            run_rows(kernels.input_gradient, rows, x.numel(), inner, x, *factors, result)
         added = inner if residual is not None else None
         columns_gradients = (weighted.float(), total.float(), sloped.float())
         return (result, *columns_gradients, added, None, None, None, None, None)
 
 
-def _column(values: Tensor) -> Any:
-    return values.detach().float().contiguous().numpy()
+def _column(values: Tensor) -> Tensor:
+    return values.detach().float().contiguous()
 
 
-def _rows(residual: Tensor | None, x: Tensor) -> Any:
-    source = x.new_empty(0, x.shape[1]) if residual is None else residual.detach().contiguous()
-    return source.numpy()
+def _rows(residual: Tensor | None, x: Tensor) -> Tensor:
+    return x.new_empty(0, x.shape[1]) if residual is None else residual.detach().contiguous()

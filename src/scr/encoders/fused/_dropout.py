@@ -1,25 +1,52 @@
 """Dropout on all cores: the mask is drawn, scaled and applied in one pass over the numbers.
 
 `torch.nn.functional.dropout` draws its mask on one core and stores it, which was a third of a
-training step on a CPU. Here nothing is stored but a seed (see `_noise.py`). Other devices and
-precisions, and tensors so small that torch is faster, use torch's own.
+training step on a CPU. Here nothing is stored but a seed: the random word of column j in row i is a
+hash of (seed, i, j), in `_kernels.py`. So any thread can draw any part of a mask, the backward pass
+draws it again, and the result never depends on the number of threads. Other devices and precisions,
+and tensors so small that torch is faster, use torch's own.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from scr.compute import empty_like
 from scr.encoders.fused._kernels import BLOCK, keep_blocks
-from scr.encoders.fused._noise import Keep, draw_keep
-from scr.encoders.fused._parallel import run_rows
+from scr.encoders.fused._parallel import TINY, fits_kernels, run_rows
 
-TINY = 1 << 12
-"""Numbers below which torch's own dropout is faster than the call of a compiled loop."""
+_WORDS = 1 << 32
+
+
+class Keep(NamedTuple):
+    """How one call of dropout decides; chances are exact to 2^-32."""
+
+    seed: np.uint64
+    threshold: np.uint32
+    """Words below it are kept."""
+    scale: np.float32
+    """One over the chance to be kept."""
+    noisy: bool
+
+
+def draw_keep(dropout: float, training: bool) -> Keep:
+    """Draw a seed from torch's default generator, so that `torch.manual_seed` governs it.
+
+    Args:
+        dropout: Chance that a number is dropped out, in [0, 1).
+        training: Without it nothing is dropped out and nothing is drawn.
+    """
+    kept = round((1 - dropout) * _WORDS)
+    if not training or kept >= _WORDS:
+        return Keep(np.uint64(0), np.uint32(0), np.float32(1), False)
+    kept = max(kept, 1)
+    seed = int(torch.empty((), dtype=torch.int64).random_())
+    return Keep(np.uint64(seed), np.uint32(kept), np.float32(_WORDS / kept), True)
 
 
 def dropout(numbers: Tensor, chance: float, training: bool = True) -> Tensor:
@@ -35,27 +62,6 @@ def dropout(numbers: Tensor, chance: float, training: bool = True) -> Tensor:
     if not fits_kernels(numbers) or numbers.numel() < TINY or chance >= 1:
         return F.dropout(numbers, chance, training=True)
     return cast(Tensor, _Dropout.apply(numbers, draw_keep(chance, training)))  # type: ignore[no-untyped-call]
-
-
-def fits_kernels(numbers: Tensor) -> bool:
-    """Whether the compiled loops can work on a tensor: float32, in main memory."""
-    return numbers.device.type == "cpu" and numbers.dtype == torch.float32
-
-
-class Dropout(nn.Module):
-    """`dropout` as a module, on in training mode."""
-
-    def __init__(self, chance: float) -> None:
-        super().__init__()
-        self.chance = chance
-
-    def forward(self, numbers: Tensor) -> Tensor:
-        """Silence numbers at random."""
-        return dropout(numbers, self.chance, self.training)
-
-    def extra_repr(self) -> str:
-        """Shown in the module's printout."""
-        return f"chance={self.chance}"
 
 
 class _Dropout(torch.autograd.Function):
@@ -75,5 +81,5 @@ def _apply_mask(numbers: Tensor, keep: Keep) -> Tensor:
     kept = empty_like(source)
     count = source.numel()
     blocks = -(-count // BLOCK)
-    run_rows(keep_blocks, blocks, count, source.view(-1).numpy(), kept.view(-1).numpy(), *keep)
+    run_rows(keep_blocks, blocks, count, source.view(-1), kept.view(-1), *keep)
     return kept

@@ -14,9 +14,8 @@ import numpy as np
 
 from scr.compute import compiled_reordered as compiled
 from scr.compute import mix
+from scr.encoders.fused._parallel import ROWS
 
-ROWS = 256
-"""Rows per partial sum."""
 BLOCK = 1024
 """Numbers that share one row key."""
 

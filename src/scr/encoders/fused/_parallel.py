@@ -6,11 +6,31 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from scr.compute import run_between
 
+ROWS = 256
+"""Rows per partial sum, so that sums do not depend on the number of threads."""
+TINY = 1 << 12
+"""Numbers below which torch's own functions are faster than the call of a compiled loop."""
 _SMALL = 1 << 15
 """Numbers below which waking a second thread costs more than it saves (about 20 us)."""
+
+
+def fits_kernels(numbers: Tensor) -> bool:
+    """Whether the compiled loops can work on a tensor: float32, in main memory."""
+    return numbers.device.type == "cpu" and numbers.dtype == torch.float32
+
+
+def suits_kernels(numbers: Tensor) -> bool:
+    """Whether the compiled loops can work on a tensor as it lies, and are worth their call."""
+    return fits_kernels(numbers) and numbers.numel() >= TINY and numbers.is_contiguous()
+
+
+def blocks_of(rows: int) -> int:
+    """How many partial sums there are."""
+    return -(-rows // ROWS)
 
 
 def run_rows(kernel: Callable[..., None], count: int, size: int, *arguments: Any) -> None:
@@ -20,11 +40,12 @@ def run_rows(kernel: Callable[..., None], count: int, size: int, *arguments: Any
         kernel: A compiled loop over a range of rows.
         count: Rows, or blocks of rows.
         size: Numbers touched in all, which decides whether threads pay.
-        *arguments: Passed on.
+        *arguments: Passed on, tensors as NumPy arrays.
     """
+    arrays = [each.detach().numpy() if isinstance(each, Tensor) else each for each in arguments]
     threads = min(torch.get_num_threads(), count)
     if threads < 2 or size < _SMALL:
-        kernel(*arguments, 0, count)
+        kernel(*arrays, 0, count)
     else:
         bounds = [count * part // threads for part in range(threads + 1)]
-        run_between(kernel, bounds, *arguments)
+        run_between(kernel, bounds, *arrays)

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from scr.compute import empty
-from scr.encoders.fused._dropout import fits_kernels
+from scr.encoders.fused._parallel import fits_kernels
 from scr.propagation import NormalizedAdjacency
 from scr.propagation.kernel import product
 

@@ -22,13 +22,9 @@ from torch.autograd.function import once_differentiable
 
 from scr.compute import compiled_reordered as compiled
 from scr.compute import empty, empty_like
-from scr.encoders.fused._dropout import TINY, fits_kernels
-from scr.encoders.fused._parallel import run_rows
+from scr.encoders.fused._parallel import ROWS, blocks_of, run_rows, suits_kernels
 from scr.encoders.layers._grouped_linear import grouped_linear
-from scr.encoders.layers._hop_mixture import Weigh, dots_of_rows, mix_hops
-
-_ROWS = 256
-"""Rows per partial sum, so that sums do not depend on the number of threads."""
+from scr.encoders.layers._hop_mixture import Attention, Weigh, dots_of_rows, mix_hops
 
 
 def attend_linear(
@@ -48,7 +44,7 @@ def attend_linear(
         Shape (rows, heads, outputs).
     """
     heads = vectors.shape[0]
-    if not fits_kernels(z) or z.numel() < TINY or not z.is_contiguous():
+    if not suits_kernels(z):
         hidden = grouped_linear(z, weight, bias)
         return mix_hops(hidden.unflatten(1, (-1, heads)), vectors, context, weigh)
     # Small tensors, left to autograd: what a vector after the layer is before it.
@@ -76,29 +72,22 @@ class _AttendedLinear(torch.autograd.Function):
     ) -> Tensor:
         groups, _, outputs = weight.shape
         dots = dots_of_rows(z.unsqueeze(1), seen).squeeze(1) + offset
-        learning = any(ctx.needs_input_grad)
-        # The attention keeps a graph of its own, entered from here in the backward pass.
-        with torch.set_grad_enabled(learning):
-            dots.requires_grad_(learning)
-            entry = context.detach().requires_grad_(learning)
-            weights = weigh(dots.view(len(z), -1, heads, dots.shape[-1]), entry).flatten(1)
-        shares = weights.detach().contiguous()
+        by_head = dots.view(len(z), -1, heads, dots.shape[-1])
+        ctx.attention = Attention(weigh, by_head, context, any(ctx.needs_input_grad))
+        shares = ctx.attention.weights.detach().flatten(1).contiguous()
         mixed = empty((len(z), heads, outputs), z)
         for head in range(heads):
             torch.mm(shares[:, head::heads], bias[head::heads], out=mixed[:, head])
         for group in range(groups):
             _add_product(z, weight, shares, group, mixed[:, group % heads])
         ctx.save_for_backward(z, weight, bias, seen, shares)
-        ctx.attention = (dots, entry, weights, heads)
         return mixed
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         z, weight, bias, seen, shares = ctx.saved_tensors
-        dots, entry, weights, heads = ctx.attention
-        groups = len(weight)
-        gradient = gradient.contiguous()
+        groups, heads, gradient = len(weight), gradient.shape[1], gradient.contiguous()
         by_z, by_weight, by_bias = empty_like(z), torch.empty_like(weight), torch.empty_like(bias)
         by_shares = torch.zeros_like(shares)
         for group in range(groups):
@@ -108,18 +97,12 @@ class _AttendedLinear(torch.autograd.Function):
             part = slice(head, None, heads)
             torch.mm(shares[:, part].t(), gradient[:, head], out=by_bias[part])
             by_shares[:, part] += gradient[:, head] @ bias[part].t()
-        by_dots = by_context = None
-        if weights.requires_grad:
-            by_dots, by_context = torch.autograd.grad(
-                weights, (dots, entry), by_shares, allow_unused=True, retain_graph=True
-            )
-        by_dots = torch.zeros_like(dots) if by_dots is None else by_dots.contiguous()
-        blocks = -(-len(z) // _ROWS)
+        by_dots, by_context = ctx.attention.gradients(by_shares)
+        by_dots = by_dots.flatten(1, 2)
+        blocks = blocks_of(len(z))
         partial = z.new_zeros(blocks, *seen.shape)
-        run_rows(
-            _add_dots_gradient, blocks, z.numel(), z.detach().numpy(), shares.numpy(),
-            by_dots.numpy(), seen.detach().numpy(), by_z.numpy(), partial.numpy(),
-        )  # fmt: skip
+        read = (z, shares, by_dots, seen)
+        run_rows(_add_dots_gradient, blocks, z.numel(), *read, by_z, partial)
         by_seen = partial.sum(0, dtype=torch.float64).float()
         return by_z, by_weight, by_bias, by_seen, by_dots.sum(0), by_context, None, None
 
@@ -133,10 +116,7 @@ def _chosen_rows(shares: Tensor, group: int) -> Tensor | None:
 def _scaled(z: Tensor, shares: Tensor, group: int, rows: Tensor) -> Tensor:
     """Chosen rows of one group, each times its weight."""
     scaled = empty((len(rows), z.shape[2]), z)
-    run_rows(
-        _scale_rows, len(rows), scaled.numel(), z.detach().numpy(), shares.numpy(), group,
-        rows.numpy(), scaled.numpy(),
-    )  # fmt: skip
+    run_rows(_scale_rows, len(rows), scaled.numel(), z, shares, group, rows, scaled)
     return scaled
 
 
@@ -149,7 +129,7 @@ def _add_product(z: Tensor, weight: Tensor, shares: Tensor, group: int, mixed: T
         return
     product = empty((len(rows), mixed.shape[1]), mixed)
     torch.mm(_scaled(z, shares, group, rows), weight[group], out=product)
-    run_rows(_add_rows, len(rows), product.numel(), product.numpy(), rows.numpy(), mixed.numpy())
+    run_rows(_add_rows, len(rows), product.numel(), product, rows, mixed)
 
 
 def _product_gradient(
@@ -172,10 +152,7 @@ def _product_gradient(
     torch.mm(_scaled(z, shares, group, rows).t(), incoming, out=by_weight[group])
     back = empty((len(rows), z.shape[2]), z)
     torch.mm(incoming, weight[group].t(), out=back)
-    run_rows(
-        _place_rows, len(rows), back.numel(), back.numpy(), z.detach().numpy(), group,
-        rows.numpy(), by_z.numpy(), by_shares.numpy(),
-    )  # fmt: skip
+    run_rows(_place_rows, len(rows), back.numel(), back, z, group, rows, by_z, by_shares)
 
 
 @compiled
@@ -222,7 +199,7 @@ def _add_dots_gradient(
     """Scale what was placed by the weights and add what comes through the dots."""
     rows, groups, columns = z.shape
     for block in range(start, stop):
-        for row in range(block * _ROWS, min((block + 1) * _ROWS, rows)):
+        for row in range(block * ROWS, min((block + 1) * ROWS, rows)):
             for group in range(groups):
                 target, numbers, share = by_z[row, group], z[row, group], shares[row, group]
                 if share == 0:  # nothing was placed here

@@ -21,8 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from scr.compute import compiled_reordered as compiled
 from scr.compute import empty, empty_like
-from scr.encoders.fused._dropout import TINY, fits_kernels
-from scr.encoders.fused._parallel import run_rows
+from scr.encoders.fused._parallel import ROWS, blocks_of, run_rows, suits_kernels
 
 Weigh = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,7 +38,7 @@ def mix_hops(hidden: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> 
     Returns:
         Shape (rows, heads, columns).
     """
-    if fits_kernels(hidden) and hidden.numel() >= TINY and hidden.is_contiguous():
+    if suits_kernels(hidden):
         return cast(Tensor, _Mixture.apply(hidden, vectors, context, weigh))  # type: ignore[no-untyped-call]
     dots = torch.einsum("rkhc,hvc->rkhv", hidden, vectors)
     return torch.einsum("rkh,rkhc->rhc", weigh(dots, context), hidden)
@@ -49,9 +48,31 @@ def dots_of_rows(hidden: Tensor, vectors: Tensor) -> Tensor:
     """Dot products of (rows, hops, heads, columns) with (heads, vectors, columns), in a loop."""
     rows, hops, heads, _ = hidden.shape
     dots = hidden.new_empty(rows, hops, heads, vectors.shape[1])
-    against = vectors.detach().contiguous().numpy()
-    run_rows(_dots, rows, hidden.numel(), hidden.detach().numpy(), against, dots.numpy())
+    run_rows(_dots, rows, hidden.numel(), hidden, vectors.contiguous(), dots)
     return dots
+
+
+class Attention:
+    """The weights of the hops with a graph of their own, which the backward pass enters here."""
+
+    def __init__(self, weigh: Weigh, dots: Tensor, context: Tensor, learning: bool) -> None:
+        with torch.set_grad_enabled(learning):
+            self.dots = dots.requires_grad_(learning)
+            self.context = context.detach().requires_grad_(learning)
+            self.weights = weigh(self.dots, self.context)
+
+    def gradients(self, by_weights: Tensor) -> tuple[Tensor, Tensor | None]:
+        """What the dots and the context get."""
+        by_dots = by_context = None
+        if self.weights.requires_grad:
+            by_dots, by_context = torch.autograd.grad(
+                self.weights,
+                (self.dots, self.context),
+                by_weights.view(self.weights.shape),
+                allow_unused=True,
+                retain_graph=True,
+            )
+        return torch.zeros_like(self.dots) if by_dots is None else by_dots.contiguous(), by_context
 
 
 class _Mixture(torch.autograd.Function):
@@ -60,56 +81,28 @@ class _Mixture(torch.autograd.Function):
         rows, _, heads, columns = hidden.shape
         vectors = vectors.detach().contiguous()
         dots = dots_of_rows(hidden, vectors)
-        numbers = hidden.detach().numpy()
-        # The attention keeps a graph of its own, entered from here in the backward pass.
-        learning = any(ctx.needs_input_grad)
-        with torch.set_grad_enabled(learning):
-            dots.requires_grad_(learning)
-            entry = context.detach().requires_grad_(learning)
-            weights = weigh(dots, entry).contiguous()
+        ctx.attention = Attention(weigh, dots, context, any(ctx.needs_input_grad))
+        weights = ctx.attention.weights.detach().contiguous()
         mixed = empty((rows, heads, columns), hidden)
-        run_rows(_mix, rows, hidden.numel(), numbers, weights.detach().numpy(), mixed.numpy())
-        ctx.save_for_backward(hidden, vectors)
-        ctx.attention = (dots, entry, weights)
+        run_rows(_mix, rows, hidden.numel(), hidden, weights, mixed)
+        ctx.save_for_backward(hidden, vectors, weights)
         return mixed
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
-        hidden, vectors = ctx.saved_tensors
-        dots, entry, weights = ctx.attention
-        rows, _, heads, columns = hidden.shape
-        gradient = gradient.contiguous()
-        numbers = hidden.detach().numpy()
+        hidden, vectors, weights = ctx.saved_tensors
+        rows, size, gradient = len(hidden), hidden.numel(), gradient.contiguous()
         by_weights = torch.empty_like(weights)
         # As a function of the weights, the sum's derivative is a dot product again.
-        run_rows(_paired_dots, rows, hidden.numel(), numbers, gradient.numpy(), by_weights.numpy())
-        by_dots = by_context = None
-        if weights.requires_grad:
-            by_dots, by_context = torch.autograd.grad(
-                weights, (dots, entry), by_weights, allow_unused=True, retain_graph=True
-            )
-        by_dots = torch.zeros_like(dots) if by_dots is None else by_dots.contiguous()
+        run_rows(_paired_dots, rows, size, hidden, gradient, by_weights)
+        by_dots, by_context = ctx.attention.gradients(by_weights)
         by_hidden = empty_like(hidden)
-        blocks = -(-rows // _ROWS)
-        partial = hidden.new_zeros(blocks, heads, vectors.shape[1], columns)
-        run_rows(
-            _spread,
-            blocks,
-            hidden.numel(),
-            numbers,
-            gradient.numpy(),
-            weights.detach().numpy(),
-            by_dots.numpy(),
-            vectors.numpy(),
-            by_hidden.numpy(),
-            partial.numpy(),
-        )
+        blocks = blocks_of(rows)
+        partial = hidden.new_zeros(blocks, *vectors.shape)
+        read = (hidden, gradient, weights, by_dots, vectors)
+        run_rows(_spread, blocks, size, *read, by_hidden, partial)
         return by_hidden, partial.sum(0, dtype=torch.float64).float(), by_context, None
-
-
-_ROWS = 256
-"""Rows per partial sum, so that sums do not depend on the number of threads."""
 
 
 @compiled
@@ -168,7 +161,7 @@ def _spread(
     """Gradient of `hidden` through sum and dots, and of the vectors."""
     rows, hops, heads, columns = hidden.shape
     for block in range(start, stop):
-        for row in range(block * _ROWS, min((block + 1) * _ROWS, rows)):
+        for row in range(block * ROWS, min((block + 1) * ROWS, rows)):
             for hop in range(hops):
                 for head in range(heads):
                     target, numbers = by_hidden[row, hop, head], hidden[row, hop, head]

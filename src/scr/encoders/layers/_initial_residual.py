@@ -18,6 +18,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from scr.encoders._base import EncoderConfig
 from scr.encoders.fused._activation import Norm, activate, make_norm
 from scr.encoders.layers._grouped_linear import GroupedLinear
 
@@ -26,30 +27,22 @@ class InitialResidualMLP(nn.Module):
     """An MLP with residuals to its input and to its first layer.
 
     Args:
+        config: Gives width of the hidden layers, dropout after each, and the norm after every
+            product. With ``batch`` the layers have no bias, and the result is normalized as well,
+            like in the paper's code; otherwise the result has a bias instead.
         inputs: Columns that it reads.
-        hidden: Width of its layers.
         outputs: Columns that it writes.
         layers: Linear layers.
         alpha: Share of the first layer's result in what each layer between reads.
-        dropout: After every hidden layer.
-        norm: After every product. With ``batch`` the layers have no bias, and the result is
-            normalized as well, like in the paper's code; otherwise the result has a bias instead.
     """
 
     def __init__(
-        self,
-        inputs: int,
-        hidden: int,
-        outputs: int,
-        *,
-        layers: int,
-        alpha: float,
-        dropout: float,
-        norm: Norm = "batch",
+        self, config: EncoderConfig, inputs: int, outputs: int, *, layers: int, alpha: float
     ) -> None:
         super().__init__()
-        self.alpha, self.dropout, self.hidden = alpha, dropout, hidden
-        widths = [inputs, *[hidden] * (layers - 1), outputs]
+        self.alpha, self.dropout, self.hidden = alpha, config.dropout, config.hidden
+        norm = config.norm
+        widths = [inputs, *[config.hidden] * (layers - 1), outputs]
         kinds: list[Norm] = [norm] * (layers - 1) + ["batch" if norm == "batch" else "none"]
         self.layers = nn.ModuleList(
             GroupedLinear(1, *pair, bias=kind == "none", bound=1 / math.sqrt(pair[1]))

@@ -19,7 +19,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from scr.encoders._base import EncoderConfig, HopBatch, ProblemShape
+from scr.encoders._base import EncoderConfig, ProblemShape
 from scr.encoders.fused._dropout import dropout
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._recursive_attention import (
@@ -87,14 +87,8 @@ class JKLabelMixture(LabelMixture):
         super().__init__(classes, hops, activation)
 
     def _build_attention(self, classes: int) -> None:
-        self.reference = FeedForward(
-            self.hops * classes,
-            self.config.hidden,
-            classes,
-            layers=self.config.label_layers,
-            dropout=self.config.dropout,
-            norm=self.config.norm,
-        )
+        columns, layers = self.hops * classes, self.config.label_layers
+        self.reference = FeedForward(self.config, columns, classes, layers=layers)
         self.score = nn.Linear(2 * classes, 1)
 
     def _weigh(self, labels: Tensor) -> Tensor:
@@ -127,27 +121,11 @@ class LabelBranch(nn.Module):
         super().__init__()
         self.label_dropout = config.label_dropout
         self.mixture = mixture or LabelMixture(shape.classes, shape.label_hops, activation)
-        self.perceptron = FeedForward(
-            shape.classes,
-            config.hidden,
-            shape.classes,
-            layers=config.label_layers,
-            dropout=config.dropout,
-            norm=config.norm,
-        )
+        layers = config.label_layers
+        self.perceptron = FeedForward(config, shape.classes, shape.classes, layers=layers)
 
     def forward(self, labels: Tensor) -> Tensor:
         """From (rows, label_hops, classes) to logits (rows, classes)."""
         labels = dropout(labels, self.label_dropout, self.training)
         logits: Tensor = self.perceptron(self.mixture(labels))
         return logits
-
-
-def add_label_logits(logits: Tensor, branch: nn.Module | None, batch: HopBatch) -> Tensor:
-    """Add what the labels say, where the encoder was built with a label branch."""
-    if branch is None:
-        return logits
-    if batch.labels is None:
-        raise ValueError("The encoder has a label branch, but the batch has no labels")
-    added: Tensor = branch(batch.labels)
-    return logits + added

@@ -22,8 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from scr.compute import compiled_reordered as compiled
 from scr.compute import empty
-from scr.encoders.fused._dropout import TINY, fits_kernels
-from scr.encoders.fused._parallel import run_rows
+from scr.encoders.fused._parallel import ROWS, blocks_of, run_rows, suits_kernels
 
 Mixing = Literal["mean", "sum", "xavier"]
 
@@ -99,7 +98,7 @@ def mix_subsets(hops: Tensor, first: Tensor, weight: Tensor) -> Tensor:
             f"There are {hops.shape[1]} hops per row; expected {1 + subsets * count}: one, and "
             f"{count} of each of {subsets} subsets"
         )
-    if fits_kernels(hops) and hops.numel() >= TINY and hops.is_contiguous():
+    if suits_kernels(hops):
         return cast(Tensor, _Mixture.apply(hops, first, weight))  # type: ignore[no-untyped-call]
     return _mix_by_torch(hops, first, weight)
 
@@ -125,7 +124,7 @@ class _Mixture(torch.autograd.Function):
         rows, _, features = hops.shape
         weights = _by_matrix(first, weight)
         mixed = empty((rows, weight.shape[0] + 1, features), hops)
-        run_rows(_mix, rows, hops.numel(), hops.detach().numpy(), weights.numpy(), mixed.numpy())
+        run_rows(_mix, rows, hops.numel(), hops, weights, mixed)
         ctx.save_for_backward(hops, first, weight)
         return mixed
 
@@ -134,17 +133,9 @@ class _Mixture(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         hops, first, weight = ctx.saved_tensors
         count, subsets, features = weight.shape
-        rows, gradient = len(hops), gradient.contiguous()
-        blocks = -(-rows // _ROWS)
+        blocks, gradient = blocks_of(len(hops)), gradient.contiguous()
         partial = hops.new_zeros(blocks, 1 + subsets * count, features)
-        run_rows(
-            _by_weights,
-            blocks,
-            hops.numel(),
-            hops.detach().numpy(),
-            gradient.numpy(),
-            partial.numpy(),
-        )
+        run_rows(_by_weights, blocks, hops.numel(), hops, gradient, partial)
         total = partial.sum(0, dtype=torch.float64).float()
         by_weight = total[1:].view(subsets, count, features).transpose(0, 1)
         by_hops = None
@@ -154,10 +145,6 @@ class _Mixture(torch.autograd.Function):
             of_first = gradient[:, :1] * first
             by_hops = torch.cat([of_first, of_hops.flatten(1, 2)], dim=1)
         return by_hops, total[0], by_weight.contiguous()
-
-
-_ROWS = 256
-"""Rows per partial sum, so that sums do not depend on the number of threads."""
 
 
 def _by_matrix(first: Tensor, weight: Tensor) -> Tensor:
@@ -188,7 +175,7 @@ def _by_weights(hops: Any, gradient: Any, partial: Any, start: Any, stop: Any) -
     rows, matrices, features = hops.shape
     count = gradient.shape[1] - 1
     for block in range(start, stop):
-        for row in range(block * _ROWS, min((block + 1) * _ROWS, rows)):
+        for row in range(block * ROWS, min((block + 1) * ROWS, rows)):
             for matrix in range(matrices):
                 numbers, total = hops[row, matrix], partial[block, matrix]
                 incoming = gradient[row, 0 if matrix == 0 else (matrix - 1) % count + 1]

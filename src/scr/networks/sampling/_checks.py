@@ -37,11 +37,3 @@ def check_nodes(nodes: Any, num_nodes: int) -> NDArray[np.int64]:
                     f"Node {node} is not in the graph; expected numbers from 0 to {num_nodes - 1}"
                 )
     return array.astype(np.int64)
-
-
-def repeated_node(node: int) -> GraphError:
-    """The error of a list that names a node twice."""
-    return GraphError(
-        f"Node {node} is named more than once; expected each node once",
-        hint="`numpy.unique` makes them distinct",
-    )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import compiled
+from scr.errors import GraphError
 
 
 class LocalNumbers:
@@ -70,3 +71,27 @@ def number_nodes(
             count += 1
         local[place] = slot - base
     return count
+
+
+def mark_nodes(nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> None:
+    """Number all nodes in their order.
+
+    Raises:
+        GraphError: A node is named twice.
+    """
+    repeated = _mark(nodes, slots, base)
+    if repeated >= 0:
+        raise GraphError(
+            f"Node {nodes[repeated]} is named more than once; expected each node once",
+            hint="`numpy.unique` makes them distinct",
+        )
+
+
+@compiled
+def _mark(nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> int:
+    """Returns the place of the first repetition, or -1."""
+    for place in range(len(nodes)):
+        if slots[nodes[place]] >= base:
+            return place
+        slots[nodes[place]] = base + place
+    return -1

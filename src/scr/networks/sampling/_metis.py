@@ -55,7 +55,8 @@ def metis_partition(graph: Graph, parts: int, seed: int) -> NDArray[np.int32]:
         if ended.returncode != 0:
             raise _failure(ended.returncode, ended.stdout.decode(errors="replace"))
         membership: NDArray[np.int32] = np.load(folder / "membership.npy", allow_pickle=False)
-    if membership.shape != (graph.num_nodes,) or not _is_within(membership, parts):
+    is_within = membership.size == 0 or (membership.min() >= 0 and membership.max() < parts)
+    if membership.shape != (graph.num_nodes,) or not is_within:
         raise SCRError(
             f"METIS gave an array of shape {membership.shape} that is no partition into {parts} "
             "parts",
@@ -79,14 +80,7 @@ def symmetric_rows(graph: Graph) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def _failure(code: int, output: str) -> SCRError:
-    if code < 0:
-        reason = f"was ended by {signal.Signals(-code).name}"
-    else:
-        reason = f"ended with code {code}"
+    ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     said = f" and said `{lines[-1]}`" if lines else ""
-    return SCRError(f"METIS {reason}{said}; expected a partition", hint=_INSTEAD)
-
-
-def _is_within(membership: NDArray[np.int32], parts: int) -> bool:
-    return membership.size == 0 or (membership.min() >= 0 and membership.max() < parts)
+    return SCRError(f"METIS {ended}{said}; expected a partition", hint=_INSTEAD)

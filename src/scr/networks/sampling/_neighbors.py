@@ -23,14 +23,13 @@ from scr.compute import (
     read_only,
     run_ranges,
     stream_key,
-)
+)  # fmt: skip
 from scr.errors import ConfigError
 from scr.graph import Graph, check_graph
 from scr.networks.sampling._batch import SubgraphBatch
-from scr.networks.sampling._checks import check_count, check_nodes, repeated_node
+from scr.networks.sampling._checks import check_count, check_nodes
 from scr.networks.sampling._distinct import choose
-from scr.networks.sampling._local_numbers import LocalNumbers, number_nodes
-from scr.networks.sampling._subgraph import mark_nodes
+from scr.networks.sampling._local_numbers import LocalNumbers, mark_nodes, number_nodes
 
 ALL = -1
 """A fan-out that takes every neighbor."""
@@ -92,9 +91,7 @@ class NeighborSampler:
         layer_nodes, layer_edges = [num_seeds], [0]
         hops: list[_Hop] = []
         with self._numbers.lend() as (slots, base):
-            repeated = mark_nodes(nodes, slots, base)
-            if repeated >= 0:
-                raise repeated_node(int(nodes[repeated]))
+            mark_nodes(nodes, slots, base)
             for number, fanout in enumerate(self.fanouts):
                 before = layer_nodes[-2] if number else 0
                 key = stream_key(self.seed, _STREAM, step, number)

@@ -17,15 +17,10 @@ from numpy.typing import NDArray
 from scr.compute import equal_ends, read_only, run_ranges, stream_key
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph, check_graph
+from scr.networks.sampling import _saint_draws as draws
 from scr.networks.sampling._batch import SubgraphBatch
 from scr.networks.sampling._checks import check_count
 from scr.networks.sampling._local_numbers import LocalNumbers, number_nodes
-from scr.networks.sampling._saint_draws import (
-    draw_edges,
-    draw_nodes,
-    draw_walks,
-    node_probabilities,
-)
 from scr.networks.sampling._saint_normalization import SaintCounts
 from scr.networks.sampling._subgraph import induced_subgraph
 
@@ -101,11 +96,11 @@ class SaintSampler:
         )
 
     def _count(self) -> SaintCounts:
-        counts, seen = SaintCounts.empty(self.graph), 0
+        counts, seen = SaintCounts(self.graph, self.threads), 0
         while seen < self.coverage * self.graph.num_nodes:
             nodes = self._nodes(stream_key(self.seed, _COUNTED_STREAM, counts.subgraphs))
             with self._numbers.lend() as (slots, base):
-                counts.add(nodes, slots, base, self.threads)
+                counts.add(nodes, slots, base)
             seen += len(nodes)
         return counts
 
@@ -124,7 +119,7 @@ class SaintSampler:
             indptr, indices = read_only(turned.indptr.astype(np.int64)), read_only(turned.indices)
         chances = np.empty(self.graph.num_nodes, np.float64)
         arguments = (indptr, indices, self._indptr, chances)
-        run_ranges(node_probabilities, indptr, *arguments, threads=self.threads)
+        run_ranges(draws.node_probabilities, indptr, *arguments, threads=self.threads)
         return np.cumsum(chances)
 
     def _nodes(self, key: np.uint64) -> NDArray[np.int64]:
@@ -132,13 +127,13 @@ class SaintSampler:
         each = {"node": 1, "edge": 2, "walk": self.walk_length + 1}[self.kind]
         drawn = np.empty(self.size * each, np.int64)
         work = equal_ends(self.size, each)
-        if self.kind == "node":
-            run_ranges(draw_nodes, work, self._table, key, drawn, threads=self.threads)
-        else:
-            draw = draw_edges if self.kind == "edge" else draw_walks
-            more = self._table if self.kind == "edge" else self.walk_length
-            arguments = (self._indptr, self._indices, more, key, drawn)
-            run_ranges(draw, work, *arguments, threads=self.threads)
+        edges = self._indptr, self._indices
+        draw, *table = {
+            "node": (draws.draw_nodes, self._table),
+            "edge": (draws.draw_edges, *edges, self._table),
+            "walk": (draws.draw_walks, *edges, self.walk_length),
+        }[self.kind]
+        run_ranges(draw, work, *table, key, drawn, threads=self.threads)
         nodes = np.empty(min(len(drawn), self.graph.num_nodes), np.int64)
         with self._numbers.lend() as (slots, base):
             count = number_nodes(drawn, slots, base, nodes, 0, np.empty(len(drawn), np.int32))

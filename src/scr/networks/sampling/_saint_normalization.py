@@ -9,7 +9,6 @@ the edge from u to v:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,33 +17,22 @@ from numpy.typing import NDArray
 from scr.compute import compiled, ends_of, read_only, run_ranges
 from scr.graph import Graph
 from scr.networks.sampling._batch import SubgraphBatch
-from scr.networks.sampling._subgraph import mark_nodes
+from scr.networks.sampling._local_numbers import mark_nodes
 
 
-@dataclass(eq=False)
 class SaintCounts:
     """The counts over subgraphs; they grow by `add`."""
 
-    graph: Graph
-    node_counts: NDArray[np.int32]
-    """C_v. Shape (nodes,)."""
-    edge_counts: NDArray[np.int32]
-    """C_uv, at the place of u in row v of the graph. Shape (stored edges,)."""
-    subgraphs: int = 0
-    """N."""
+    def __init__(self, graph: Graph, threads: int | None = None) -> None:
+        self.graph, self.threads = graph, threads
+        self.node_counts = np.zeros(graph.num_nodes, np.int32)
+        """C_v. Shape (nodes,)."""
+        self.edge_counts = np.zeros(graph.num_edges, np.int32)
+        """C_uv, at the place of u in row v of the graph. Shape (stored edges,)."""
+        self.subgraphs = 0
+        """N."""
 
-    @classmethod
-    def empty(cls, graph: Graph) -> SaintCounts:
-        """Before the first subgraph."""
-        return cls(graph, np.zeros(graph.num_nodes, np.int32), np.zeros(graph.num_edges, np.int32))
-
-    def add(
-        self,
-        nodes: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        base: int,
-        threads: int | None = None,
-    ) -> None:
+    def add(self, nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> None:
         """Count the subgraph that distinct nodes induce, with scratch of `LocalNumbers`.
 
         A row is counted by one thread, so no two of them write to the same number.
@@ -53,7 +41,7 @@ class SaintCounts:
         mark_nodes(nodes, slots, base)
         work = ends_of(indptr[nodes + 1] - indptr[nodes])
         arguments = (indptr, indices, nodes, slots, base, self.node_counts, self.edge_counts)
-        run_ranges(_count, work, *arguments, threads=threads)
+        run_ranges(_count, work, *arguments, threads=self.threads)
         self.subgraphs += 1
 
     def edge_weight(self, batch: SubgraphBatch) -> NDArray[np.float32]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scr.compute import compiled, ends_of, read_only, run_ranges
 from scr.graph import Graph
 from scr.networks.sampling._batch import SubgraphBatch
-from scr.networks.sampling._checks import check_nodes, repeated_node
-from scr.networks.sampling._local_numbers import LocalNumbers
+from scr.networks.sampling._checks import check_nodes
+from scr.networks.sampling._local_numbers import LocalNumbers, mark_nodes
 
 
 def induced_subgraph(
@@ -38,9 +38,7 @@ def induced_subgraph(
     numbers = LocalNumbers(graph.num_nodes) if numbers is None else numbers
     work = ends_of(indptr[chosen + 1] - indptr[chosen])
     with numbers.lend() as (slots, base):
-        repeated = mark_nodes(chosen, slots, base)
-        if repeated >= 0:
-            raise repeated_node(int(chosen[repeated]))
+        mark_nodes(chosen, slots, base)
         counts = np.empty(len(chosen), np.int64)
         read = (indptr, indices, chosen, slots, base)
         run_ranges(_count_edges, work, *read, counts, threads=threads)
@@ -50,16 +48,6 @@ def induced_subgraph(
     return SubgraphBatch(
         nodes=chosen, indptr=ends, indices=local, edges=edges, num_seeds=len(chosen)
     )
-
-
-@compiled
-def mark_nodes(nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> int:
-    """Number all nodes in their order; returns the place of the first repetition, or -1."""
-    for place in range(len(nodes)):
-        if slots[nodes[place]] >= base:
-            return place
-        slots[nodes[place]] = base + place
-    return -1
 
 
 @compiled
