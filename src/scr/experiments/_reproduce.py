@@ -16,12 +16,11 @@ from typing import Any
 
 from scr.errors import ConfigError, RunError, SourceError
 from scr.experiments._runner import Runner, Task
-from scr.experiments._stand_in import load_stand_in, stand_in_name, stand_in_of
+from scr.experiments._stand_in import stand_in_name
 from scr.features import took_features
 from scr.graph import Graph
 from scr.recipes import PublishedRecipe
 from scr.report import number_or_none, plain
-from scr.runs import versions
 from scr.sources import OGB_DATASETS, IngestOptions, is_finished, load_graph
 from scr.training import Tables, merge
 
@@ -80,24 +79,6 @@ def load_recipe_graph(
     return load_graph(recipe.dataset, options=options)
 
 
-def stand_in_for(
-    recipe: PublishedRecipe, folder: Path, settings: Tables | None = None
-) -> tuple[Graph, dict[str, Any], list[str]]:
-    """The generated graph that stands in for a recipe's data set; see `scr.experiments._stand_in`.
-
-    Args:
-        recipe: What to run.
-        folder: Of the result; a graph that must be stored is stored there.
-        settings: Tables of the user's own; they win over those of the stand-in.
-
-    Returns:
-        The graph, the settings and the remarks to call `reproduce` with.
-    """
-    stand_in = stand_in_of(recipe)
-    changes = merge(stand_in.settings, settings or {})
-    return load_stand_in(stand_in, folder, settings), changes, stand_in.notes
-
-
 def reproduce(
     recipe: PublishedRecipe,
     runner: Runner,
@@ -131,9 +112,8 @@ def reproduce(
     measured = measure(records, smoothed=smoothed)
     published = dataclasses.asdict(recipe.published)
     said = notes(recipe, runner.graph, runs=count, splits=runner.splits, settings=settings)
-    result = {
+    content = {
         "recipe": recipe.name,
-        "graph": runner.facts(),
         "notes": [*remarks, *said],
         "unit": "percent",
         "published": published,
@@ -143,12 +123,9 @@ def reproduce(
             for name in ("valid_accuracy", "test_accuracy")
         },
         "settings": tables,
-        "command": runner.command,
-        "versions": versions(),
         "runs": records,
     }
-    runner.write(REPRODUCE_JSON, result)
-    return result
+    return runner.result(REPRODUCE_JSON, content)
 
 
 def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str, float | None]:

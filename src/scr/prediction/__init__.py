@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from scr.prediction._other_graph import with_classes as with_classes
     from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._run_graph import load_run_graph as load_run_graph
+    from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import read_model as read_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
-    from scr.prediction._trained_model import FittedModel as FittedModel
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)
