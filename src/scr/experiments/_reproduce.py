@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scr.errors import ConfigError, RunError, SourceError
+from scr.errors import ConfigError, SourceError
 from scr.experiments._runner import Runner, Task
 from scr.experiments._stand_in import stand_in_name
 from scr.features import took_features
@@ -28,12 +28,7 @@ REPRODUCE_JSON = "reproduce.json"
 
 
 def check_runnable(recipe: PublishedRecipe, settings: Tables | None = None) -> None:
-    """Raise unless there is an encoder for the recipe, and settings leave it the same recipe."""
-    if recipe.missing_encoder is not None:
-        raise RunError(
-            f"`{recipe.name}` needs the encoder `{recipe.missing_encoder}`, which is not there yet",
-            hint="`scr recipes` says which recipes can be run",
-        )
+    """Raise unless settings leave encoder and regularizer, of which the published number is."""
     changed = merge(recipe.tables, settings or {})
     for setting, own, now in (
         ("encoder.name", recipe.encoder, changed["encoder"]["name"]),

@@ -43,6 +43,11 @@ LEAST_EPOCHS = 6
 LEAST_BATCH = 64
 LARGEST_RATE = 0.01
 PROPORTIONAL = "proportional"
+IN_EPOCHS = {
+    "training": ("epochs", "evaluate_every", "patience"),
+    "consistency": ("warmup", "refresh", "weight_ramp"),
+}
+"""Settings that are counted in epochs, beside those of stages."""
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
 GRAPH = "graph"
@@ -61,7 +66,7 @@ class DatasetFacts:
     """Keep hops of labeled nodes only, as the official code does: unlabeled nodes are then those
     of validation and test."""
 
-    def scaled(self, features: int, seed: int) -> CommunityConfig:
+    def scaled(self, features: int) -> CommunityConfig:
         """The stand-in's graph."""
 
         def size(count: int) -> int:
@@ -80,7 +85,6 @@ class DatasetFacts:
             valid=valid,
             # Rounding up three times may give one node too many.
             test=min(size(real.test), nodes - train - valid),
-            seed=seed,
         )
 
 
@@ -155,16 +159,14 @@ class _Epoch(NamedTuple):
     most: int
 
 
-def stand_in_of(recipe: PublishedRecipe, *, seed: int = 0) -> StandIn:
+def stand_in_of(recipe: PublishedRecipe) -> StandIn:
     """The graph and the settings that stand in for a recipe's own.
 
-    Args:
-        recipe: Any row of the catalog.
-        seed: Of the graph; recipes of one data set get the same edges, labels and splits.
+    Recipes of one data set get the same edges, labels and splits.
     """
     facts = FACTS[recipe.dataset]
     columns = facts.graph.features if recipe.features is None else FILE_FEATURES
-    graph = facts.scaled(columns, seed)
+    graph = facts.scaled(columns)
     batch = _batch_settings(recipe, facts, graph)
     real = _epoch(recipe.tables, facts, facts.graph)
     ours = _epoch(merge(recipe.tables, batch), facts, graph)
@@ -318,20 +320,12 @@ def _time_settings(
         return max(1, round(count / factor)) if count else 0
 
     tables = recipe.tables
-    training, consistency = tables["training"], tables.get("consistency", {})
-    rate = training["learning_rate"]
     changes: dict[str, dict[str, Any]] = {
-        "training": {
-            name: epochs(training[name])
-            for name in ("epochs", "evaluate_every", "patience")
-            if name in training
-        },
-        "consistency": {
-            name: epochs(consistency[name])
-            for name in ("warmup", "refresh", "weight_ramp")
-            if name in consistency
-        },
+        section: {name: epochs(table[name]) for name in IN_EPOCHS[section] if name in table}
+        for section, table in tables.items()
+        if section in IN_EPOCHS
     }
+    rate = tables["training"]["learning_rate"]
     # A recipe's own rate may be larger.
     changes["training"]["learning_rate"] = max(
         rate, min(rate * factor * math.sqrt(fewer), LARGEST_RATE)
