@@ -1,4 +1,4 @@
-"""The interface of every way to learn from unlabeled nodes: SCR, SCR-m and their alternatives.
+"""The interface of all methods that learn from unlabeled nodes: SCR, SCR-m, their alternatives.
 
 A method is a module that is given the student's logits for the views of a batch and returns its
 term of the loss, weight included. What it must remember from step to step is in its buffers, so
@@ -169,8 +169,8 @@ def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
     if isinstance(logits, (list, tuple)) and all(isinstance(view, Tensor) for view in logits):
         shapes = {tuple(view.shape) for view in logits}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-            found = ", ".join(map(str, sorted(shapes))) or "no views"
-            raise ConfigError("logits", found, "views of one shape, (nodes, classes)")
+            given = ", ".join(map(str, sorted(shapes))) or "no views"
+            raise ConfigError("logits", given, "views of one shape, (nodes, classes)")
         logits = torch.stack(list(logits))
     if not isinstance(logits, Tensor):
         raise ConfigError(
@@ -245,6 +245,6 @@ def check_classes(expected: int, logits: Tensor) -> None:
         expected: How many classes the method was made for.
         logits: Shape (views, nodes, classes).
     """
-    found = logits.shape[-1]
-    check(found == expected, "logits", f"of {found} classes",
+    given = logits.shape[-1]
+    check(given == expected, "logits", f"of {given} classes",
           f"{expected}, as `classes` of the loss has it")  # fmt: skip

@@ -212,7 +212,7 @@ class Predictor:
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
 
-        def tell(count: int) -> None:
+        def progress(count: int) -> None:
             nonlocal done
             done += count
             if on_rows is not None:
@@ -220,7 +220,7 @@ class Predictor:
             if on_progress is not None:
                 on_progress("Predicting", done, total)
 
-        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=tell)
+        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=progress)
 
     def write_run(
         self,

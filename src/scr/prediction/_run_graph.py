@@ -1,9 +1,6 @@
-"""Find the graph of a run again: the same source, features file and split as at training.
+"""Load the graph of a run again: the same source, features file and split as at training.
 
-A model is only as good as the features that it reads, so a graph that has changed since, in
-whatever way, is refused rather than predicted.
-
-Reads `run.json` and `split.npz` of a run directory; gives the graph.
+A model is only as good as the features that it reads, so a graph that has changed since is refused.
 """
 
 from __future__ import annotations

@@ -90,12 +90,12 @@ def write_model(path: Path, fitted: Fitted) -> None:
     """Weights and the features' preparation in one file."""
     shape = fitted.rows.shape
     tensors: dict[str, Tensor] = {}
-    places: set[int] = set()
+    addresses: set[int] = set()
     for name, tensor in fitted.encoder.state_dict().items():
         stored = tensor.detach().cpu().contiguous()
-        if stored.untyped_storage().data_ptr() in places:
+        if stored.untyped_storage().data_ptr() in addresses:
             stored = stored.clone()  # a weight that a module has twice
-        places.add(stored.untyped_storage().data_ptr())
+        addresses.add(stored.untyped_storage().data_ptr())
         tensors[f"encoder/{name}"] = stored
     for name, array in fitted.prepared.features.arrays().items():
         tensors[f"features/{name}"] = torch.from_numpy(array)

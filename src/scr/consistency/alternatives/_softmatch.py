@@ -98,7 +98,7 @@ class SoftMatchLoss(UnlabeledLoss):
             weight: lambda_u.
             momentum: m, decay of the averages, in [0, 1).
             sigmas: n of the Gaussian's width.
-            alignment: `none` judges predictions as they are.
+            alignment: `none` takes the confidence of predictions as they are.
         """
         super().__init__(weight)
         check(0 <= momentum < 1, "momentum", momentum, "a number in [0, 1)")
