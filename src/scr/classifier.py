@@ -27,9 +27,9 @@ from scr.networks import separate_module
 from scr.prediction import (
     MOST_NODES,
     Explanation,
-    FittedModel,
     Predictor,
     ProbabilityColumns,
+    TrainedModel,
     read_model,
 )
 from scr.training import (
@@ -186,9 +186,7 @@ class NodeClassifier:
             watch_test=watch_test,
             own=self._own,
         )
-        self._predictor = Predictor(
-            FittedModel.of(fitted, graph), graph, seed=self.seed, device=self.device
-        )
+        self._predictor = Predictor(TrainedModel.of(fitted, graph), graph, device=self.device)
         if self.inactive_:
             warnings.warn(
                 f"`{fitted.recipe.regularizer}` had no part in this result, which is that of the "
@@ -380,10 +378,9 @@ class NodeClassifier:
         """
         own = separate_module(encoder)[1]
         model = read_model(Path(path), own)
-        recipe = model.run["recipe"]
-        classifier = cls(encoder, seed=model.run["seed"], device=device, recipe=recipe)
+        classifier = cls(encoder, seed=model.seed, device=device, recipe=model.recipe.tables())
         model.encoder.to(usable_device(device))
-        classifier._predictor = Predictor(model, graph, seed=classifier.seed, device=device)
+        classifier._predictor = Predictor(model, graph, device=device)
         return classifier
 
     def _trained(self) -> Predictor:

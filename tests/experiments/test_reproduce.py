@@ -7,12 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scr.errors import ConfigError, RunError, SourceError
+from scr.errors import ConfigError, SourceError
 from scr.experiments import Runner
 from scr.experiments._reproduce import REPRODUCE_JSON, load_recipe_graph, measure, notes, reproduce
 from scr.features import replace_features
 from scr.graph import Graph
-from scr.networks import ENCODERS
 from scr.recipes import read_recipe
 from scr.sources import OGB_DATASETS, load_graph
 from scr.synth._ogb_layout import write_ogb
@@ -131,14 +130,6 @@ def test_another_encoder_or_regularizer_is_another_recipe(random_graph, tmp_path
     with pytest.raises(ConfigError, match="of which the published number is"):
         runner = Runner(random_graph(), out=tmp_path / "out")
         reproduce(recipe, runner, runs=1, settings=settings)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_encoder_is_named_before_anything_is_run(random_graph, tmp_path, monkeypatch):
-    monkeypatch.delitem(ENCODERS, "gcn")
-    recipe = read_recipe("hu-2020-base-gcn-products")
-    with pytest.raises(RunError, match=f"needs the encoder `{recipe.encoder}`"):
-        reproduce(recipe, Runner(random_graph(), out=tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

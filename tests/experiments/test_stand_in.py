@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from scr.cli import app
 from scr.experiments import _stand_in as stand_ins
-from scr.experiments._stand_in import load_stand_in, stand_in_of
+from scr.experiments._stand_in import stand_in_for, stand_in_of
 from scr.recipes import read_recipe, recipe_names
 from scr.synth import community_graph
 from scr.training import Recipe, merge, prepare
@@ -223,13 +223,12 @@ def test_features_alone_tell_clearly_less_than_those_of_neighbors(products):
 def test_hops_of_the_stand_in_of_papers_are_kept_for_labeled_nodes(tmp_path, monkeypatch):
     few = dataclasses.replace(stand_ins.FACTS["ogbn-papers100M"], divisor=20_000)
     monkeypatch.setitem(stand_ins.FACTS, "ogbn-papers100M", few)
-    stand_in = stand_in_of(read_recipe("zhang-2021-scr-gamlp-papers100m"))
-    graph = load_stand_in(stand_in, tmp_path)
-    recipe = Recipe.from_tables(merge(stand_in.recipe.tables, stand_in.settings))
-    prepared = prepare(graph, recipe)
+    recipe = read_recipe("zhang-2021-scr-gamlp-papers100m")
+    graph, settings, _ = stand_in_for(recipe, tmp_path)
+    prepared = prepare(graph, Recipe.from_tables(merge(recipe.tables, settings)))
     splits = np.concatenate([graph.train, graph.valid, graph.test])
     np.testing.assert_array_equal(prepared.kept, np.sort(splits))
-    assert load_stand_in(stand_in, tmp_path).fingerprint() == graph.fingerprint()
+    assert stand_in_for(recipe, tmp_path)[0].fingerprint() == graph.fingerprint()
 
 
 def test_a_recipe_runs_on_its_stand_in_and_says_that_it_is_one(tmp_path):

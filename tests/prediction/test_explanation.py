@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from scr import NodeClassifier
-from scr.encoders import Encoder, HopBatch
+from scr.encoders import NARS, Encoder, HopBatch
 from scr.errors import GraphError
 from scr.graph import Graph
-from scr.prediction import Explanation, explain
+from scr.prediction._explanation import Explanation, explain
 from scr.prediction._mixing import subset_shares
 from scr.prediction._permutation import Part, permutation_drops
 from scr.sources import load_graph
@@ -54,18 +54,14 @@ class Mixture(nn.Module):
         return torch.cat([(self.first * hops[:, 0])[:, None], mixed], dim=1)
 
 
-class Subsets(Encoder):
-    """As NARS is: a mixture and the encoder that reads its hops."""
+class Subsets(NARS):
+    """A mixture and the encoder that reads its hops, both given."""
 
     name = "subsets"
 
     def __init__(self, mixture: Mixture, inner: Encoder) -> None:
-        super().__init__()
+        Encoder.__init__(self)
         self.mixture, self.inner = mixture, inner
-
-    def forward(self, batch: HopBatch) -> torch.Tensor:
-        logits: torch.Tensor = self.inner(HopBatch(self.mixture(batch.hops), batch.labels))
-        return logits
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +77,11 @@ def make_rows(informative: int, matrices: int) -> tuple[Rows, np.ndarray]:
     hops[:, informative] = np.eye(CLASSES)[labels]
     hops[:, 0] = [0.3, 0.1, 0.2, 0.1]
     return Rows(hops, CLASSES), labels
+
+
+def plain(explanation: Explanation) -> dict[str, object]:
+    tables: dict[str, object] = json.loads(json.dumps(explanation.tables()))
+    return tables
 
 
 def drops(explanation: Explanation, what: str) -> list[float]:
@@ -220,23 +221,17 @@ def test_few_nodes_are_drawn_of_many_and_unlabeled_ones_are_not_scored():
         explain(Reader([1, 1]), rows, [])
 
 
-@pytest.mark.parametrize("subsets", [None, [["cites"], ["cites", "writes"]]])
-def test_an_explanation_comes_back_from_json(subsets):
-    made = subset_explanation(subsets=subsets, split="valid")
-    assert Explanation.from_tables(json.loads(json.dumps(made.tables()))) == made
-
-
 def test_a_run_directory_holds_the_explanation_of_its_classifier(digits, tmp_path):
     classifier = NodeClassifier("gamlp", "none", epochs=3).fit(digits)
     path = classifier.save(tmp_path / "run")
-    stored = Explanation.from_tables(json.loads((path / "explanation.json").read_text()))
-    assert stored == classifier.explain()
-    assert stored.split == "valid"
-    assert stored.nodes == len(digits.valid)
-    assert stored.accuracy == pytest.approx(classifier.score("valid"))
+    explained = classifier.explain()
+    assert json.loads((path / "explanation.json").read_text()) == plain(explained)
+    assert explained.split == "valid"
+    assert explained.nodes == len(digits.valid)
+    assert explained.accuracy == pytest.approx(classifier.score("valid"))
     loaded = NodeClassifier.load(path, graph=digits).explain()
-    assert loaded.attention == stored.attention
-    assert loaded.drops == stored.drops
+    assert loaded.attention == explained.attention
+    assert loaded.drops == explained.drops
 
 
 def test_hops_mixed_beforehand_have_the_weights_of_the_recipe(digits):

@@ -12,7 +12,7 @@ from scr.classifier import NodeClassifier
 from scr.encoders import HopBatch
 from scr.errors import GraphError, StoreError
 from scr.graph import Graph
-from scr.prediction import rows_of_other_graph, with_classes
+from scr.prediction._other_graph import rows_of_other_graph, with_classes
 
 NAMES = ("ant", "bee", "cat")
 LABELS = {"label_hops": 2, "label_guard": "none", "label_keep": "all"}
@@ -45,13 +45,11 @@ def renumbered(graph):
 
 
 def rows_of(classifier, graph, **stages):
-    run = classifier._trained().fitted()
+    model = classifier._trained().model
     recipe = dataclasses.replace(
-        run.recipe, stages=dataclasses.replace(run.recipe.stages, **stages)
+        model.recipe, stages=dataclasses.replace(model.recipe.stages, **stages)
     )
-    return rows_of_other_graph(
-        graph, run.encoder, recipe, run.prepared.features, class_names=NAMES, seed=run.seed
-    )
+    return rows_of_other_graph(graph, dataclasses.replace(model, recipe=recipe))
 
 
 def hops_of(graph, targets):

@@ -12,7 +12,6 @@ from scr.cli import main
 from scr.errors import RunError
 from scr.graph import open_store
 from scr.prediction import load_run_graph
-from scr.runs import read_run
 from scr.sources import IngestOptions, load_graph
 
 QUICK = {"epochs": 2, "evaluate_every": 1, "select": "last"}
@@ -47,7 +46,7 @@ def test_the_graph_comes_back_with_the_split_of_the_run(tmp_path, random_graph):
     stored = open_store(random_graph().save(tmp_path / "store"))
     split = stored.with_split(stored.test, stored.train)
     run = NodeClassifier("ssgc", "none", **QUICK).fit(split).save(tmp_path / "run")
-    graph = load_run_graph(run, read_run(run))
+    graph = load_run_graph(run)
     assert graph.fingerprint() == split.fingerprint()
     assert graph.train.tolist() == stored.test.tolist()
     assert len(graph.test) == 0
@@ -188,7 +187,7 @@ def test_a_split_that_was_changed_after_loading_comes_back_with_the_graph(tmp_pa
     graph = load_graph(bundle)
     split = graph.with_split(graph.test, graph.train)
     run = fitted(split).save(tmp_path / "run")
-    found = load_run_graph(run, read_run(run))
+    found = load_run_graph(run)
     assert found.train.tolist() == graph.test.tolist()
     assert found.fingerprint() == split.fingerprint()
 

@@ -67,7 +67,6 @@ def recipes_table(kept: list[PublishedRecipe]) -> Table:
     """One line per recipe, a gap between tables of the paper."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("name", "data set", "method", "encoder"):
@@ -76,7 +75,7 @@ def recipes_table(kept: list[PublishedRecipe]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("can be run", no_wrap=True)
     for recipe, following in zip(kept, [*kept[1:], None], strict=True):
-        row, missing = recipe.published, recipe.missing_encoder
+        row = recipe.published
         table.add_row(
             recipe.name,
             recipe.dataset,
@@ -84,12 +83,12 @@ def recipes_table(kept: list[PublishedRecipe]) -> Table:
             recipe.encoder,
             f"{row.valid_accuracy:.2f}±{row.valid_spread:.2f}",
             f"{row.test_accuracy:.2f}±{row.test_spread:.2f}",
-            availability(recipe.features) if missing is None else Text(f"no: {missing}", "yellow"),
+            availability(recipe.features),
             end_section=following is not None and following.published.table != row.table,
         )
     return table
 
 
 def availability(features: str | None) -> str:
-    """What a recipe with an encoder still needs."""
+    """What a recipe still needs."""
     return "yes" if features is None else "with --features"

@@ -62,7 +62,7 @@ def smooth(
                 f"The run in `{run}` is not finished: it has no {runs.METRICS}",
                 hint="continue it with `scr train ... --resume`",
             )
-        graph = load_run_graph(run, record)
+        graph = load_run_graph(run)
         with console.status("Predicting"):
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
             every = np.arange(graph.num_targets)

@@ -1,10 +1,9 @@
 """Confidence-based masking: only nodes that the model is sure of take part in the consistency term.
 
 The confident set is drawn from all rows that are not training nodes, refreshed every few epochs by
-one pass without dropout, and the bar that a node must clear may be lowered as training goes on.
-
-Of a graph with very many nodes, that pass would take longer than the epochs between two of them. So
-it can be made over a sample of the rows, a fresh one each time, and the set is drawn from that.
+one pass without dropout, and the threshold that a node must reach may fall during training. Of a
+graph with very many nodes, that pass would take longer than the epochs between two of them, so it
+may score a sample of the rows, a fresh one each time, from which the set is then drawn.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class ConfidentSet:
                 confident.update(predict_proba, epoch, epochs)
             nodes = confident.sample(256)
 
-    Its `state_dict` belongs into the checkpoint of a loop that is to go on later.
+    Its `state_dict` belongs into the checkpoint of a loop that may be resumed.
     """
 
     def __init__(
@@ -124,8 +123,8 @@ class ConfidentSet:
     def to_score(self, epoch: int) -> Tensor:
         """The candidates that an update before this epoch is about, in their order.
 
-        All of them, or a sample that depends on the seed and the epoch alone: a run that was
-        stopped and goes on draws the same, and no other draw of the run changes.
+        All of them, or a sample that depends on the seed and the epoch alone: a resumed run draws
+        the same, and no other draw of the run changes.
         """
         size = self.scored_at_once
         if size is None or size >= len(self.candidates):
@@ -158,22 +157,22 @@ class ConfidentSet:
         epoch, epochs = epoch or 0, epochs or 1
         scored = self.to_score(epoch)
         given = probabilities(scored) if callable(probabilities) else probabilities
-        found = _as_tensor("probabilities", given)
-        if found.ndim != 2 or len(found) != len(scored):
+        rows = _as_tensor("probabilities", given)
+        if rows.ndim != 2 or len(rows) != len(scored):
             raise ConfigError(
                 "probabilities",
-                f"of shape {tuple(found.shape)}",
+                f"of shape {tuple(rows.shape)}",
                 f"one row per candidate, {len(scored)}, and a column per class",
                 hint="of all nodes' probabilities, take `probabilities[confident.to_score(epoch)]`",
             )
-        if found.numel() and not bool(((found >= 0) & (found <= 1 + ROUNDING)).all()):
+        if rows.numel() and not bool(((rows >= 0) & (rows <= 1 + ROUNDING)).all()):
             raise ConfigError(
                 "probabilities",
-                f"numbers from {float(found.min()):.3g} to {float(found.max()):.3g}",
+                f"numbers from {float(rows.min()):.3g} to {float(rows.max()):.3g}",
                 "class probabilities",
                 hint="take the softmax of logits",
             )
-        self.update_by_parts([found.detach()], epoch, epochs)
+        self.update_by_parts([rows.detach()], epoch, epochs)
 
     def update_by_parts(self, parts: Iterable[Tensor], epoch: int, epochs: int) -> None:
         """The same, by predictions that come part by part and need not be held together.
@@ -201,8 +200,8 @@ class ConfidentSet:
         """
         if count >= len(self.nodes):
             return self.nodes
-        place = self.nodes.device if generator is None else generator.device
-        drawn = torch.randperm(len(self.nodes), generator=generator, device=place)[:count]
+        device = self.nodes.device if generator is None else generator.device
+        drawn = torch.randperm(len(self.nodes), generator=generator, device=device)[:count]
         return self.nodes[drawn.to(self.nodes.device)]
 
     def __len__(self) -> int:

@@ -5,17 +5,15 @@ loss = cross_entropy(logits[:labeled], y) + ConsistencyLoss()([model(rows), mode
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from scr.config import check
-from scr.consistency._config import ConsistencyConfig
 from scr.consistency._distance import DISTANCES, DistanceName
 from scr.consistency._sharpening import sharpen
-from scr.consistency._unlabeled import UnlabeledLoss, as_pseudo_labels, as_views
+from scr.consistency._unlabeled import UnlabeledLoss, as_pseudo_labels
 from scr.consistency._views import average_views
 from scr.errors import ConfigError
 
@@ -52,41 +50,15 @@ class ConsistencyLoss(UnlabeledLoss):
         self.temperature = temperature
         self.distance = DISTANCES[distance]
 
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(config.weight, config.temperature, config.distance)
-
-    def forward(
-        self,
-        logits: Tensor | Sequence[Tensor],
-        pseudo_labels: Tensor | None = None,
-        *,
-        known: Tensor | None = None,
-    ) -> Tensor:
-        """The weighted consistency term of one batch.
-
-        Args:
-            logits: Of the unlabeled rows, shape (views, nodes, classes) or (nodes, classes), or a
-                list of views; half precision is computed in float32.
-            pseudo_labels: Class probabilities, unsharpened, such as a `MeanTeacher` returns
-                (SCR-m), shape (nodes, classes); none: the average of the views (SCR).
-            known: Not read.
-
-        Returns:
-            A scalar; exactly 0, with a gradient of 0, where there are no rows.
-        """
-        logits = as_views(logits)
-        if logits.shape[1] == 0:
-            return logits.sum() * 0
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Mean distance to the pseudo labels, of a teacher (SCR-m) or, without, the views' mean."""
         with torch.no_grad():
             if pseudo_labels is None:
-                target = average_views(logits)
+                target = average_views(views)
             else:
-                target = as_pseudo_labels(pseudo_labels, logits)
+                target = as_pseudo_labels(pseudo_labels, views)
             target = sharpen(target, self.temperature)
-        distances = self.distance(target, torch.log_softmax(logits, dim=-1))
-        return self.scale * distances.mean()
+        return self.distance(target, torch.log_softmax(views, dim=-1)).mean()
 
     def extra_repr(self) -> str:
         """Show the settings in the module's repr."""

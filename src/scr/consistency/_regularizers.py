@@ -1,4 +1,4 @@
-"""The one place where a regularizer's name becomes its term of the loss.
+"""The table from the name of a regularizer to its term of the loss.
 
 A new method is a subclass of `UnlabeledLoss` and a line here; recipes, the training loop,
 checkpoints, comparisons and sweeps read the rest from its class.

@@ -156,9 +156,9 @@ class MeanTeacher(nn.Module):
         for name, mine in self._numbers():
             value = theirs.get(name)
             if value is None or value.shape != mine.shape:
-                found = "nothing" if value is None else f"of shape {tuple(value.shape)}"
+                shape = "nothing" if value is None else f"of shape {tuple(value.shape)}"
                 raise ConfigError(
-                    f"student.{name}", found, f"shape {tuple(mine.shape)}, as the teacher has it"
+                    f"student.{name}", shape, f"shape {tuple(mine.shape)}, as the teacher has it"
                 )
             if mine.device != value.device:
                 mine.data = mine.data.to(value.device)
@@ -198,9 +198,9 @@ class MeanTeacher(nn.Module):
         self, state_dict: dict[str, Any], prefix: str, *others: Any, **named: Any
     ) -> None:
         start = f"{prefix}{AVERAGES}"
-        found = {key[len(start) :]: key for key in state_dict if key.startswith(start)}
+        keys = [key for key in state_dict if key.startswith(start)]
         # Where a state has no averages, those of the model's own numbers begin at the next update.
-        self.averages = {name: state_dict.pop(key).clone() for name, key in found.items()}
+        self.averages = {key.removeprefix(start): state_dict.pop(key).clone() for key in keys}
         super()._load_from_state_dict(state_dict, prefix, *others, **named)
 
     def forward(self, *inputs: Any, dropout: bool = False, **named: Any) -> Tensor:

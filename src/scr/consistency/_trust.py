@@ -68,7 +68,7 @@ def agreement_beyond_chance(
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
+    from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 
     order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
     _, codes, counts = np.unique(labels[order], return_inverse=True, return_counts=True)
@@ -87,12 +87,8 @@ def agreement_beyond_chance(
     # A loose tolerance would stop before the first step where classes are many and gradients small;
     # the limit of steps bounds the time instead, long after the accuracy has settled.
     model = LogisticRegression(C=INVERSE_PENALTY, max_iter=40, tol=1e-5)
-    if folds == FOLDS:
-        parts = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    else:
-        parts = RepeatedStratifiedKFold(
-            n_splits=folds, n_repeats=FEW_ROWS_REPEATS, random_state=seed
-        )
+    repeats = 1 if folds == FOLDS else FEW_ROWS_REPEATS
+    parts = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=ConvergenceWarning)
         accuracy = float(np.average(cross_val_score(model, rows, codes, cv=parts)))

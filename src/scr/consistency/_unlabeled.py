@@ -1,15 +1,15 @@
-"""The interface of every way to learn from unlabeled nodes: SCR, SCR-m and their alternatives.
+"""The interface of all methods that learn from unlabeled nodes: SCR, SCR-m, their alternatives.
 
 A method is a module that is given the student's logits for the views of a batch and returns its
 term of the loss, weight included. What it must remember from step to step is in its buffers, so
-that a checkpoint of its `state_dict` is all that a stopped run needs. Which method has which name
-is in `regularizers.py`.
+that a checkpoint of its `state_dict` is all that a stopped run needs. Names of methods are in
+`_regularizers.py`.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -52,8 +52,8 @@ def weight_share_at(epoch: int, ramp: int) -> float:
     return math.exp(-RAMP_SHARPNESS * (1 - epoch / ramp) ** 2)
 
 
-class UnlabeledLoss(nn.Module, ABC):
-    """One term of the loss that needs no labels."""
+class UnlabeledLoss(nn.Module):
+    """One term of the loss that needs no labels; a method is a subclass with a `term`."""
 
     settings: ClassVar[frozenset[str]] = COMMON_SETTINGS | CONFIDENT_SET_SETTINGS
     """Fields of `ConsistencyConfig` that mean something to the method."""
@@ -67,6 +67,8 @@ class UnlabeledLoss(nn.Module, ABC):
     """Whether `pseudo_labels` must be given, by a prediction with less noise than the views."""
     drops_nodes: ClassVar[bool] = False
     """Whether views differ on the graph too, by random propagation; else by dropout alone."""
+    takes_labeled: ClassVar[bool] = False
+    """Whether views of labeled rows are compared too; such a method reads no pseudo labels."""
 
     def __init__(self, weight: float = 1.0) -> None:
         """Check and keep the weight.
@@ -81,26 +83,46 @@ class UnlabeledLoss(nn.Module, ABC):
         self._seen = self._chosen = 0.0
 
     @classmethod
-    @abstractmethod
     def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
+        """Make the term as a recipe has it: arguments are settings of the same names."""
+        given = {**vars(config), "classes": classes}
+        return cls(**{name: given[name] for name in inspect.signature(cls).parameters})
 
-    @abstractmethod
     def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
+        self,
+        logits: Tensor | Sequence[Tensor],
+        pseudo_labels: Tensor | None = None,
+        *,
+        known: Tensor | None = None,
     ) -> Tensor:
         """The weighted term of one batch.
 
         Args:
-            logits: Of the unlabeled rows, shape (views, nodes, classes) or (nodes, classes).
-            pseudo_labels: Class probabilities of a teacher or of a weak view, shape
-                (nodes, classes), without gradient; for methods that use one.
+            logits: Of the unlabeled rows, shape (views, nodes, classes) or (nodes, classes), or a
+                list of views; half precision is computed in float32.
+            pseudo_labels: Class probabilities, unsharpened, of a `MeanTeacher` (SCR-m) or of a weak
+                view, shape (nodes, classes), without gradient; for methods that use them.
             known: Logits of the labeled rows, shape (views, labeled, classes), for methods that
                 compare views of these too.
 
         Returns:
             A scalar; exactly 0, with a gradient of 0, where there are no unlabeled rows.
         """
+        views = as_views(logits)
+        if views.shape[1] == 0 or len(views) < self.least_views:
+            return views.sum() * 0
+        if self.takes_labeled and known is not None:
+            views = torch.cat([known, views], dim=1)
+        return self.scale * self.term(views, None if self.takes_labeled else pseudo_labels)
+
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """The term of one batch before it is weighted.
+
+        Args:
+            views: Logits, shape (views, nodes, classes), of at least one node.
+            pseudo_labels: As given to `forward`; see `as_pseudo_labels`.
+        """
+        raise NotImplementedError
 
     @property
     def scale(self) -> float:
@@ -147,8 +169,8 @@ def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
     if isinstance(logits, (list, tuple)) and all(isinstance(view, Tensor) for view in logits):
         shapes = {tuple(view.shape) for view in logits}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-            found = ", ".join(map(str, sorted(shapes))) or "no views"
-            raise ConfigError("logits", found, "views of one shape, (nodes, classes)")
+            given = ", ".join(map(str, sorted(shapes))) or "no views"
+            raise ConfigError("logits", given, "views of one shape, (nodes, classes)")
         logits = torch.stack(list(logits))
     if not isinstance(logits, Tensor):
         raise ConfigError(
@@ -177,25 +199,21 @@ def _kind(given: object) -> str:
     return type(given).__name__
 
 
-def as_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> Tensor:
+@torch.no_grad()
+def as_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
     """Pseudo labels in the precision and on the device of the views, without gradient.
 
-    Args:
-        pseudo_labels: Class probabilities, shape (nodes, classes).
-        logits: Shape (views, nodes, classes).
-    """
-    check_pseudo_labels(pseudo_labels, logits)
-    return pseudo_labels.detach().to(logits.device, logits.dtype)
-
-
-@torch.no_grad()
-def check_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> None:
-    """Refuse what is not one distribution per node: logits that were mistaken for probabilities.
+    What is not one distribution per node is refused: logits are mistaken for probabilities.
 
     Args:
         pseudo_labels: Class probabilities, shape (nodes, classes).
         logits: Shape (views, nodes, classes).
     """
+    if pseudo_labels is None:
+        raise ConfigError(
+            "pseudo_labels", None, "class probabilities",
+            hint="give those of a weak view: `weak_view(model, rows)`",
+        )  # fmt: skip
     if not isinstance(pseudo_labels, Tensor):
         raise ConfigError("pseudo_labels", _kind(pseudo_labels), "a tensor of class probabilities")
     if pseudo_labels.shape != logits.shape[1:]:
@@ -205,20 +223,19 @@ def check_pseudo_labels(pseudo_labels: Tensor, logits: Tensor) -> None:
             f"{tuple(logits.shape[1:])}, one distribution per node of the logits",
             hint="take the same nodes of both, such as `teacher(x, edge_index)[nodes]`",
         )
-    if pseudo_labels.numel() == 0:
-        return
-    labels = single_precision(pseudo_labels)
+    labels = single_precision(pseudo_labels.detach())
     sums, least = labels.sum(dim=-1), labels.amin(dim=-1)
     wrong = ((sums - 1).abs() > SUM_TOLERANCE) | (least < 0)
-    if not bool(wrong.any()):
-        return
-    row = int(wrong.nonzero()[0])
-    raise ConfigError(
-        "pseudo_labels",
-        f"numbers from {float(least[row]):.3g} that add up to {float(sums[row]):.3g}, in row {row}",
-        "class probabilities, of which none is below 0 and whose rows add up to 1",
-        hint="take the softmax of logits; a `MeanTeacher` has done so already",
-    )
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        low, total = float(least[row]), float(sums[row])
+        raise ConfigError(
+            "pseudo_labels",
+            f"numbers from {low:.3g} that add up to {total:.3g}, in row {row}",
+            "class probabilities, of which none is below 0 and whose rows add up to 1",
+            hint="take the softmax of logits; a `MeanTeacher` has done so already",
+        )
+    return labels.to(logits.device, logits.dtype)
 
 
 def check_classes(expected: int, logits: Tensor) -> None:
@@ -228,6 +245,6 @@ def check_classes(expected: int, logits: Tensor) -> None:
         expected: How many classes the method was made for.
         logits: Shape (views, nodes, classes).
     """
-    found = logits.shape[-1]
-    check(found == expected, "logits", f"of {found} classes",
+    given = logits.shape[-1]
+    check(given == expected, "logits", f"of {given} classes",
           f"{expected}, as `classes` of the loss has it")  # fmt: skip

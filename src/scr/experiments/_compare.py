@@ -9,7 +9,6 @@ from typing import Any
 from scr.errors import PairError
 from scr.experiments._runner import Runner, Task
 from scr.report import ComparisonRow, compare_runs, inactive_note
-from scr.runs import versions
 
 COMPARE_JSON = "compare.json"
 
@@ -50,17 +49,13 @@ def compare(runner: Runner, tasks: Iterable[Task]) -> dict[str, Any]:
     # All runs are on one graph, so rows need not name it.
     rows = compare_runs([{**run, "graph": None} for run in runs])
     inactive = inactive_note(rows)
-    result = {
-        "graph": runner.facts(),
-        "command": runner.command,
-        "versions": versions(),
+    content = {
         "notes": notes if inactive is None else [*notes, inactive],
         "runs": [{name: run[name] for name in run if name != "explanation"} for run in runs],
         "rows": rows,
         "explanation": best_explanation(runs, rows),
     }
-    runner.write(COMPARE_JSON, result)
-    return result
+    return runner.result(COMPARE_JSON, content)
 
 
 def _without_misfits(runner: Runner, tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:

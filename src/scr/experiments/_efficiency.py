@@ -27,10 +27,9 @@ from scr.report import (
     reaches,
 )
 from scr.report.plots import efficiency_curves
-from scr.runs import versions
 from scr.selection import Selection
 from scr.storage import write_bytes
-from scr.training import Recipe, merge, specialize, stage_count, variants
+from scr.training import merge, specialize, stage_count, variants
 
 EFFICIENCY_JSON, TABLE, EFFICIENCY_PICTURE = "efficiency.json", "efficiency.csv", "efficiency.png"
 STAGED = ("rlu", "sle")
@@ -145,9 +144,16 @@ def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu")
     runs = runner.run(tasks)
     kept: dict[str, dict[int, KeptCurve]] = {method: {} for method in methods}
     for task, run in zip(tasks, runs, strict=True):
-        graph = runner.graph_of(task.seed)
-        recipe = task.classifier().resolve(graph)
-        curve = kept_curve(run["curve"], selections_of(recipe, len(graph.valid)))
+        recipe, nodes = runner.recipe_of(task), len(runner.graph_of(task.seed).valid)
+        stages, training = recipe.stages, recipe.training
+        selections = [
+            Selection(
+                training.select, training.select_after, stages.epochs_of(stage, training.epochs),
+                nodes,
+            )
+            for stage in range(1, stage_count(recipe) + 1)
+        ]  # fmt: skip
+        curve = kept_curve(run["curve"], selections)
         if len(curve.epochs) == 0:
             raise GraphError(
                 f"The graph `{runner.graph.name}` has no labeled validation and test nodes; "
@@ -156,11 +162,8 @@ def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu")
         kept[run["method"]][task.seed] = curve
     curves = [mean_curve(name, by_seed) for name, by_seed in kept.items()]
     reached = reaches(curves, reference)
-    result = {
-        "graph": runner.facts(),
+    content = {
         "encoder": tasks[0].encoder,
-        "command": runner.command,
-        "versions": versions(),
         "reference": reference,
         "methods": reached,
         "sentences": efficiency_sentences(curves, reached, reference),
@@ -168,31 +171,12 @@ def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu")
         # The epochs of every run are in runs.jsonl.
         "runs": [{key: run[key] for key in run if key != "curve"} for run in runs],
     }
-    runner.write(EFFICIENCY_JSON, result)
+    result = runner.result(EFFICIENCY_JSON, content)
     if runner.out is not None:
         write_bytes(runner.out / TABLE, efficiency_csv(curves).encode())
         image = efficiency_curves(curves, reached, reference, file_format="png")
         write_bytes(runner.out / EFFICIENCY_PICTURE, image)
     return result
-
-
-def selections_of(recipe: Recipe, nodes: int) -> list[Selection]:
-    """How each stage of a run with this recipe chooses its weights.
-
-    Args:
-        recipe: Its settings.
-        nodes: Validation nodes.
-    """
-    stages, training = recipe.stages, recipe.training
-    return [
-        Selection(
-            training.select,
-            training.select_after,
-            stages.epochs_of(stage, training.epochs),
-            nodes,
-        )
-        for stage in range(1, stage_count(recipe) + 1)
-    ]
 
 
 def _fixed(method: Method, epochs: Epochs | None) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scr.errors import ConfigError, RunError, SourceError
+from scr.errors import ConfigError, SourceError
 from scr.experiments._runner import Runner, Task
-from scr.experiments._stand_in import load_stand_in, stand_in_name, stand_in_of
+from scr.experiments._stand_in import stand_in_name
 from scr.features import took_features
 from scr.graph import Graph
 from scr.recipes import PublishedRecipe
 from scr.report import number_or_none, plain
-from scr.runs import versions
 from scr.sources import OGB_DATASETS, IngestOptions, is_finished, load_graph
 from scr.training import Tables, merge
 
@@ -29,12 +28,7 @@ REPRODUCE_JSON = "reproduce.json"
 
 
 def check_runnable(recipe: PublishedRecipe, settings: Tables | None = None) -> None:
-    """Raise unless there is an encoder for the recipe, and settings leave it the same recipe."""
-    if recipe.missing_encoder is not None:
-        raise RunError(
-            f"`{recipe.name}` needs the encoder `{recipe.missing_encoder}`, which is not there yet",
-            hint="`scr recipes` says which recipes can be run",
-        )
+    """Raise unless settings leave encoder and regularizer, of which the published number is."""
     changed = merge(recipe.tables, settings or {})
     for setting, own, now in (
         ("encoder.name", recipe.encoder, changed["encoder"]["name"]),
@@ -80,24 +74,6 @@ def load_recipe_graph(
     return load_graph(recipe.dataset, options=options)
 
 
-def stand_in_for(
-    recipe: PublishedRecipe, folder: Path, settings: Tables | None = None
-) -> tuple[Graph, dict[str, Any], list[str]]:
-    """The generated graph that stands in for a recipe's data set; see `scr.experiments._stand_in`.
-
-    Args:
-        recipe: What to run.
-        folder: Of the result; a graph that must be stored is stored there.
-        settings: Tables of the user's own; they win over those of the stand-in.
-
-    Returns:
-        The graph, the settings and the remarks to call `reproduce` with.
-    """
-    stand_in = stand_in_of(recipe)
-    changes = merge(stand_in.settings, settings or {})
-    return load_stand_in(stand_in, folder, settings), changes, stand_in.notes
-
-
 def reproduce(
     recipe: PublishedRecipe,
     runner: Runner,
@@ -131,9 +107,8 @@ def reproduce(
     measured = measure(records, smoothed=smoothed)
     published = dataclasses.asdict(recipe.published)
     said = notes(recipe, runner.graph, runs=count, splits=runner.splits, settings=settings)
-    result = {
+    content = {
         "recipe": recipe.name,
-        "graph": runner.facts(),
         "notes": [*remarks, *said],
         "unit": "percent",
         "published": published,
@@ -143,12 +118,9 @@ def reproduce(
             for name in ("valid_accuracy", "test_accuracy")
         },
         "settings": tables,
-        "command": runner.command,
-        "versions": versions(),
         "runs": records,
     }
-    runner.write(REPRODUCE_JSON, result)
-    return result
+    return runner.result(REPRODUCE_JSON, content)
 
 
 def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str, float | None]:

@@ -27,17 +27,13 @@ from scr.graph import Graph
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
 from scr.report import classification_metrics, read_history
-from scr.runs import run_identity, subsets_identity, write_json
+from scr.runs import run_identity, subsets_identity, versions, write_json
 from scr.sources import IngestOptions, draw_split
-from scr.training import (
-    Prepared,
-    Recipe,
-    chosen_subsets,
-    prepare,
-    what_is_prepared,
-)
+from scr.training import Prepared, Recipe, chosen_subsets, prepare, what_is_prepared
 
 RUNS = "runs.jsonl"
+WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy")
+"""What a curve needs of an epoch; most have no accuracies, but all take time."""
 NUMERICS = 2
 """Raised when a change of code changes results: runs that older code has kept are then repeated,
 where they would otherwise be taken for new ones."""
@@ -63,11 +59,7 @@ class Task:
     def classifier(self) -> NodeClassifier:
         """What the task trains."""
         return NodeClassifier(
-            self.encoder,
-            self.regularizer,
-            seed=self.seed,
-            preset=self.preset,
-            recipe=self.layers,
+            self.encoder, self.regularizer, seed=self.seed, preset=self.preset, recipe=self.layers
         )
 
     def key(self, graph: Graph) -> str:
@@ -129,8 +121,7 @@ class Runner:
             One record per task, in their order.
         """
         tasks = list(tasks)
-        seeds = dict.fromkeys(task.seed for task in tasks)
-        graphs = {seed: self.graph_of(seed) for seed in seeds}
+        graphs = {seed: self.graph_of(seed) for seed in {task.seed for task in tasks}}
         keys = {task: task.key(graphs[task.seed]) for task in tasks}
         kept = [] if self.out is None else read_history(self.out / RUNS)
         done = {record["key"]: record for record in kept if "key" in record}
@@ -146,10 +137,13 @@ class Runner:
                 self.on_run(record)
         return [{**done[keys[task]], **task.labels} for task in tasks]
 
-    def write(self, name: str, result: Mapping[str, Any]) -> None:
-        """Write a result beside the runs, if runs are kept."""
+    def result(self, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """A result, with what all results say; written beside the runs, if runs are kept."""
+        known = {"graph": self.facts(), "command": self.command, "versions": versions()}
+        result = {**known, **content}
         if self.out is not None:
             write_json(self.out / name, result)
+        return result
 
     def _execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
         if self.jobs <= 1 or len(tasks) <= 1:
@@ -223,7 +217,10 @@ class _Worker:
                 if epoch["epoch"] > recipe.consistency.warmup
             ]
         if task.watch:
-            record["curve"] = [_watched(epoch) for epoch in epochs]
+            record["curve"] = [
+                {name: epoch[name] for name in WATCHED if epoch[name] is not None}
+                for epoch in epochs
+            ]
         if task.explain:
             record["explanation"] = classifier.explain().tables()
         if recipe.postprocess.method != "none":
@@ -239,14 +236,6 @@ class _Worker:
             self.hops = None  # the old hops go before the new ones come
             self.hops = key, prepare(graph, recipe)
         return self.hops[1]
-
-
-_WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy")
-
-
-def _watched(epoch: Mapping[str, Any]) -> dict[str, Any]:
-    """What a curve needs of one epoch; most have no accuracies, but all take time."""
-    return {name: epoch[name] for name in _WATCHED if epoch[name] is not None}
 
 
 def _smoothed(

@@ -18,7 +18,7 @@ types and relations, and the steps of an epoch. One rule makes the settings of a
 Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
 The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
 
-Reads a `PublishedRecipe`, makes a `StandIn`; `load_stand_in` makes its graph.
+Reads a `PublishedRecipe`, makes a `StandIn`; `stand_in_for` makes its graph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scr.graph import Graph, open_store
 from scr.propagation import cached_hops_path, kept_rows, load_cached_hops, propagate
@@ -43,6 +43,11 @@ LEAST_EPOCHS = 6
 LEAST_BATCH = 64
 LARGEST_RATE = 0.01
 PROPORTIONAL = "proportional"
+IN_EPOCHS = {
+    "training": ("epochs", "evaluate_every", "patience"),
+    "consistency": ("warmup", "refresh", "weight_ramp"),
+}
+"""Settings that are counted in epochs, beside those of stages."""
 FILE_FEATURES = 768
 """Columns of GIANT's features, the only ones that recipes want from a file."""
 GRAPH = "graph"
@@ -61,7 +66,7 @@ class DatasetFacts:
     """Keep hops of labeled nodes only, as the official code does: unlabeled nodes are then those
     of validation and test."""
 
-    def scaled(self, features: int, seed: int) -> CommunityConfig:
+    def scaled(self, features: int) -> CommunityConfig:
         """The stand-in's graph."""
 
         def size(count: int) -> int:
@@ -80,7 +85,6 @@ class DatasetFacts:
             valid=valid,
             # Rounding up three times may give one node too many.
             test=min(size(real.test), nodes - train - valid),
-            seed=seed,
         )
 
 
@@ -141,47 +145,44 @@ FACTS = {facts.graph.name: facts for facts in _DATASETS}
 class StandIn:
     """What to run instead of a recipe on its data set."""
 
-    recipe: PublishedRecipe
     graph: CommunityConfig
     settings: dict[str, dict[str, Any]]
     """Tables to be laid over the recipe."""
     notes: list[str]
     """How the settings were made, in sentences."""
-    labeled_rows: bool = False
 
 
-@dataclass(frozen=True)
-class _Epoch:
+class _Epoch(NamedTuple):
     """Steps of an epoch: over labeled nodes alone, and with all unlabeled nodes beside them."""
 
     labeled: int
     most: int
 
 
-def stand_in_of(recipe: PublishedRecipe, *, seed: int = 0) -> StandIn:
+def stand_in_of(recipe: PublishedRecipe) -> StandIn:
     """The graph and the settings that stand in for a recipe's own.
 
-    Args:
-        recipe: Any row of the catalog.
-        seed: Of the graph; recipes of one data set get the same edges, labels and splits.
+    Recipes of one data set get the same edges, labels and splits.
     """
     facts = FACTS[recipe.dataset]
     columns = facts.graph.features if recipe.features is None else FILE_FEATURES
-    graph = facts.scaled(columns, seed)
+    graph = facts.scaled(columns)
     batch = _batch_settings(recipe, facts, graph)
-    real, ours = (
-        _epoch(merge(recipe.tables, changes), *sizes)
-        for changes, sizes in (
-            ({}, (facts.graph.train, _unlabeled(facts, facts.graph))),
-            (batch, (graph.train, _unlabeled(facts, graph))),
-        )
-    )
+    real = _epoch(recipe.tables, facts, facts.graph)
+    ours = _epoch(merge(recipe.tables, batch), facts, graph)
     fewer = real.labeled / ours.labeled
     factor = _factor(recipe.tables, ours, fewer)
-    width = max(min(LEAST_WIDTH, _width(recipe)), _width(recipe) // WIDTHS)
+    hidden = int(recipe.tables["encoder"]["hidden"])
+    width = max(min(LEAST_WIDTH, hidden), hidden // WIDTHS)
     settings = merge(batch, {"encoder": {"hidden": width}}, _time_settings(recipe, factor, fewer))
-    notes = _notes(recipe, facts, (real, ours), factor)
-    return StandIn(recipe, graph, settings, notes, facts.labeled_rows)
+    notes = [
+        f"A generated graph stands in for {recipe.dataset}, with 1/{facts.divisor:g} of its nodes "
+        "and edges: the measured number says nothing about the published one",
+        f"An epoch has {ours.labeled:,} steps over training nodes "
+        f"({real.labeled:,} on {recipe.dataset}); widths are divided by {WIDTHS}, down to "
+        f"{LEAST_WIDTH}, and all that is counted in epochs by {factor:.3g}",
+    ]
+    return StandIn(graph, settings, notes)
 
 
 def stand_in_name(dataset: str) -> str:
@@ -189,25 +190,29 @@ def stand_in_name(dataset: str) -> str:
     return f"{dataset} stand-in"
 
 
-def load_stand_in(stand_in: StandIn, folder: Path, settings: Tables | None = None) -> Graph:
-    """Make the graph of a stand-in.
+def stand_in_for(
+    recipe: PublishedRecipe, folder: Path, settings: Tables | None = None
+) -> tuple[Graph, dict[str, Any], list[str]]:
+    """The generated graph that stands in for a recipe's data set, and what changes with it.
 
     Args:
-        stand_in: What to make.
+        recipe: What to run.
         folder: Where a graph is stored whose hops are kept for labeled nodes only; others are
             made in memory.
-        settings: Tables that win over those of the stand-in.
+        settings: Tables of the user's own; they win over those of the stand-in.
+
+    Returns:
+        The graph, the settings and the remarks to call `reproduce` with.
     """
-    graph = community_graph(stand_in.graph)
-    if not stand_in.labeled_rows:
-        return graph
-    path = folder / GRAPH
-    if not path.exists() or open_store(path).fingerprint() != graph.fingerprint():
-        graph.save(path, overwrite=True)
-    stored = open_store(path)
-    recipe = Recipe.from_tables(merge(stand_in.recipe.tables, stand_in.settings, settings or {}))
-    _keep_labeled_hops(stored, recipe)
-    return stored
+    stand_in = stand_in_of(recipe)
+    graph, changes = community_graph(stand_in.graph), merge(stand_in.settings, settings or {})
+    if FACTS[recipe.dataset].labeled_rows:
+        path = folder / GRAPH
+        if not path.exists() or open_store(path).fingerprint() != graph.fingerprint():
+            graph.save(path, overwrite=True)
+        graph = open_store(path)
+        _keep_labeled_hops(graph, Recipe.from_tables(merge(recipe.tables, changes)))
+    return graph, changes, stand_in.notes
 
 
 def _keep_labeled_hops(graph: Graph, recipe: Recipe) -> None:
@@ -223,15 +228,6 @@ def _keep_labeled_hops(graph: Graph, recipe: Recipe) -> None:
             features=features.matrix(), rows=rows,
             out=cached_hops_path(graph, config, identity, rows), overwrite=True,
         )  # fmt: skip
-
-
-def _unlabeled(facts: DatasetFacts, sizes: CommunityConfig) -> int:
-    """Nodes that may take part in a term on unlabeled nodes."""
-    return sizes.valid + sizes.test if facts.labeled_rows else sizes.nodes - sizes.train
-
-
-def _width(recipe: PublishedRecipe) -> int:
-    return int(recipe.tables["encoder"]["hidden"])
 
 
 def _batch_settings(
@@ -264,19 +260,20 @@ def _batch_settings(
     return settings
 
 
-def _epoch(tables: Mapping[str, Any], labeled: int, unlabeled: int) -> _Epoch:
-    """Steps of an epoch with some settings."""
+def _epoch(tables: Mapping[str, Any], facts: DatasetFacts, graph: CommunityConfig) -> _Epoch:
+    """Steps of an epoch with some settings, on the data set's graph or its stand-in."""
     encoder, batch = tables["encoder"], tables["training"]["batch_size"]
     if "clusters" in encoder:
         fixed = math.ceil(encoder["clusters"] / encoder["clusters_per_batch"])
         return _Epoch(fixed, fixed)
     if "steps" in encoder:
         return _Epoch(encoder["steps"], encoder["steps"])
-    steps = math.ceil(labeled / batch)
+    steps = math.ceil(graph.train / batch)
     if tables["training"].get("unlabeled_per_batch", PROPORTIONAL) != PROPORTIONAL:
         return _Epoch(steps, steps)
+    rows = graph.train + graph.valid + graph.test if facts.labeled_rows else graph.nodes
     # Every step needs a labeled row.
-    return _Epoch(steps, min(math.ceil((labeled + unlabeled) / batch), labeled))
+    return _Epoch(steps, min(math.ceil(rows / batch), graph.train))
 
 
 def _stage_epochs(tables: Mapping[str, Any]) -> list[int]:
@@ -295,11 +292,10 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch, fewer: float) -> float:
         fewer: By what the steps of an epoch are divided already; see `_time_settings`.
     """
     stages = _stage_epochs(tables)
-    is_staged = "stages" in tables
     warmup = tables.get("consistency", {}).get("warmup", 0)
+    supervised_alone = tables.get("stages", {}).get("first") == "supervised"
     steps = 0
     for number, epochs in enumerate(stages, 1):
-        supervised_alone = is_staged and tables["stages"].get("first") == "supervised"
         acts = number > 1 or (tables["regularizer"] != "none" and not supervised_alone)
         before = min(epochs, warmup) if acts and number == 1 else 0 if acts else epochs
         steps += before * epoch.labeled + (epochs - before) * epoch.most
@@ -324,20 +320,12 @@ def _time_settings(
         return max(1, round(count / factor)) if count else 0
 
     tables = recipe.tables
-    training, consistency = tables["training"], tables.get("consistency", {})
-    rate = training["learning_rate"]
     changes: dict[str, dict[str, Any]] = {
-        "training": {
-            name: epochs(training[name])
-            for name in ("epochs", "evaluate_every", "patience")
-            if name in training
-        },
-        "consistency": {
-            name: epochs(consistency[name])
-            for name in ("warmup", "refresh", "weight_ramp")
-            if name in consistency
-        },
+        section: {name: epochs(table[name]) for name in IN_EPOCHS[section] if name in table}
+        for section, table in tables.items()
+        if section in IN_EPOCHS
     }
+    rate = tables["training"]["learning_rate"]
     # A recipe's own rate may be larger.
     changes["training"]["learning_rate"] = max(
         rate, min(rate * factor * math.sqrt(fewer), LARGEST_RATE)
@@ -349,16 +337,3 @@ def _time_settings(
     if "epochs" in tables.get("stages", {}):
         changes["stages"] = {"epochs": [epochs(count) for count in _stage_epochs(tables)]}
     return {section: table for section, table in changes.items() if table}
-
-
-def _notes(
-    recipe: PublishedRecipe, facts: DatasetFacts, epochs: tuple[_Epoch, _Epoch], factor: float
-) -> list[str]:
-    real, ours = epochs
-    return [
-        f"A generated graph stands in for {recipe.dataset}, with 1/{facts.divisor:g} of its nodes "
-        "and edges: the measured number says nothing about the published one",
-        f"An epoch has {ours.labeled:,} steps over training nodes "
-        f"({real.labeled:,} on {recipe.dataset}); widths are divided by {WIDTHS}, down to "
-        f"{LEAST_WIDTH}, and all that is counted in epochs by {factor:.3g}",
-    ]

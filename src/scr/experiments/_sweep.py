@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from scr.consistency import ConsistencyConfig, settings_of
@@ -31,7 +30,6 @@ from scr.report import (
 )
 from scr.report.page import sweep_page, write_page
 from scr.report.plots import sensitivity_curves, sensitivity_overview
-from scr.runs import versions
 from scr.storage import write_bytes
 from scr.training import SECTIONS, check_regularizer
 
@@ -135,15 +133,11 @@ def plan_sweep(
     names = [BASE, *(name for name in regularizers if name != BASE)]
     known = tuple(dict(layer) for layer in layers)
 
-    def task(
-        regularizer: str, seed: int, setting: Setting | None = None, value: float | None = None
-    ) -> Task:
-        swept = {} if setting is None or value is None else setting.tables(value)
-        labels = {"setting": setting and setting.name, "value": value}
-        return Task(encoder, regularizer, seed, (*known, swept), preset, labels=labels)
+    def task(regularizer: str, seed: int, tables: dict[str, Any], **labels: Any) -> Task:
+        return Task(encoder, regularizer, seed, (*known, tables), preset, labels=labels)
 
     swept = [
-        task(regularizer, seed, setting, value)
+        task(regularizer, seed, setting.tables(value), setting=setting.name, value=value)
         for setting in settings
         for value in setting.values
         for seed in seeds
@@ -154,7 +148,7 @@ def plan_sweep(
         raise ConfigError(
             "regularizers", ",".join(regularizers), "one to which the settings apply, as `scr-m`"
         )
-    return [*(task(BASE, seed) for seed in seeds), *swept]
+    return [*(task(BASE, seed, {}, setting=None, value=None) for seed in seeds), *swept]
 
 
 def sweep(runner: Runner, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -169,11 +163,8 @@ def sweep(runner: Runner, tasks: Sequence[Task]) -> dict[str, Any]:
     curves = sweep_curves(swept, base_runs, recipe_values=_recipe_values(runner, tasks))
     base = summarize({run["seed"]: run for run in base_runs}, {}, value=0.0)
     notes = [note for run in swept for note in run.get("notes") or []]
-    result = {
-        "graph": runner.facts(),
+    content = {
         "encoder": tasks[0].encoder,
-        "command": runner.command,
-        "versions": versions(),
         "base": base,
         "curves": curves,
         "headline": sweep_headline(curves),
@@ -181,33 +172,25 @@ def sweep(runner: Runner, tasks: Sequence[Task]) -> dict[str, Any]:
         "cautions": sweep_cautions(curves, notes),
         "runs": runs,
     }
-    runner.write(SWEEP_JSON, result)
-    if runner.out is not None:
-        _draw(runner.out, result)
+    result, out = runner.result(SWEEP_JSON, content), runner.out
+    if out is not None:
+        write_bytes(out / TABLE, sweep_csv(curves, base).encode())
+        for setting, image in sensitivity_curves(curves, base, file_format="png").items():
+            write_bytes(out / f"{setting}.png", image)
+        write_bytes(out / SWEEP_PICTURE, sensitivity_overview(curves, base, file_format="png"))
+        write_page(out / SWEEP_PAGE, sweep_page(result))
     return result
-
-
-def _draw(out: Path, result: Mapping[str, Any]) -> None:
-    """Write the table, the plots and the page."""
-    curves, base = result["curves"], result["base"]
-    write_bytes(out / TABLE, sweep_csv(curves, base).encode())
-    for setting, image in sensitivity_curves(curves, base, file_format="png").items():
-        write_bytes(out / f"{setting}.png", image)
-    write_bytes(out / SWEEP_PICTURE, sensitivity_overview(curves, base, file_format="png"))
-    write_page(out / SWEEP_PAGE, sweep_page(result))
 
 
 def _recipe_values(runner: Runner, tasks: Sequence[Task]) -> dict[tuple[str, str], float | None]:
     """What the recipe has for each setting and regularizer where nothing is swept."""
-    graph = runner.graph_of(tasks[0].seed)
     first = {(task.labels["setting"], task.regularizer): task for task in reversed(tasks)}
     values = {}
     for (setting, regularizer), task in first.items():
         if setting is not None:
             section, _, key = setting.partition(".")
-            recipe = replace(task, layers=task.layers[:-1]).classifier().resolve(graph)
-            own = recipe.tables().get(section, {}).get(key)
-            values[setting, regularizer] = number_or_none(own)
+            tables = runner.recipe_of(replace(task, layers=task.layers[:-1])).tables()
+            values[setting, regularizer] = number_or_none(tables.get(section, {}).get(key))
     return values
 
 

@@ -9,14 +9,11 @@ from scr._front_door import front_door
 if TYPE_CHECKING:
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
-    from scr.prediction._explanation import explain as explain
-    from scr.prediction._other_graph import rows_of_other_graph as rows_of_other_graph
-    from scr.prediction._other_graph import with_classes as with_classes
     from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._run_graph import load_run_graph as load_run_graph
+    from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import read_model as read_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
-    from scr.prediction._trained_model import FittedModel as FittedModel
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -8,16 +8,15 @@ lost when a part of the input is shuffled among nodes (`Drop`). All from the row
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
-from scr.encoders import AttentionKind, Encoder, HopBatch, evaluating
+from scr.encoders import NARS, AttentionKind, Encoder, HopBatch, evaluating
 from scr.errors import GraphError
 from scr.prediction._mixing import Mixing, Table, mixing_of, table
 from scr.prediction._permutation import Drop, Part, permutation_drops
@@ -27,17 +26,6 @@ MOST_NODES = 5_000
 """Nodes looked at; an accuracy over them is known to about half a point."""
 MOST_BYTES = 1 << 28
 """Memory for their rows; fewer nodes are taken where hops are many or wide."""
-
-
-@runtime_checkable
-class SubsetEncoder(Protocol):
-    """An encoder that first mixes the hops of relation subsets, such as NARS.
-
-    `mixture` has the weights `weight` (hops, subsets, features) of hops 1 and up.
-    """
-
-    mixture: torch.nn.Module
-    inner: Encoder
 
 
 @dataclass(frozen=True)
@@ -75,18 +63,6 @@ class Explanation:
     def tables(self) -> dict[str, Any]:
         """The content of `explanation.json`."""
         return asdict(self)
-
-    @classmethod
-    def from_tables(cls, tables: Mapping[str, Any]) -> Explanation:
-        """Back from `tables`, or from JSON of them."""
-        known = {name: tables[name] for name in cls.__dataclass_fields__ if name in tables}
-        fields = {name: _tuples(value) for name, value in known.items()}
-        for name, part in (("attention", Attention), ("mixing", Mixing)):
-            if fields.get(name) is not None:
-                content = {key: _tuples(value) for key, value in known[name].items()}
-                fields[name] = part(**content)
-        fields["drops"] = tuple(Drop(**drop) for drop in known.get("drops", ()))
-        return cls(**fields)
 
 
 def explain(
@@ -129,20 +105,19 @@ def explain(
     with evaluating(encoder):
         predicted = encoder(batch).argmax(1).cpu().numpy()
     names = [*class_names] or [str(number) for number in range(rows.classes)]
-    mixture = encoder.mixture if isinstance(encoder, SubsetEncoder) else None
+    weight = encoder.mixture.weight if isinstance(encoder, NARS) else None
+    attention: Attention | None
     if fixed is not None:
-        weights = np.asarray(fixed, dtype=np.float64)
-        attention: Attention | None = Attention(
-            "fixed", tuple(weights.tolist()), (0.0,) * len(weights)
-        )
+        weights = np.asarray(fixed, dtype=np.float64).tolist()
+        attention = Attention("fixed", tuple(weights), (0.0,) * len(weights))
         hops = len(weights)
     else:
         attention = _attention(encoder, batch, predicted, names)
-        hops = batch.hops.shape[1] if mixture is None else len(_weight(mixture)) + 1
+        hops = batch.hops.shape[1] if weight is None else len(weight) + 1
     mixing = None
-    if mixture is not None and _weight(mixture).shape[1] > 1:  # one subset has all shares
+    if weight is not None and weight.shape[1] > 1:  # one subset has all shares
         counts = None if attention is None else attention.mean
-        mixing = mixing_of(_weight(mixture), batch.hops, subsets, counts, target)
+        mixing = mixing_of(weight, batch.hops, subsets, counts, target)
     named = [] if mixing is None else [" + ".join(names) for names in mixing.subsets]
     parts = _parts(batch, hops, named, mixed=fixed is not None)
     accuracy, drops = _measured(encoder, batch, index, labels, parts, seed)
@@ -162,7 +137,7 @@ def _attention(
     encoder: Encoder, batch: HopBatch, predicted: NDArray[np.int64], names: Sequence[str]
 ) -> Attention | None:
     inner = encoder
-    if isinstance(encoder, SubsetEncoder):
+    if isinstance(encoder, NARS):
         inner = encoder.inner
         with evaluating(encoder):
             batch = HopBatch(encoder.mixture(batch.hops), batch.labels)
@@ -210,15 +185,12 @@ def _measured(
     seed: int,
 ) -> tuple[float | None, tuple[Drop, ...]]:
     """Accuracy and drops on the nodes whose label is known."""
-    if labels is None:
+    known = np.full(len(index), -1) if labels is None else np.array(labels[index], dtype=np.int64)
+    if not (known >= 0).any():
         return None, ()
-    known = np.array(labels[index], dtype=np.int64)
     chosen = torch.from_numpy(np.flatnonzero(known >= 0)).to(batch.hops.device)
-    if len(chosen) == 0:
-        return None, ()
     if len(chosen) < len(index):
-        kept = None if batch.labels is None else batch.labels[chosen]
-        batch = HopBatch(batch.hops[chosen], kept)
+        batch = HopBatch(batch.hops[chosen], None if batch.labels is None else batch.labels[chosen])
     classes = torch.from_numpy(known[known >= 0]).to(batch.hops.device)
     with evaluating(encoder):
         accuracy, drops = permutation_drops(encoder, batch, classes, parts, seed=seed)
@@ -233,13 +205,3 @@ def _drawn(nodes: NDArray[np.int64], rows: Rows, at_most: int, seed: int) -> NDA
         return nodes
     drawn = np.random.default_rng(seed).choice(len(nodes), fitting, replace=False)
     return nodes[np.sort(drawn)]
-
-
-def _weight(mixture: torch.nn.Module) -> Tensor:
-    weight = mixture.weight
-    assert isinstance(weight, Tensor)
-    return weight
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -8,20 +8,18 @@ the names of classes before anything is propagated.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from scr.encoders import Encoder
 from scr.errors import GraphError
 from scr.graph import Graph
 from scr.networks import GraphEncoder
+from scr.prediction._stored_model import TrainedModel
 from scr.training import (
-    Preparation,
-    Recipe,
     RowSource,
-    SubsetNames,
     handed_over,
     make_rows,
     prepare,
@@ -82,16 +80,10 @@ def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
 
 def rows_of_other_graph(
     graph: Graph,
-    encoder: Encoder,
-    recipe: Recipe,
-    features: Preparation,
+    model: TrainedModel,
     *,
-    class_names: tuple[str, ...],
-    seed: int,
     device: str = "cpu",
     nodes: NDArray[np.int64] | None = None,
-    subsets: SubsetNames | None = None,
-    relations: tuple[str, ...] = (),
 ) -> RowSource:
     """What an encoder reads of a graph that it was not trained on.
 
@@ -102,25 +94,19 @@ def rows_of_other_graph(
     Args:
         graph: With the kind of features that the run had; labels of its training nodes are read if
             the encoder reads label hops.
-        encoder: Of the run's last stage.
-        recipe: The run's.
-        features: The run's preparation of features.
-        class_names: Of the run.
-        seed: Of the run; decides the folds of the label guard.
+        model: Its encoder is that of the run's last stage.
         device: Where torch computes.
         nodes: The nodes that rows are needed of; none: those of the graph's splits.
-        subsets: Subsets of relations of the run, if it has any.
-        relations: Full names of all relations of the run's graph, if it was one of several types.
     """
-    graph = with_classes(graph, class_names)
+    encoder, recipe = model.encoder, model.recipe
+    graph = with_classes(graph, model.class_names)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
-        graph = with_relations(graph, relations)
-    prepared = prepare(graph, recipe, fitted=features, nodes=nodes, subsets=subsets)
-    place = torch.device(device)
-    rows = make_rows(prepared, graph, recipe, place, seed=seed)
-    if rebuilds_label_hops(recipe):
-        others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
-        count = stage_count(recipe)
-        handover = handed_over(encoder, rows, others, recipe.stages, count, None)
-        rows = make_rows(prepared, graph, recipe, place, seed=seed, handover=handover)
-    return rows
+        graph = with_relations(graph, model.relations)
+    prepared = prepare(graph, recipe, fitted=model.features, nodes=nodes, subsets=model.subsets)
+    rows_with = partial(make_rows, prepared, graph, recipe, torch.device(device), seed=model.seed)
+    rows = rows_with(handover=None)
+    if not rebuilds_label_hops(recipe):
+        return rows
+    others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
+    count = stage_count(recipe)
+    return rows_with(handover=handed_over(encoder, rows, others, recipe.stages, count, None))

@@ -17,9 +17,14 @@ from scr.graph import Graph, check_graph
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._other_graph import rows_of_other_graph, with_classes
 from scr.prediction._run_graph import load_run_graph
-from scr.prediction._stored_model import read_handover, write_handover, write_model
+from scr.prediction._stored_model import (
+    TrainedModel,
+    read_handover,
+    read_summary,
+    write_handover,
+    write_model,
+)
 from scr.prediction._table import ProbabilityColumns, write_predictions
-from scr.prediction._trained_model import FittedModel, StoredModel
 from scr.report import MetricsInParts
 from scr.training import (
     Fitted,
@@ -41,54 +46,50 @@ class Predictor:
     """A trained model with its graph; rows are made once. Arguments as of `NodeClassifier`."""
 
     def __init__(
-        self,
-        model: FittedModel | StoredModel,
-        graph: Graph | None = None,
-        *,
-        seed: int,
-        device: str = "cpu",
+        self, model: TrainedModel, graph: Graph | None = None, *, device: str = "cpu"
     ) -> None:
         """Take a model.
 
         Args:
             model: Fitted or stored.
             graph: What it was trained on; none: loaded again from where it was, when needed.
-            seed: Of the run.
             device: Where torch computes.
         """
-        self.model, self.seed, self.device = model, seed, device
+        self.model, self.device = model, device
         self._graph = None if graph is None else with_classes(graph, model.class_names)
-        self._rows = model.fitted.rows if isinstance(model, FittedModel) else None
+        self._rows = None if isinstance(model.origin, Path) else model.origin.rows
 
     def fitted(self) -> Fitted:
         """All that a fit gave; a stored model does not have it."""
-        if not isinstance(self.model, FittedModel):
+        if isinstance(self.model.origin, Path):
             raise RunError("The classifier has not been fitted here; expected a call of `fit`")
-        return self.model.fitted
+        return self.model.origin
 
     @property
     def graph(self) -> Graph:
         """The graph of the training."""
         if self._graph is None:
-            assert isinstance(self.model, StoredModel)
-            self._graph = load_run_graph(self.model.path, self.model.run)
+            assert isinstance(self.model.origin, Path)
+            self._graph = load_run_graph(self.model.origin)
         return self._graph
 
     def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> RowSource:
         """Rows of the graph of the training, or of another one; of some nodes if possible."""
-        if graph is not None:
-            return self._rows_of_other(graph, nodes)
         model = self.model
-        if isinstance(model, StoredModel) and not self._has(nodes):
+        if graph is not None:
+            self._check_vectors(graph)
+            return rows_of_other_graph(graph, model, device=self.device, nodes=nodes)
+        is_held = self._rows is not None and self._rows.has(nodes)
+        if isinstance(model.origin, Path) and not is_held:
             handover = None
             if rebuilds_label_hops(model.recipe):
-                handover = read_handover(model.path / runs.HANDOVER)
+                handover = read_handover(model.origin / runs.HANDOVER)
             prepared = prepare(
                 self.graph, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
             )
             rows = make_rows(
                 prepared, self.graph, model.recipe, torch.device(self.device),
-                seed=self.seed, handover=handover,
+                seed=model.seed, handover=handover,
             )  # fmt: skip
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
@@ -96,30 +97,15 @@ class Predictor:
         assert self._rows is not None
         return self._rows
 
-    def _has(self, nodes: NDArray[np.int64] | None) -> bool:
-        return self._rows is not None and self._rows.has(nodes)
-
-    def _rows_of_other(self, graph: Graph, nodes: NDArray[np.int64] | None) -> RowSource:
-        model = self.model
-        has_vectors = model.recipe.encoder_settings.get("node_embeddings")
+    def _check_vectors(self, graph: Graph) -> None:
+        """Refuse another graph to a model that has learned vectors of its own nodes."""
+        has_vectors = self.model.recipe.encoder_settings.get("node_embeddings")
         if has_vectors and graph.fingerprint("edges") != self.graph.fingerprint("edges"):
             raise GraphError(
                 f"The model learned a vector for each node without features, which the nodes of "
                 f"the graph `{graph.name}` do not have; expected the graph of the training",
                 hint="train with `encoder.node_embeddings = false` to predict on other graphs",
             )
-        return rows_of_other_graph(
-            graph,
-            model.encoder,
-            model.recipe,
-            model.features,
-            class_names=model.class_names,
-            seed=self.seed,
-            device=self.device,
-            nodes=nodes,
-            subsets=model.subsets,
-            relations=model.relations,
-        )
 
     def probabilities(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[np.float32]:
         """Class probabilities of some nodes, shape (nodes, classes)."""
@@ -182,9 +168,9 @@ class Predictor:
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`: measured after a fit, of a stored model what it has."""
-        if isinstance(self.model, StoredModel):
-            return self.model.summary()
-        fitted, outcome = self.model.fitted, self.model.fitted.outcome
+        if isinstance(self.model.origin, Path):
+            return read_summary(self.model.origin)
+        fitted, outcome = self.model.origin, self.model.origin.outcome
         scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
         return {
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
@@ -226,7 +212,7 @@ class Predictor:
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
 
-        def tell(count: int) -> None:
+        def progress(count: int) -> None:
             nonlocal done
             done += count
             if on_rows is not None:
@@ -234,7 +220,7 @@ class Predictor:
             if on_progress is not None:
                 on_progress("Predicting", done, total)
 
-        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=tell)
+        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=progress)
 
     def write_run(
         self,

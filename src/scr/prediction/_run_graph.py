@@ -1,35 +1,26 @@
-"""Find the graph of a run again: the same source, features file and split as at training.
+"""Load the graph of a run again: the same source, features file and split as at training.
 
-A model is only as good as the features that it reads, so a graph that has changed since, in
-whatever way, is refused rather than predicted.
-
-Reads `run.json` and `split.npz` of a run directory; gives the graph.
+A model is only as good as the features that it reads, so a graph that has changed since is refused.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from scr.errors import RunError
 from scr.graph import Graph
-from scr.runs import SPLIT, read_split
+from scr.runs import SPLIT, read_run, read_split
 from scr.sources import load_graph
 
 
-def load_run_graph(path: Path, run: Mapping[str, Any]) -> Graph:
-    """Load the graph that a run was trained on, with its split.
-
-    Args:
-        path: The run directory.
-        run: Its `run.json`.
+def load_run_graph(path: Path) -> Graph:
+    """Load the graph that the run of a directory was trained on, with its split.
 
     Raises:
         RunError: The graph was made in memory, or is not what it was at training.
     """
-    facts = run["graph"]
+    facts = read_run(path)["graph"]
     source, features_file = facts["source"], facts.get("features_file")
     if source is None:
         raise RunError(

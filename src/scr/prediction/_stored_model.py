@@ -1,37 +1,101 @@
-"""The trained model of a run on disk: weights, the preparation of features, and its handover."""
+"""A trained model, just fitted or read from a run, and its files: weights and its handover."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from scr.encoders import ProblemShape
+from scr.encoders import Encoder, ProblemShape
 from scr.errors import ConfigError, RunError, StoreError
+from scr.graph import Graph
 from scr.networks import OWN, OwnModule, make_encoder
-from scr.prediction._trained_model import StoredModel
-from scr.runs import MODEL, read_run
+from scr.report import read_history
+from scr.runs import HISTORY, METRICS, MODEL, read_json, read_run
 from scr.storage import write_bytes
-from scr.training import Fitted, Handover, Recipe
+from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames
 from scr.typed_features import restore_fitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """An encoder, and what was prepared and recorded with it."""
+
+    encoder: Encoder
+    recipe: Recipe
+    seed: int
+    features: Preparation
+    """How features were prepared, to be applied to new nodes."""
+    subsets: SubsetNames | None
+    """Subsets of relations that hops were made over; none: over all edges alike."""
+    class_names: tuple[str, ...]
+    relations: tuple[str, ...]
+    """Full names of the relations trained on; none of a graph of one type and relation."""
+    notes: list[str]
+    """What the run decided by itself, in sentences."""
+    origin: Fitted | Path
+    """The fit of this process, or the run directory that the model was read from."""
+
+    @classmethod
+    def of(cls, fitted: Fitted, graph: Graph) -> TrainedModel:
+        """The model of a fit on a graph."""
+        return cls(
+            encoder=fitted.encoder,
+            recipe=fitted.recipe,
+            seed=fitted.seed,
+            features=fitted.prepared.features,
+            subsets=fitted.prepared.subsets,
+            class_names=graph.class_names,
+            relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
+            notes=fitted.notes,
+            origin=fitted,
+        )
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One record per evaluated epoch."""
+        if isinstance(self.origin, Path):
+            return read_history(self.origin / HISTORY)
+        return self.origin.outcome.history
+
+    def ending(self, what: Literal["best_epoch", "stopped", "acted"]) -> Any:
+        """How training ended: the epoch kept, why it stopped, and whether a regularizer acted."""
+        if isinstance(self.origin, Path):
+            summary = read_summary(self.origin)
+            term = summary.get("consistency", {})
+            return term.get("acted", True) if what == "acted" else summary[what]
+        if what == "acted":
+            return self.origin.term is None or self.origin.term.acted
+        return getattr(self.origin.outcome, what)
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """`metrics.json` of a run directory."""
+    file = path / METRICS
+    if not file.exists():
+        raise RunError(
+            f"The run has no `{file}`; expected a finished run", hint="`scr train` can resume it"
+        )
+    return read_json(file)
 
 
 def write_model(path: Path, fitted: Fitted) -> None:
     """Weights and the features' preparation in one file."""
     shape = fitted.rows.shape
     tensors: dict[str, Tensor] = {}
-    places: set[int] = set()
+    addresses: set[int] = set()
     for name, tensor in fitted.encoder.state_dict().items():
         stored = tensor.detach().cpu().contiguous()
-        if stored.untyped_storage().data_ptr() in places:
+        if stored.untyped_storage().data_ptr() in addresses:
             stored = stored.clone()  # a weight that a module has twice
-        places.add(stored.untyped_storage().data_ptr())
+        addresses.add(stored.untyped_storage().data_ptr())
         tensors[f"encoder/{name}"] = stored
     for name, array in fitted.prepared.features.arrays().items():
         tensors[f"features/{name}"] = torch.from_numpy(array)
@@ -42,7 +106,7 @@ def write_model(path: Path, fitted: Fitted) -> None:
     write_bytes(path, save(tensors, metadata=header))
 
 
-def read_model(path: Path, own: OwnModule | None = None) -> StoredModel:
+def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
     """Read a finished run; nothing in it is executed, and nothing in it names code.
 
     Args:
@@ -75,16 +139,16 @@ def read_model(path: Path, own: OwnModule | None = None) -> StoredModel:
     encoder.eval()
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     subsets = run.get("subsets")
-    return StoredModel(
+    return TrainedModel(
         encoder=encoder,
         recipe=recipe,
+        seed=run["seed"],
         features=restore_fitted(json.loads(header["features"]), arrays),
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
         relations=tuple(run["graph"].get("relations", ())),
         notes=list(run["notes"]),
-        run=run,
-        path=path,
+        origin=path,
     )
 
 

@@ -6,7 +6,7 @@ only when it is whole and on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,9 +71,12 @@ def write_predictions(
     columns = columns or ProbabilityColumns()
     splits = split_codes(graph)
     writer: pq.ParquetWriter | None = None
+    count = graph.num_targets if nodes is None else len(nodes)
     with atomic_file(path) as temporary:
         try:
-            for part in _parts(graph.num_targets, nodes):
+            for start in range(0, count, ROWS_PER_PART):
+                stop = min(start + ROWS_PER_PART, count)
+                part = np.arange(start, stop) if nodes is None else nodes[start:stop]
                 batch = _part_table(graph, part, predict(part), splits[part], columns)
                 writer = writer or pq.ParquetWriter(temporary, batch.schema)
                 writer.write_table(batch)
@@ -92,14 +95,6 @@ def split_codes(graph: Graph) -> NDArray[np.int8]:
     for code, name in enumerate(SPLIT_NAMES):
         codes[getattr(graph, name)] = code
     return codes
-
-
-def _parts(count: int, nodes: NDArray[np.int64] | None) -> Iterator[NDArray[np.int64]]:
-    """The nodes asked for, or all `count` of them, a few at a time."""
-    total = count if nodes is None else len(nodes)
-    for start in range(0, total, ROWS_PER_PART):
-        stop = min(start + ROWS_PER_PART, total)
-        yield np.arange(start, stop) if nodes is None else nodes[start:stop]
 
 
 def _part_table(

@@ -23,13 +23,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from scr.config import build
 from scr.errors import SourceError
-from scr.networks import ENCODERS
 
 ABOUT = ("dataset", "features", "published")
 """Keys of a file that say something about the run, and are no settings of it."""
@@ -38,7 +36,7 @@ README = "README"
 README_TITLE = "README of the official code"
 AS_CODE = "-as-code"
 """Ends the name of a recipe that follows the official code where the paper says something else."""
-_SUFFIX = ".toml"
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +81,6 @@ class PublishedRecipe:
         return str(self.tables["encoder"]["name"])
 
     @property
-    def missing_encoder(self) -> str | None:
-        """Name of the encoder if there is none of this name, and so the recipe cannot be run."""
-        return None if self.encoder in ENCODERS else self.encoder
-
-    @property
     def regularizer(self) -> str:
         """Name of the regularizer."""
         return str(self.tables["regularizer"])
@@ -116,12 +109,9 @@ class PublishedRecipe:
 @cache
 def recipe_names() -> tuple[str, ...]:
     """Names of all recipes, in the order of tables and rows; as code after as printed."""
-    found = [_read(path) for path in _folder().glob(f"*{_SUFFIX}")]
-    order = sorted(
-        found,
-        key=lambda recipe: (recipe.published.table, recipe.published.line, recipe.as_code),
-    )
-    return tuple(recipe.name for recipe in order)
+    recipes = [_read(path) for path in FOLDER.glob("*.toml")]
+    recipes.sort(key=lambda each: (each.published.table, each.published.line, each.as_code))
+    return tuple(recipe.name for recipe in recipes)
 
 
 def read_recipe(name: str) -> PublishedRecipe:
@@ -139,16 +129,12 @@ def read_recipe(name: str) -> PublishedRecipe:
             "`scr recipes` lists",
             hint=hint,
         )
-    return _read(_folder() / f"{name}{_SUFFIX}")
+    return _read(FOLDER / f"{name}.toml")
 
 
 def settings_only(tables: Mapping[str, Any]) -> dict[str, Any]:
     """The sections of a recipe, without what a catalog file says about the run."""
     return {key: value for key, value in tables.items() if key not in ABOUT}
-
-
-def _folder() -> Path:
-    return Path(str(resources.files(__package__)))
 
 
 def _read(path: Path) -> PublishedRecipe:

@@ -9,13 +9,12 @@ is what SCR's sharpening asks for, without the agreement of views.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from scr.consistency._config import ConsistencyConfig
-from scr.consistency._unlabeled import UnlabeledLoss, as_views
+from scr.consistency._unlabeled import UnlabeledLoss
 
 
 def entropy(logits: Tensor) -> Tensor:
@@ -40,20 +39,6 @@ class EntropyLoss(UnlabeledLoss):
     # Adversarial Training" (arXiv:1704.03976), take for the entropy term beside their own.
     defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1, "threshold": 0.0}
 
-    def __init__(self, weight: float = 1.0) -> None:
-        """Keep the weight: lambda in the paper."""
-        super().__init__(weight)
-
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(config.weight)
-
-    def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
-    ) -> Tensor:
-        """The weighted term; only `logits` are read."""
-        logits = as_views(logits)
-        if logits.shape[1] == 0:
-            return logits.sum() * 0
-        return self.scale * entropy(logits).mean()
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Mean entropy; no pseudo labels are read."""
+        return entropy(views).mean()

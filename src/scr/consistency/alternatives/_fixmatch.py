@@ -11,22 +11,14 @@ Labeled rows share the passes of the strong views, where the paper shows them we
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
 
 from scr.config import check
 from scr.consistency._confidence import confidence_mask, threshold_at
-from scr.consistency._config import ConsistencyConfig
-from scr.consistency._unlabeled import (
-    COMMON_SETTINGS,
-    UnlabeledLoss,
-    as_views,
-    check_pseudo_labels,
-)
-from scr.consistency._views import single_precision
-from scr.errors import ConfigError
+from scr.consistency._unlabeled import COMMON_SETTINGS, UnlabeledLoss, as_pseudo_labels
 
 
 def weighted_pseudo_label_loss(logits: Tensor, pseudo_labels: Tensor, weights: Tensor) -> Tensor:
@@ -46,22 +38,6 @@ def weighted_pseudo_label_loss(logits: Tensor, pseudo_labels: Tensor, weights: T
     classes = pseudo_labels.argmax(dim=-1).repeat(views)
     losses = F.cross_entropy(logits.flatten(0, 1), classes, reduction="none")
     return (weights.repeat(views) * losses).mean()
-
-
-def require_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
-    """Pseudo labels of a method that cannot make them from its views, without gradient.
-
-    Args:
-        pseudo_labels: Class probabilities, shape (nodes, classes).
-        logits: Shape (views, nodes, classes).
-    """
-    if pseudo_labels is None:
-        raise ConfigError(
-            "pseudo_labels", None, "class probabilities",
-            hint="give those of a weak view: `weak_view(model, rows)`",
-        )  # fmt: skip
-    check_pseudo_labels(pseudo_labels, logits)
-    return single_precision(pseudo_labels.detach().to(logits.device))
 
 
 class FixMatchLoss(UnlabeledLoss):
@@ -92,11 +68,6 @@ class FixMatchLoss(UnlabeledLoss):
         self.start, self.end = threshold, threshold_end
         self._threshold = threshold
 
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(config.weight, config.threshold, config.threshold_end)
-
     @property
     def threshold(self) -> float:
         """Tau of this epoch."""
@@ -107,14 +78,9 @@ class FixMatchLoss(UnlabeledLoss):
         super().begin_epoch(epoch, epochs, share=share)
         self._threshold = threshold_at(epoch, epochs, self.start, self.end)
 
-    def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
-    ) -> Tensor:
-        """The weighted term; `pseudo_labels` are those of the weak view."""
-        logits = as_views(logits)
-        if logits.shape[1] == 0:
-            return logits.sum() * 0
-        weak = require_pseudo_labels(pseudo_labels, logits)
-        sure = confidence_mask(weak, self._threshold).to(logits.dtype)
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Cross-entropy of rows whose weak view is sure."""
+        weak = as_pseudo_labels(pseudo_labels, views)
+        sure = confidence_mask(weak, self._threshold).to(views.dtype)
         self.count(sure)
-        return self.scale * weighted_pseudo_label_loss(logits, weak, sure)
+        return weighted_pseudo_label_loss(views, weak, sure)

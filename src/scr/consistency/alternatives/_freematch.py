@@ -10,16 +10,20 @@ it, by how much it is predicted. A fairness term keeps predictions from gatherin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from scr.config import check
-from scr.consistency._config import ConsistencyConfig
-from scr.consistency._unlabeled import COMMON_SETTINGS, UnlabeledLoss, as_views, check_classes
-from scr.consistency.alternatives._fixmatch import require_pseudo_labels, weighted_pseudo_label_loss
+from scr.consistency._unlabeled import (
+    COMMON_SETTINGS,
+    UnlabeledLoss,
+    as_pseudo_labels,
+    check_classes,
+)
+from scr.consistency.alternatives._fixmatch import weighted_pseudo_label_loss
 
 
 def self_adaptive_thresholds(global_threshold: Tensor, mean_prediction: Tensor) -> Tensor:
@@ -97,11 +101,6 @@ class FreeMatchLoss(UnlabeledLoss):
         self.register_buffer("mean_prediction", torch.full((classes,), 1 / classes))
         self.register_buffer("label_histogram", torch.full((classes,), 1 / classes))
 
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(classes, config.weight, config.momentum, config.fairness)
-
     @property
     def threshold(self) -> float:
         """The global threshold."""
@@ -116,24 +115,19 @@ class FreeMatchLoss(UnlabeledLoss):
         self.mean_prediction.lerp_(weak.mean(dim=0), step)
         self.label_histogram.lerp_(histogram, step)
 
-    def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
-    ) -> Tensor:
-        """The weighted term; `pseudo_labels` are those of the weak view, and move thresholds."""
-        logits = as_views(logits)
-        check_classes(len(self.mean_prediction), logits)
-        if logits.shape[1] == 0:
-            return logits.sum() * 0
-        weak = require_pseudo_labels(pseudo_labels, logits)
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Cross-entropy of rows that pass; those of the weak view move the thresholds."""
+        check_classes(len(self.mean_prediction), views)
+        weak = as_pseudo_labels(pseudo_labels, views)
         if self.training:
             self.update(weak)
         confidence, classes = weak.max(dim=-1)
         thresholds = self_adaptive_thresholds(self.mean_confidence, self.mean_prediction)
         passed = confidence >= thresholds[classes]
         self.count(passed)
-        term = weighted_pseudo_label_loss(logits, weak, passed.to(logits.dtype))
+        term = weighted_pseudo_label_loss(views, weak, passed.to(views.dtype))
         if self.fairness > 0 and passed.any():
-            predictions = torch.softmax(logits[:, passed], dim=-1).flatten(0, 1)
+            predictions = torch.softmax(views[:, passed], dim=-1).flatten(0, 1)
             fair = fairness_loss(predictions, self.mean_prediction, self.label_histogram)
             term = term + self.fairness * fair
-        return self.scale * term
+        return term

@@ -10,15 +10,11 @@ GRAND apart is the noise: each view drops the features of some nodes before they
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
-from scr.consistency._config import ConsistencyConfig
 from scr.consistency._loss import ConsistencyLoss
-from scr.consistency._unlabeled import UnlabeledLoss, as_views
+from scr.consistency._unlabeled import UnlabeledLoss
 
 
 class GrandLoss(ConsistencyLoss):
@@ -38,6 +34,7 @@ class GrandLoss(ConsistencyLoss):
         "warmup": 0,
     }
     drops_nodes: ClassVar[bool] = True
+    takes_labeled: ClassVar[bool] = True
 
     def __init__(self, weight: float = 1.0, temperature: float = 0.5) -> None:
         """Check and keep the settings.
@@ -47,21 +44,3 @@ class GrandLoss(ConsistencyLoss):
             temperature: T of the sharpening, in (0, 1].
         """
         super().__init__(weight, temperature, "mse")
-
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(config.weight, config.temperature)
-
-    def forward(
-        self,
-        logits: Tensor | Sequence[Tensor],
-        pseudo_labels: Tensor | None = None,
-        *,
-        known: Tensor | None = None,
-    ) -> Tensor:
-        """The weighted term, on `logits` and, where given, on `known`."""
-        logits = as_views(logits)
-        if logits.shape[1] == 0 or known is None:
-            return super().forward(logits)
-        return super().forward(torch.cat([known, logits], dim=1))

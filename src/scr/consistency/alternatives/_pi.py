@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from scr.consistency._config import ConsistencyConfig
-from scr.consistency._unlabeled import UnlabeledLoss, as_views
+from scr.consistency._unlabeled import UnlabeledLoss
 
 
 def pairwise_squared_distance(logits: Tensor) -> Tensor:
@@ -53,22 +52,8 @@ class PiLoss(UnlabeledLoss):
         "weight_ramp": 80,
     }
     least_views: ClassVar[int] = 2
+    takes_labeled: ClassVar[bool] = True
 
-    def __init__(self, weight: float = 1.0) -> None:
-        """Keep the weight: w in the paper."""
-        super().__init__(weight)
-
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(config.weight)
-
-    def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
-    ) -> Tensor:
-        """The weighted term, on `logits` and, where given, on `known`."""
-        logits = as_views(logits)
-        if logits.shape[1] == 0 or len(logits) < 2:
-            return logits.sum() * 0
-        rows = logits if known is None else torch.cat([known, logits], dim=1)
-        return self.scale * pairwise_squared_distance(rows).mean()
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Mean distance over all pairs of views."""
+        return pairwise_squared_distance(views).mean()

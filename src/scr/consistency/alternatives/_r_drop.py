@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from scr.consistency._config import ConsistencyConfig
-from scr.consistency._unlabeled import UnlabeledLoss, as_views
+from scr.consistency._unlabeled import UnlabeledLoss
 
 
 def symmetric_divergence(log_one: Tensor, log_other: Tensor) -> Tensor:
@@ -41,24 +40,14 @@ class RDropLoss(UnlabeledLoss):
     # twice this weight: alpha = 1, the largest that it uses for classification.
     defaults: ClassVar[Mapping[str, Any]] = {"weight": 0.5, "views": 2, "threshold": 0.0}
     least_views: ClassVar[int] = 2
+    takes_labeled: ClassVar[bool] = True
 
     def __init__(self, weight: float = 0.5) -> None:
         """Keep the weight: half of alpha in the paper."""
         super().__init__(weight)
 
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(config.weight)
-
-    def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
-    ) -> Tensor:
-        """The weighted term, on `logits` and, where given, on `known`."""
-        logits = as_views(logits)
-        if logits.shape[1] == 0 or len(logits) < 2:
-            return logits.sum() * 0
-        rows = logits if known is None else torch.cat([known, logits], dim=1)
-        views = torch.log_softmax(rows, dim=-1)
-        pairs = [symmetric_divergence(one, other) for one, other in combinations(views, 2)]
-        return self.scale * torch.stack(pairs).mean()
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Mean divergence over all pairs of views."""
+        log_predictions = torch.log_softmax(views, dim=-1)
+        pairs = [symmetric_divergence(*pair) for pair in combinations(log_predictions, 2)]
+        return torch.stack(pairs).mean()

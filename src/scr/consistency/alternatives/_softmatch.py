@@ -11,15 +11,19 @@ label itself is left as predicted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from scr.config import check
-from scr.consistency._config import ConsistencyConfig
-from scr.consistency._unlabeled import COMMON_SETTINGS, UnlabeledLoss, as_views, check_classes
-from scr.consistency.alternatives._fixmatch import require_pseudo_labels, weighted_pseudo_label_loss
+from scr.consistency._unlabeled import (
+    COMMON_SETTINGS,
+    UnlabeledLoss,
+    as_pseudo_labels,
+    check_classes,
+)
+from scr.consistency.alternatives._fixmatch import weighted_pseudo_label_loss
 
 SMALLEST_MEAN = 1e-6
 """Added to average predictions in the alignment, as in the published code: a class that is never
@@ -94,7 +98,7 @@ class SoftMatchLoss(UnlabeledLoss):
             weight: lambda_u.
             momentum: m, decay of the averages, in [0, 1).
             sigmas: n of the Gaussian's width.
-            alignment: `none` judges predictions as they are.
+            alignment: `none` takes the confidence of predictions as they are.
         """
         super().__init__(weight)
         check(0 <= momentum < 1, "momentum", momentum, "a number in [0, 1)")
@@ -106,11 +110,6 @@ class SoftMatchLoss(UnlabeledLoss):
         self.register_buffer("mean_confidence", torch.tensor(1 / classes))
         self.register_buffer("variance", torch.tensor(1.0))
         self.register_buffer("mean_prediction", torch.zeros(classes))
-
-    @classmethod
-    def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
-        """Make the term as a recipe has it."""
-        return cls(classes, config.weight, config.momentum, config.sigmas, config.alignment)
 
     @property
     def threshold(self) -> float:
@@ -136,15 +135,10 @@ class SoftMatchLoss(UnlabeledLoss):
         # Of a single row there is no unbiased variance.
         self.variance.lerp_(confidence.var(correction=min(1, len(confidence) - 1)), step)
 
-    def forward(
-        self, logits: Tensor, pseudo_labels: Tensor | None = None, *, known: Tensor | None = None
-    ) -> Tensor:
-        """The weighted term; `pseudo_labels` are those of the weak view, and move the averages."""
-        logits = as_views(logits)
-        check_classes(len(self.mean_prediction), logits)
-        if logits.shape[1] == 0:
-            return logits.sum() * 0
-        weak = require_pseudo_labels(pseudo_labels, logits)
+    def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
+        """Cross-entropy by confidence; predictions of the weak view move the averages."""
+        check_classes(len(self.mean_prediction), views)
+        weak = as_pseudo_labels(pseudo_labels, views)
         confidence = self.aligned(weak).amax(dim=-1)
         if self.training:
             self.update(confidence)
@@ -152,4 +146,4 @@ class SoftMatchLoss(UnlabeledLoss):
             confidence, self.mean_confidence, self.variance, self.sigmas
         )
         self.count(weights)
-        return self.scale * weighted_pseudo_label_loss(logits, weak, weights)
+        return weighted_pseudo_label_loss(views, weak, weights)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
-    from scr.prediction.smoothing._search import steps_taken as steps_taken
     from scr.prediction.smoothing._smoothing import Smoothed as Smoothed
     from scr.prediction.smoothing._smoothing import smooth_predictions as smooth_predictions
+    from scr.prediction.smoothing._smoothing import steps_taken as steps_taken
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -41,7 +41,6 @@ def correct(
     hops: int,
     alpha: float,
     scale: Scale = "auto",
-    threads: int | None = None,
 ) -> Matrix:
     r"""Add the errors on labeled nodes, spread along the edges, to every prediction.
 
@@ -62,15 +61,13 @@ def correct(
         hops: T, how often the errors are propagated.
         alpha: Share of the neighbors in each hop.
         scale: s, or `auto`.
-        threads: Cores to use; all by default.
 
     Returns:
         Shape (nodes, classes); rows may have negative entries and sums other than 1.
     """
     errors = spread_errors(
-        adjacency, probabilities, labels, nodes, hops=hops, alpha=alpha, hold=scale != "auto",
-        threads=threads,
-    )  # fmt: skip
+        adjacency, probabilities, labels, nodes, hops=hops, alpha=alpha, hold=scale != "auto"
+    )
     if scale == "auto":
         missing = _one_hot(labels, probabilities.shape[1]) - probabilities[nodes]
         errors *= _auto_scale(errors, float(np.abs(missing).sum()) / max(len(nodes), 1))
@@ -89,20 +86,19 @@ def spread_errors(
     hops: int,
     alpha: float,
     hold: bool,
-    threads: int | None = None,
 ) -> Matrix:
     """E_T of `correct`, before it is scaled; with `hold`, labeled nodes keep their own errors."""
     missing = _one_hot(labels, probabilities.shape[1]) - probabilities[nodes]
     errors = np.zeros(probabilities.shape, np.float32)
     errors[nodes] = missing
 
-    def hold_errors(hop: Matrix, columns: slice) -> None:
-        hop[nodes] = missing[:, columns]
+    def after_hop(hop: Matrix, columns: slice) -> None:
+        if hold:
+            hop[nodes] = missing[:, columns]
+        else:
+            np.clip(hop, -1, 1, out=hop)
 
-    def clip(hop: Matrix, columns: slice) -> None:
-        np.clip(hop, -1, 1, out=hop)
-
-    _spread(adjacency, errors, hops, alpha, hold_errors if hold else clip, threads)
+    _spread(adjacency, errors, hops, alpha, after_hop)
     return errors
 
 
@@ -115,7 +111,6 @@ def smooth(
     hops: int,
     alpha: float,
     reuse: bool = False,
-    threads: int | None = None,
 ) -> Matrix:
     r"""Put the known labels in place of predictions and average along the edges.
 
@@ -131,7 +126,6 @@ def smooth(
         hops: How often labels and predictions are propagated.
         alpha: Share of the neighbors in each hop.
         reuse: Put the result into the memory of `predictions`, which nobody needs any more.
-        threads: Cores to use; all by default.
 
     Returns:
         Shape (nodes, classes), entries within [0, 1]; the sum of a row may be another than 1.
@@ -139,10 +133,7 @@ def smooth(
     guesses = predictions if reuse else np.array(predictions, dtype=np.float32)
     guesses[nodes] = _one_hot(labels, guesses.shape[1])
 
-    def clip(hop: Matrix, columns: slice) -> None:
-        np.clip(hop, 0, 1, out=hop)
-
-    _spread(adjacency, guesses, hops, alpha, clip, threads)
+    _spread(adjacency, guesses, hops, alpha, lambda hop, _: np.clip(hop, 0, 1, out=hop))
     return guesses
 
 
@@ -179,8 +170,7 @@ def _spread(
     matrix: Matrix,
     hops: int,
     alpha: float,
-    after_hop: Callable[[Matrix, slice], None],
-    threads: int | None,
+    after_hop: Callable[[Matrix, slice], object],
 ) -> None:
     """Replace M_0 by M_T, where M_t = (1 - alpha) M_0 + alpha A M_{t-1}, a few columns at a time.
 
@@ -195,7 +185,7 @@ def _spread(
         current[...] = matrix[:, columns]
         last = current
         # `walk` computes each hop from what we leave in the one before.
-        for hop in walk(adjacency, current, spare, hops, threads=threads):
+        for hop in walk(adjacency, current, spare, hops):
             for part in row_parts(rows):
                 hop[part] *= np.float32(alpha)
                 hop[part] += matrix[part, columns] * np.float32(1 - alpha)

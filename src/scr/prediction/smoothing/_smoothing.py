@@ -1,7 +1,7 @@
 """Correct & Smooth for a graph's predictions, with settings chosen on validation nodes.
 
-`_correct_and_smooth.py` has the equations, `_search.py` applies them to one graph and chooses the
-settings. Here it is decided whose labels each may read (`PostprocessConfig.labels`):
+`_correct_and_smooth.py` has the equations. Here it is decided whose labels they may read
+(`PostprocessConfig.labels`):
 
     train         training labels are spread; all validation nodes are scored.
     train+valid   while settings are chosen, one random half of the validation nodes is spread with
@@ -10,16 +10,24 @@ settings. Here it is decided whose labels each may read (`PostprocessConfig.labe
 
 Test labels are read once, after everything, to say how accurate the result is.
 
+The search tries a grid of each step alone; then the best correction of each norm with the whole
+grid of the second step. "Nothing at all" is a candidate too. Of settings with equal accuracy the
+plainer one wins: fewer hops, so nothing before any step and one step before both, then the earlier
+one in the grid.
+
 In a graph of several types, predictions are of the target nodes. They spread over all nodes and
 edges alike; nodes of other types begin with zeros, and their rows are left out in the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scr.compute import memory_budget, readable_bytes
 from scr.errors import GraphError, MemoryBudgetError
@@ -28,11 +36,19 @@ from scr.prediction.smoothing._correct_and_smooth import (
     BLOCK_CLASSES,
     Matrix,
     as_probabilities,
+    correct,
     row_parts,
+    smooth,
+    spread_errors,
 )
-from scr.prediction.smoothing._search import Nodes, Steps, search_settings
-from scr.propagation import turned_bytes
-from scr.training import PostprocessConfig
+from scr.propagation import NormalizedAdjacency, normalize, turned_bytes
+from scr.training import Norm, PostprocessConfig
+
+Nodes = NDArray[np.int64]
+ALPHAS = (0.2, 0.5, 0.8, 0.9, 0.95)
+NORMS: tuple[Norm, ...] = ("sym", "row", "col")
+SCALES = (0.5, 1.0, 2.0, 5.0)
+"""Fixed scales tried beside `auto`; the errors are spread once for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,10 +90,10 @@ def smooth_predictions(
     _check_memory(graph, config)
     roles = _share_roles(graph, config, seed)
     count = graph.num_targets
-    steps = Steps(graph, _of_all_nodes(graph, probabilities, config))
+    steps = _Steps(graph, _of_all_nodes(graph, probabilities, config))
     trials: list[dict[str, Any]] = []
     if config.method != "none" and config.search:
-        config, trials = search_settings(steps, config, spread=roles.spread, scored=roles.scored)
+        config, trials = _search(steps, config, roles)
     final = steps.take(config, roles.spread)[:count]
     valid_accuracy = _accuracy(graph, final, roles.scored)
     if config.method != "none" and len(roles.spread_in_the_end) > len(roles.spread):
@@ -131,6 +147,7 @@ class _Roles(NamedTuple):
     spread: Nodes
     """Their labels are spread while settings are scored."""
     scored: Nodes
+    """Their labels only tell right from wrong; none of them is in `spread`."""
     spread_in_the_end: Nodes
     """Their labels are spread for the final result."""
 
@@ -191,3 +208,126 @@ def _accuracy(graph: Graph, predictions: Matrix, nodes: Nodes) -> float | None:
         chosen = nodes[part]
         right += int(np.count_nonzero(predictions[chosen].argmax(axis=1) == labels[chosen]))
     return right / len(nodes)
+
+
+class _Steps:
+    """Both steps on one graph and one prediction, as settings ask for them.
+
+    Predictions have a row for every node, of all types; labels are those of the target nodes, which
+    are numbered first. The adjacency of each norm is computed once, since a search tries over a
+    hundred settings.
+    """
+
+    def __init__(self, graph: Graph, probabilities: Matrix) -> None:
+        self.labels = np.asarray(graph.labels)
+        self.probabilities = probabilities
+        self._graph = graph
+        self._adjacencies: dict[Norm, NormalizedAdjacency] = {}
+
+    def take(self, config: PostprocessConfig, nodes: Nodes) -> Matrix:
+        """The steps that the settings ask for, with the labels of these nodes."""
+        predictions = self.probabilities
+        if config.method != "none" and config.steps != "smooth":
+            predictions = self.correct(config, nodes)
+        if config.method != "none" and config.steps != "correct":
+            reuse = predictions is not self.probabilities
+            predictions = self.smooth(predictions, config, nodes, reuse=reuse)
+        return predictions
+
+    def correct(self, config: PostprocessConfig, nodes: Nodes) -> Matrix:
+        return correct(
+            self._adjacency(config.correct_norm), self.probabilities, self.labels[nodes], nodes,
+            hops=config.correct_hops, alpha=config.correct_alpha, scale=config.scale,
+        )  # fmt: skip
+
+    def held_errors(self, config: PostprocessConfig, nodes: Nodes) -> Matrix:
+        """What a fixed scale multiplies: the same for all of them."""
+        return spread_errors(
+            self._adjacency(config.correct_norm), self.probabilities, self.labels[nodes], nodes,
+            hops=config.correct_hops, alpha=config.correct_alpha, hold=True,
+        )  # fmt: skip
+
+    def smooth(
+        self, predictions: Matrix, config: PostprocessConfig, nodes: Nodes, *, reuse: bool = False
+    ) -> Matrix:
+        return smooth(
+            self._adjacency(config.smooth_norm), predictions, self.labels[nodes], nodes,
+            hops=config.smooth_hops, alpha=config.smooth_alpha, reuse=reuse,
+        )  # fmt: skip
+
+    def _adjacency(self, norm: Norm) -> NormalizedAdjacency:
+        if norm not in self._adjacencies:
+            adjacency = normalize(self._graph, norm=norm)
+            if self._graph.directed:
+                # The edges both ways are the same for all norms: turned once, then shared.
+                self._graph = replace(
+                    self._graph, indptr=adjacency.indptr, indices=adjacency.indices,
+                    weights=adjacency.weights, directed=False,
+                )  # fmt: skip
+            self._adjacencies[norm] = adjacency
+        return self._adjacencies[norm]
+
+
+def steps_taken(config: PostprocessConfig) -> dict[str, Any]:
+    """The steps and only those settings that they read, as plain values."""
+    if config.method == "none":
+        return {"steps": "none"}
+    names = ["steps"]
+    if config.steps != "smooth":
+        names += ["correct_hops", "correct_alpha", "correct_norm", "scale"]
+    if config.steps != "correct":
+        names += ["smooth_hops", "smooth_alpha", "smooth_norm"]
+    return {name: getattr(config, name) for name in names}
+
+
+class _Trial(NamedTuple):
+    config: PostprocessConfig
+    right: int
+    """How many scored nodes are predicted right."""
+
+    def rank(self) -> tuple[int, int]:
+        """Most nodes right first, then fewest hops; `min` keeps the first of equals."""
+        steps = steps_taken(self.config)
+        return -self.right, steps.get("correct_hops", 0) + steps.get("smooth_hops", 0)
+
+
+def _search(
+    steps: _Steps, config: PostprocessConfig, roles: _Roles
+) -> tuple[PostprocessConfig, list[dict[str, Any]]]:
+    """Settings with the most scored nodes right, and all that was tried.
+
+    Of `config`, what is not searched stays, such as the number of hops.
+    """
+    spread, scored, before = roles.spread, roles.scored, steps.probabilities
+    truth = steps.labels[scored]
+
+    def trial(tried: PostprocessConfig, rows: Matrix) -> _Trial:
+        return _Trial(tried, int(np.count_nonzero(rows.argmax(axis=1) == truth)))
+
+    def smoothings(predictions: Matrix, base: PostprocessConfig) -> Iterator[_Trial]:
+        for norm, alpha in product(NORMS, ALPHAS):
+            tried = replace(base, smooth_norm=norm, smooth_alpha=alpha)
+            yield trial(tried, steps.smooth(predictions, tried, spread)[scored])
+
+    def corrections(norm: Norm) -> Iterator[_Trial]:
+        for alpha in ALPHAS:
+            tried = replace(
+                config, steps="correct", correct_norm=norm, correct_alpha=alpha, scale="auto"
+            )
+            yield trial(tried, steps.correct(tried, spread)[scored])
+            errors = steps.held_errors(tried, spread)[scored]
+            for scale in SCALES:
+                scaled = before[scored] + np.float32(scale) * errors
+                yield trial(replace(tried, scale=scale), scaled)
+
+    trials = [trial(replace(config, method="none"), before[scored])]
+    trials += smoothings(before, replace(config, steps="smooth"))
+    for norm in NORMS:
+        tried = list(corrections(norm))
+        best = min(tried, key=_Trial.rank).config
+        trials += tried
+        trials += smoothings(steps.correct(best, spread), replace(best, steps="both"))
+    records = [
+        {**steps_taken(each.config), "valid_accuracy": each.right / len(scored)} for each in trials
+    ]
+    return min(trials, key=_Trial.rank).config, records
