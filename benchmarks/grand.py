@@ -23,7 +23,7 @@ import numpy as np
 from cells import cell
 from harness import Results, console
 from scr.experiments import Runner, Task
-from scr.features import FeatureConfig, prepare_features
+from scr.features import FeatureConfig, fit_features
 from scr.graph import Graph
 from scr.sources import load_graph
 
@@ -70,7 +70,8 @@ def load(name: str, folder: Path) -> Graph:
     graph = load_graph(folder / f"{name}.npz")
     if name != "cora":
         return graph
-    by_row = prepare_features(graph.features, FeatureConfig(scale="row", reduce="none")).matrix
+    row_scale = FeatureConfig(scale="row", reduce="none")
+    by_row = fit_features(graph.features, row_scale).transform(graph.features)
     return dataclasses.replace(graph, features=by_row * np.float32(1 - DROP_NODE), source=None)
 
 

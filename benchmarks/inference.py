@@ -71,7 +71,7 @@ def scr_inference(folder: Path, options: argparse.Namespace) -> Callable[[], Any
     from scr.graph import Graph
     from scr.networks import make_encoder
     from scr.training import graph_facts, prepare, resolve
-    from scr.training._inference import predict_logits
+    from scr.training._rows import predict_logits
 
     arrays = {name: np.load(folder / f"{name}.npy") for name in ("indptr", "indices", "features")}
     graph = Graph(**arrays, labels=np.full(len(arrays["features"]), -1), name="power law")

@@ -63,26 +63,14 @@ def measure_scr(epochs: int, batch_size: int, *, teacher_dropout: bool) -> list[
     from scr.compute import keep_freed_memory
     from scr.consistency import ConsistencyConfig
     from scr.networks import make_encoder
-    from scr.training import EpochRecord, Rows, Trainer, TrainingConfig
-    from scr.training._validation import NO_VALIDATION
+    from scr.training import EpochRecord, Rows, Stage, Trainer, TrainingConfig
+    from scr.training._records import NO_VALIDATION
 
     keep_freed_memory()
     hops, classes, labels = make_tensors()
     rows = Rows(hops.numpy(), CLASSES, labels.unsqueeze(1).numpy())
     student = make_encoder("gamlp", SETTINGS, rows.shape)
     assert sum(parameter.numel() for parameter in student.parameters()) == PARAMETERS
-    trainer = Trainer(
-        student,
-        rows,
-        train=torch.arange(LABELED),
-        train_labels=classes[:LABELED],
-        unlabeled=torch.arange(LABELED, len(rows)),
-        validation=NO_VALIDATION,
-        training=TrainingConfig(
-            epochs=epochs + 1, batch_size=batch_size, unlabeled_per_batch="proportional"
-        ),
-        consistency=ConsistencyConfig(**CONSISTENCY, teacher_dropout=teacher_dropout),  # type: ignore[arg-type]
-    )
     measured: list[Epoch] = []
     started = time.process_time()
 
@@ -92,7 +80,18 @@ def measure_scr(epochs: int, batch_size: int, *, teacher_dropout: bool) -> list[
         measured.append((record.seconds, now - started))
         started = now
 
-    trainer.run(on_epoch=add)
+    stage = Stage(
+        train=torch.arange(LABELED),
+        train_labels=classes[:LABELED],
+        unlabeled=torch.arange(LABELED, len(rows)),
+        validation=NO_VALIDATION,
+        training=TrainingConfig(
+            epochs=epochs + 1, batch_size=batch_size, unlabeled_per_batch="proportional"
+        ),
+        consistency=ConsistencyConfig(**CONSISTENCY, teacher_dropout=teacher_dropout),  # type: ignore[arg-type]
+        on_epoch=add,
+    )
+    Trainer(student, rows, stage).run()
     return measured[1:]
 
 

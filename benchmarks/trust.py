@@ -83,10 +83,7 @@ def main() -> None:
                 if prepared is None:
                     recipe = resolve(graph_facts(drawn), encoder="ssgc", regularizer="scr")
                     prepared = prepare(drawn, recipe)
-                labels = np.asarray(drawn.labels[drawn.train])
-                judged, _ = judge_trust(
-                    ConsistencyConfig(weight=1.0), prepared.averages, drawn.train, labels, drawn
-                )
+                judged, _ = judge_trust(ConsistencyConfig(weight=1.0), prepared, drawn)
                 shares.append(0.0 if judged is None else round(judged.weight, 3))
                 agreements.append(round(agreement_with(prepared, drawn, others), 3))
             results.add(key, {"shares": shares, "agreements": agreements})

@@ -7,7 +7,6 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
-import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from scr.prediction import (
     TrainedModel,
     read_model,
 )
+from scr.storage import atomic_folder
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
@@ -115,39 +115,30 @@ class NodeClassifier:
 
     def __repr__(self) -> str:
         is_fitted = self._predictor is not None
-        plain = merge(*self._layers)
+        plain = self.recipe_.tables() if is_fitted else merge(*self._layers)
         encoder = plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
-        regularizer = self._regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
-        if is_fitted:
-            encoder, regularizer = self.recipe_.encoder, self.recipe_.regularizer
+        regularizer = plain.get("regularizer") or DEFAULT_REGULARIZER
+        if not is_fitted:
+            regularizer = self._regularizer or regularizer
         if self._own is not None:
             given = self.module_ if is_fitted else self._own.given
             encoder = getattr(given, "__name__", type(given).__name__)
-        return (
-            f"NodeClassifier({encoder!r}, {regularizer!r}, seed={self.seed}, "
-            f"{'fitted' if is_fitted else 'not fitted'})"
-        )
+        state = "fitted" if is_fitted else "not fitted"
+        return f"NodeClassifier({encoder!r}, {regularizer!r}, seed={self.seed}, {state})"
 
     def resolve(self, graph: Graph) -> Recipe:
         """The recipe that `fit` would use on this graph."""
-        if self._resolved is None or self._resolved[0] is not graph:
-            self._resolved = graph, self._resolve(graph)
-        return self._resolved[1]
-
-    def _resolve(self, graph: Graph) -> Recipe:
-        check_graph(graph)
-        layers = self._layers
+        if self._resolved is not None and self._resolved[0] is graph:
+            return self._resolved[1]
+        layers, facts = self._layers, graph_facts(check_graph(graph))
         if self._own is not None:
             columns = graph.num_features if graph.features is not None else 1
             sizes = ProblemShape(features=columns, hops=2, classes=graph.num_classes)
-            found = self._own.settings(sizes)
-            layers = [{"encoder": found}, *layers, {"encoder": {"name": found["name"]}}]
-        return resolve(
-            graph_facts(graph),
-            regularizer=self._regularizer,
-            layers=layers,
-            preset=self._preset,
-        )
+            own = self._own.settings(sizes)
+            layers = [{"encoder": own}, *layers, {"encoder": {"name": own["name"]}}]
+        recipe = resolve(facts, regularizer=self._regularizer, layers=layers, preset=self._preset)
+        self._resolved = graph, recipe
+        return recipe
 
     def fit(
         self,
@@ -303,14 +294,8 @@ class NodeClassifier:
             command=None,
             threads=torch.get_num_threads(),
         )
-        temporary = path.with_name(f".{path.name}.partial")
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
-            runs.start_run(temporary, run, resume=False)
-            self.write_into(temporary, run)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with atomic_folder(path) as partial:
+            self.write_into(partial, run)
         return path
 
     def write_into(

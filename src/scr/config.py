@@ -17,11 +17,11 @@ import itertools
 import math
 import numbers
 import re
-import sys
+import textwrap
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -88,7 +88,7 @@ def build(
     values: Mapping[str, Any],
     *,
     section: str,
-    elsewhere: Mapping[str, str] | None = None,
+    elsewhere: Callable[[str], str | None] = lambda key: None,
 ) -> Section:
     """Make one section from plain values; every wrong key and type is named in one error.
 
@@ -96,16 +96,19 @@ def build(
         section_class: A frozen dataclass.
         values: Keys and plain values, as from TOML.
         section: Its name, for messages such as ``training.epochs``.
-        elsewhere: Hints for names that are not of this section and that people look for in it.
+        elsewhere: A hint for a name that is not of this section, if people look for it there.
     """
-    known = set(_type_hints(section_class))
+    known = sorted(_type_hints(section_class))
     of_class = getattr(section_class, "unknown_hint", None)
     unknown = [
         ConfigError(
             f"{section}.{key}",
             value,
             "a known setting",
-            hint=of_class or (elsewhere or {}).get(key) or _closest(key, known),
+            hint=of_class
+            or elsewhere(key)
+            or did_you_mean(key, known)
+            or f"the settings here are {', '.join(known)}",
         )
         for key, value in values.items()
         if key not in known
@@ -147,15 +150,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     >>> did_you_mean("SCR_M", ["scr", "scr-m"])
     'did you mean `scr-m`?'
     """
-    close = difflib.get_close_matches(str(name).lower().replace("_", "-"), list(known), n=1)
+    close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
     return f"did you mean `{close[0]}`?" if close else None
-
-
-def _closest(key: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    if close:
-        return f"did you mean `{close[0]}`?"
-    return f"the settings here are {', '.join(sorted(known))}"
 
 
 def check_value(name: str, value: Any, hint: Any) -> Any:
@@ -244,27 +240,18 @@ def _field_texts(section_class: type[Any]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for part in reversed(section_class.__mro__[:-1]):
         try:
-            module = ast.parse(inspect.getsource(sys.modules[part.__module__]))
-        except (OSError, KeyError):
+            definition = ast.parse(textwrap.dedent(inspect.getsource(part))).body[0]
+        except (OSError, TypeError):
             continue  # Python keeps no text of what it runs
-        bodies = (
-            node.body
-            for node in module.body
-            if isinstance(node, ast.ClassDef) and node.name == part.__name__
-        )
-        for field, below in itertools.chain.from_iterable(map(itertools.pairwise, bodies)):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                text = _text(below)
-                if text:
-                    texts[field.target.id] = text
+        assert isinstance(definition, ast.ClassDef)
+        for pair in itertools.pairwise(definition.body):
+            match pair:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    texts[name] = " ".join(text.split())
     return texts
-
-
-def _text(statement: ast.stmt) -> str:
-    """The words of a statement that is a text by itself."""
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
-    return " ".join(value.value.split()) if is_text else ""  # type: ignore[union-attr]
 
 
 def parse_assignment(text: str) -> tuple[str, str, Any]:

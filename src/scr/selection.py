@@ -29,9 +29,7 @@ class Score:
     def beats(self, other: Score | None, *, by_loss: bool = False) -> bool:
         """Higher accuracy; equal accuracy and lower loss counts too, since small sets tie often.
 
-        Args:
-            other: The best so far; none: there is none.
-            by_loss: Only the loss counts.
+        With `by_loss`, only the loss counts; any score beats none.
         """
         if other is None:
             return True
@@ -50,14 +48,10 @@ class Score:
         return Score(max(self.accuracy, other.accuracy), min(self.loss, other.loss))
 
     def clearly_below(self, other: Score, nodes: int) -> bool:
-        """Whether the accuracy is lower by more than chance explains.
+        """Whether the accuracy on so many nodes is lower by more than chance explains.
 
         The standard error is that of two accuracies on different nodes. On the same nodes it is
         smaller, so that what is called clear is so all the more.
-
-        Args:
-            other: The higher score.
-            nodes: How many validation nodes both are of.
         """
         if nodes == 0:
             return False

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from scr.cli import app
 from scr.cli._hints import propagate_command
-from scr.features import FeatureConfig, prepare_features
+from scr.features import FeatureConfig, fit_features
 from scr.propagation import Hops, PropagationConfig, choose_subsets, load_cached_hops, propagate
 from scr.propagation.disk._pieces import Pieces
 from scr.sources import load_graph
@@ -106,7 +106,8 @@ def test_a_command_that_was_stopped_goes_on_when_it_is_given_again(store, tmp_pa
 def test_features_are_scaled_part_by_part_as_they_would_be_at_once(store, tmp_path, scale):
     assert run(store, "--hops", 2, "--scale", scale, "--out", tmp_path / "out").exit_code == 0
     graph = load_graph(str(store))
-    scaled = prepare_features(np.array(graph.features), FeatureConfig(scale=scale)).matrix
+    features = np.array(graph.features)
+    scaled = fit_features(features, FeatureConfig(scale=scale)).transform(features)
     expected = propagate(graph, 2, features=scaled)
     assert np.array_equal(np.asarray(Hops.open(tmp_path / "out")), np.asarray(expected))
 

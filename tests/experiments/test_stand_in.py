@@ -16,7 +16,7 @@ from scr.experiments._stand_in import stand_in_for, stand_in_of
 from scr.recipes import read_recipe, recipe_names
 from scr.synth import community_graph
 from scr.training import Recipe, merge, prepare
-from scr.training._batches import epoch_batches
+from scr.training._batches import EpochNodes
 
 RECIPES = [read_recipe(name) for name in recipe_names()]
 ONE_OF = {
@@ -118,13 +118,17 @@ def test_averages_over_steps_forget_as_fast_in_epochs_of_the_recipe():
 )
 def test_an_epoch_has_as_many_steps_as_on_the_data_set(name, batch):
     recipe = read_recipe(name)
-    ours = epoch_batches(
-        stand_in_of(recipe).graph.train,
+    nobody = torch.zeros(0, dtype=torch.int64)
+    ours = EpochNodes(
+        0,
+        torch.arange(stand_in_of(recipe).graph.train),
+        nobody,
+        nobody,
         batch_size=settings_of(name)["training"]["batch_size"],
         unlabeled_per_batch=1,
         generator=torch.Generator(),
     )
-    assert len(list(ours)) == math.ceil(TRAIN[recipe.dataset] / batch)
+    assert len(list(ours.steps())) == math.ceil(TRAIN[recipe.dataset] / batch)
 
 
 def test_batches_keep_64_labeled_rows_and_the_note_says_what_that_costs():

@@ -14,7 +14,6 @@ from scr.features import (
     FeatureConfig,
     FittedFeatures,
     fit_features,
-    prepare_features,
     random_directions,
     transform_lazily,
 )
@@ -35,30 +34,34 @@ EXPECTED = {
 }
 
 
+def prepared(matrix, config=None, seed=0):
+    return fit_features(matrix, config, seed).transform(matrix)
+
+
 @BOTH
 @pytest.mark.parametrize("name", EXPECTED)
 def test_each_scaling_is_that_of_scikit_learn(form, name):
-    made = prepare_features(form(COUNTS), FeatureConfig(scale=name))
-    np.testing.assert_allclose(made.matrix, EXPECTED[name](), rtol=1e-5, atol=1e-6)
-    assert made.matrix.dtype == np.float32
-    assert made.matrix.flags.c_contiguous
+    matrix = prepared(form(COUNTS), FeatureConfig(scale=name))
+    np.testing.assert_allclose(matrix, EXPECTED[name](), rtol=1e-5, atol=1e-6)
+    assert matrix.dtype == np.float32
+    assert matrix.flags.c_contiguous
 
 
 def test_a_constant_column_becomes_zero():
-    made = prepare_features(np.full((5, 2), 3.0), FeatureConfig(scale="standard"))
-    np.testing.assert_array_equal(made.matrix, 0)
+    matrix = prepared(np.full((5, 2), 3.0), FeatureConfig(scale="standard"))
+    np.testing.assert_array_equal(matrix, 0)
 
 
 def test_float16_features_become_float32():
     half = np.ones((4, 3), np.float16)
-    np.testing.assert_allclose(prepare_features(half, FeatureConfig(scale="row")).matrix, 1 / 3)
+    np.testing.assert_allclose(prepared(half, FeatureConfig(scale="row")), 1 / 3)
 
 
 def test_nothing_is_copied_where_nothing_is_done():
     matrix = np.random.default_rng(0).random((30, 4), np.float32)
-    made = prepare_features(matrix)
-    assert np.shares_memory(made.matrix, matrix)
-    assert made.steps == ()
+    fitted = fit_features(matrix)
+    assert np.shares_memory(fitted.transform(matrix), matrix)
+    assert fitted.steps == ()
 
 
 @BOTH
@@ -82,10 +85,10 @@ def test_the_svd_bears_less_rank_than_columns():
 @pytest.mark.parametrize("reduce", ["svd", "random"])
 def test_equal_seeds_reduce_equally(reduce):
     config = FeatureConfig(reduce=reduce, reduce_to=6)
-    first, again, other = (prepare_features(COUNTS, config, seed=seed) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(first.matrix, again.matrix)
-    assert first.matrix.shape == (50, 6)
-    assert not np.array_equal(first.matrix, other.matrix)
+    first, again, other = (prepared(COUNTS, config, seed=seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert first.shape == (50, 6)
+    assert not np.array_equal(first, other)
 
 
 def test_random_directions_keep_lengths_roughly():
@@ -102,22 +105,24 @@ def wide(rows=600, columns=2100, value=1.0):
 
 def test_wide_sparse_features_are_reduced_and_narrow_ones_made_dense():
     config = FeatureConfig(reduce_to=16)
-    made = prepare_features(wide(), config)
-    assert made.matrix.shape == (600, 16)
-    assert made.steps == (
+    assert prepared(wide(), config).shape == (600, 16)
+    assert fit_features(wide(), config).steps == (
         "weighted columns by TF-IDF",
         "scaled rows to length 1",
         "reduced 2,100 columns to 16 by truncated SVD",
     )
-    narrow = prepare_features(wide(columns=2048), config)
-    assert narrow.matrix.shape == (600, 2048)
-    assert narrow.steps == ("scaled rows to sum 1", "made 2,048 sparse columns dense")
+    narrow = wide(columns=2048)
+    assert prepared(narrow, config).shape == (600, 2048)
+    assert fit_features(narrow, config).steps == (
+        "scaled rows to sum 1",
+        "made 2,048 sparse columns dense",
+    )
 
 
 def test_too_much_work_for_an_svd_is_projected_at_random(monkeypatch):
     monkeypatch.setattr(features, "SVD_WORK", 100)
-    made = prepare_features(wide(), FeatureConfig(reduce_to=16))
-    assert made.steps[-1] == "reduced 2,100 columns to 16 by sparse random projection"
+    fitted = fit_features(wide(), FeatureConfig(reduce_to=16))
+    assert fitted.steps[-1] == "reduced 2,100 columns to 16 by sparse random projection"
 
 
 def test_automatic_scaling_follows_the_stated_rule():
@@ -150,7 +155,7 @@ def test_new_nodes_with_other_columns_are_refused():
 
 def test_no_features_are_told():
     with pytest.raises(GraphError, match="no features"):
-        prepare_features(None)
+        fit_features(None)
 
 
 @pytest.mark.parametrize("values", [{"scale": "loud"}, {"reduce_to": 0}, {"reduce": "pca"}])
@@ -207,4 +212,4 @@ def test_features_in_memory_or_sparse_are_prepared_at_once(on_disk):
     for matrix in (COUNTS, sp.csr_array(COUNTS)):
         made = transform_lazily(fit_features(matrix), matrix)
         assert isinstance(made, np.ndarray)
-        np.testing.assert_array_equal(made, prepare_features(matrix).matrix)
+        np.testing.assert_array_equal(made, prepared(matrix))

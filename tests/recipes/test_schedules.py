@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from scr.recipes import read_recipe, recipe_names
-from scr.training._batches import epoch_batches
+from scr.training._batches import EpochNodes
 
 # Sizes of the splits as https://ogb.stanford.edu/docs/nodeprop publishes them.
 TRAIN_NODES = {"ogbn-products": 196_615, "ogbn-mag": 629_571, "ogbn-papers100M": 1_207_179}
@@ -43,15 +43,16 @@ def steps_of_an_epoch(recipe, confident, reliable=0):
         return math.ceil(encoder["clusters"] / encoder["clusters_per_batch"])
     if encoder["name"] == "graph-saint":
         return encoder["steps"]
-    batches = epoch_batches(
-        TRAIN_NODES[recipe.dataset],
+    nodes = EpochNodes(
+        0,
+        torch.arange(TRAIN_NODES[recipe.dataset]),
         torch.arange(confident),
         torch.arange(reliable),
         batch_size=training["batch_size"],
         unlabeled_per_batch=training.get("unlabeled_per_batch", 0),
         generator=torch.Generator().manual_seed(0),
     )
-    return sum(1 for _ in batches)
+    return sum(1 for _ in nodes.steps())
 
 
 # Worked out by hand: steps of an epoch times epochs.

@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.training import _batches as batches
-from scr.training._batches import epoch_batches
+from scr.training._batches import EpochNodes
 
 
 def drawn(labeled, confident, seed=0, **settings):
+    train, nobody = torch.arange(labeled), torch.zeros(0, dtype=torch.int64)
     generator = torch.Generator().manual_seed(seed)
-    return list(epoch_batches(labeled, confident, generator=generator, **settings))
+    nodes = EpochNodes(0, train, confident, nobody, generator=generator, **settings)
+    return [(step.labeled, step.unlabeled) for step in nodes.steps()]
 
 
 @given(st.integers(1, 200), st.integers(0, 100), st.integers(1, 64), st.integers(1, 64))

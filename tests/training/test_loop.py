@@ -10,10 +10,10 @@ import torch
 from scr.errors import TrainingError
 from scr.networks import make_encoder
 from scr.sources._digits import digits
-from scr.training import Trainer, TrainingConfig, fit, graph_facts, prepare, resolve
+from scr.training import Stage, Trainer, TrainingConfig, fit, graph_facts, prepare, resolve
 from scr.training._fitting import all_but
 from scr.training._loop import learning_rate_at
-from scr.training._validation import NO_VALIDATION
+from scr.training._records import NO_VALIDATION
 
 
 @cache
@@ -98,7 +98,7 @@ def test_warm_up_switches_off_only_the_loss_term():
     assert all(loss > 0 for loss in losses[3:])
 
 
-def trainer(graph, **consistency):
+def trainer(graph, on_epoch, **consistency):
     """A trainer of SCR-m as `fit` makes it, to be looked into epoch by epoch."""
     train = torch.from_numpy(np.asarray(graph.train))
     settings = {"decay": 0.999, "ramp": False, "views": 1, **consistency}
@@ -111,20 +111,21 @@ def trainer(graph, **consistency):
     return Trainer(
         make_encoder(recipe.encoder, recipe.encoder_settings, rows.shape),
         rows,
-        train=train,
-        train_labels=torch.from_numpy(np.asarray(graph.labels[graph.train])).long(),
-        unlabeled=all_but(graph.train, graph.num_targets),
-        validation=NO_VALIDATION,
-        training=recipe.training,
-        consistency=recipe.consistency,
-        regularizer="scr-m",
+        Stage(
+            train=train,
+            train_labels=torch.from_numpy(np.asarray(graph.labels[graph.train])).long(),
+            unlabeled=all_but(graph.train, graph.num_targets),
+            validation=NO_VALIDATION,
+            training=recipe.training,
+            consistency=recipe.consistency,
+            regularizer="scr-m",
+            on_epoch=on_epoch,
+        ),
     )
 
 
 def test_the_teacher_begins_as_the_students_copy_at_the_end_of_the_warm_up():
     """With 0.999 per step, an average since the start would be nearly the untrained network."""
-    made = trainer(plain_digits(), warmup=5)
-    start = [value.clone() for value in made.student.parameters()]
     states = []
 
     def note(record):
@@ -134,7 +135,9 @@ def test_the_teacher_begins_as_the_students_copy_at_the_end_of_the_warm_up():
                 assert torch.equal(mine, first)
             assert made.term.teacher.step == 0
 
-    made.run(on_epoch=note)
+    made = trainer(plain_digits(), note, warmup=5)
+    start = [value.clone() for value in made.student.parameters()]
+    made.run()
     # One step per epoch: theta' = 0.999 theta' + 0.001 theta from the copy after epoch 5 on.
     assert made.term.teacher.step == 7
     expected = states[4]
@@ -147,13 +150,13 @@ def test_the_teacher_begins_as_the_students_copy_at_the_end_of_the_warm_up():
 @pytest.mark.parametrize("judge", ["teacher", "student"])
 def test_the_judge_chooses_the_confident_set(judge):
     """A teacher whose logits are all 0 is sure of nothing, whatever its student knows."""
-    made = trainer(plain_digits(), warmup=5, threshold=0.5, judge=judge, refresh=1)
 
     def silence(record):
         for value in made.term.teacher.model.parameters():
             value.data.zero_()
 
-    made.run(on_epoch=silence)
+    made = trainer(plain_digits(), silence, warmup=5, threshold=0.5, judge=judge, refresh=1)
+    made.run()
     assert (len(made.term.confident) > 0) is (judge == "student")
 
 

@@ -67,7 +67,7 @@ def test_hops_beside_a_store_are_used(graph, tmp_path):
     stored = open_store(tmp_path / "store")
     settings = recipe(stored, "sign")
     before = prepare(stored, settings)
-    path = cached_hops_path(stored, settings.propagation, before.steps)
+    path = cached_hops_path(stored, settings.propagation, before.features.steps)
     propagate(stored, 2, "row", features=np.asarray(graph.features), out=path)
     found = prepare(stored, settings)
     assert not found.array.flags.writeable  # a memory map

@@ -46,7 +46,7 @@ def test_a_stopped_run_ends_in_the_same_weights(tmp_path, regularizer, stops):
     assert timeless[0] == timeless[1]
 
 
-def test_a_run_that_dies_goes_on_from_its_last_checkpoint(tmp_path):
+def test_a_run_that_dies_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
     class Killed(Exception):
         pass
 
@@ -56,8 +56,9 @@ def test_a_run_that_dies_goes_on_from_its_last_checkpoint(tmp_path):
 
     graph, checkpoint, seen = digits(seed=0), tmp_path / "checkpoint", []
     recipe = resolve(graph_facts(graph), encoder="ssgc", regularizer="scr-m", layers=[SETTINGS])
+    monkeypatch.setattr("scr.training._loop.CHECKPOINT_SECONDS", 0)
     with pytest.raises(Killed):
-        fit(graph, recipe, seed=2, checkpoint=checkpoint, on_epoch=die, checkpoint_seconds=0)
+        fit(graph, recipe, seed=2, checkpoint=checkpoint, on_epoch=die)
     pieces = fit(graph, recipe, seed=2, checkpoint=checkpoint, on_epoch=seen.append)
     assert seen[0].epoch == 6  # the checkpoint is that of the epoch before
     whole = fit(graph, recipe, seed=2)

@@ -9,6 +9,7 @@ import scr
 from scr.errors import ConfigError
 from scr.sources._digits import digits
 from scr.training import fit, graph_facts, prepare, resolve
+from scr.training._batches import EpochNodes
 from scr.training._objective import supervised_loss
 
 SETTINGS = {
@@ -25,9 +26,17 @@ def rows_of(graph, name, **settings):
     return prepare(graph, recipe).rows(graph.num_classes, None, torch.device("cpu"))
 
 
-def epoch(rows, graph, number, confident):
+def epoch_nodes(graph, number, confident):
     train, nobody = torch.from_numpy(graph.train), torch.zeros(0, dtype=torch.int64)
-    return list(rows.draws(number, train, confident, nobody))
+    return EpochNodes(number, train, confident, nobody, 10, 10, torch.Generator())
+
+
+def epoch(rows, graph, number, confident):
+    return list(rows.draws(epoch_nodes(graph, number, confident)))
+
+
+def drawn_nodes(drawn):
+    return [subgraph.nodes.tolist() for _, subgraph in drawn]
 
 
 @names
@@ -36,16 +45,14 @@ def test_a_step_has_the_training_and_confident_nodes_that_are_in_its_subgraph(na
     rows, confident = rows_of(graph, name), torch.tensor([100, 30, 77, 60])
     drawn = epoch(rows, graph, 3, confident)
     assert len(drawn) > 1
-    for draw in drawn:
-        inside = set(draw.subgraph.nodes.tolist())
+    for step, subgraph in drawn:
+        inside = set(subgraph.nodes.tolist())
         expected = [place for place, node in enumerate(graph.train) if node in inside]
-        assert draw.labeled.tolist() == expected
-        assert draw.unlabeled.tolist() == [n for n in confident.tolist() if n in inside]
-        assert draw.share == len(expected) / len(graph.train)
+        assert step.labeled.tolist() == expected
+        assert step.unlabeled.tolist() == [n for n in confident.tolist() if n in inside]
     again = epoch(rows_of(graph, name), graph, 3, confident)
-    assert [d.subgraph.nodes.tolist() for d in again] == [d.subgraph.nodes.tolist() for d in drawn]
-    others = epoch(rows, graph, 4, confident)
-    assert [d.subgraph.nodes.tolist() for d in others] != [d.subgraph.nodes.tolist() for d in drawn]
+    assert drawn_nodes(again) == drawn_nodes(drawn)
+    assert drawn_nodes(epoch(rows, graph, 4, confident)) != drawn_nodes(drawn)
 
 
 def test_parts_without_a_training_node_take_part_with_their_confident_ones():
@@ -53,8 +60,8 @@ def test_parts_without_a_training_node_take_part_with_their_confident_ones():
     rows = rows_of(graph, "cluster-gcn", clusters_per_batch=1)
     others = torch.arange(3, 120)
     drawn = epoch(rows, graph, 0, others)
-    assert sorted(torch.cat([draw.unlabeled for draw in drawn]).tolist()) == others.tolist()
-    without = [len(draw.labeled) for draw in drawn].count(0)
+    assert sorted(torch.cat([step.unlabeled for step, _ in drawn]).tolist()) == others.tolist()
+    without = [len(step.labeled) for step, _ in drawn].count(0)
     assert without > 0
     assert len(epoch(rows, graph, 0, others[:0])) == len(drawn) - without
     nothing = supervised_loss(torch.randn(2, 0, 3, requires_grad=True), torch.zeros(0).long())
@@ -64,22 +71,19 @@ def test_parts_without_a_training_node_take_part_with_their_confident_ones():
 def test_an_epoch_of_clusters_has_every_training_node_once():
     graph = make_random_graph(nodes=120, edges=400)
     drawn = epoch(rows_of(graph, "cluster-gcn"), graph, 0, torch.zeros(0, dtype=torch.int64))
-    seen = torch.cat([draw.labeled for draw in drawn])
+    seen = torch.cat([step.labeled for step, _ in drawn])
     assert sorted(seen.tolist()) == list(range(len(graph.train)))
 
 
 def test_seeds_of_a_batch_are_the_nodes_of_its_step():
     graph = make_random_graph(nodes=120, edges=400)
     rows = rows_of(graph, "cluster-gcn")
-    train = torch.from_numpy(graph.train)
-    drawn = epoch(rows, graph, 0, torch.arange(60, 120))
-    nodes_of = lambda draw: torch.cat([train[draw.labeled], draw.unlabeled])  # noqa: E731
-    for draw, batch in rows.stream(drawn, nodes_of):
-        found = draw.subgraph.nodes[batch.seeds.numpy()]
-        assert found.tolist() == nodes_of(draw).tolist()
-        assert torch.equal(
-            batch.features, torch.from_numpy(rows.prepared.inputs[draw.subgraph.nodes])
-        )
+    nodes = epoch_nodes(graph, 0, torch.arange(60, 120))
+    batches = zip(rows.draws(nodes), rows.epoch_steps(nodes), strict=True)
+    for (step, subgraph), (same, batch) in batches:
+        assert all(map(torch.equal, step, same))
+        assert subgraph.nodes[batch.seeds.numpy()].tolist() == nodes.index(step).tolist()
+        assert torch.equal(batch.features, torch.from_numpy(rows.prepared.inputs[subgraph.nodes]))
         # Means are taken over the edges inside.
         sums = batch.layers[0].times(torch.ones(len(batch.features), 1))[:, 0]
         assert set(sums.round(decimals=5).tolist()) <= {0.0, 1.0}
@@ -92,10 +96,9 @@ def test_saint_losses_add_up_to_the_loss_of_all_training_nodes_on_average():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(60, 3, generator=generator)
     targets = torch.from_numpy(graph.labels)
-    drawn = rows.draws(0, train, train[:0], train[:0])
     total = 0.0
-    for draw, batch in rows.stream(drawn, lambda draw: train[draw.labeled]):
-        nodes = train[draw.labeled]
+    for step, batch in rows.epoch_steps(epoch_nodes(graph, 0, train[:0])):
+        nodes = train[step.labeled]
         loss = supervised_loss(logits[nodes][None], targets[nodes], None, batch.loss_weight)
         total += loss.item()
     expected = supervised_loss(logits[train][None], targets[train]).item()

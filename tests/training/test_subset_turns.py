@@ -7,10 +7,10 @@ from tests.training.typed_graphs import make_typed_graph
 
 from scr.encoders import ProblemShape
 from scr.networks import make_encoder
-from scr.training import Rows, Trainer, TrainingConfig, fit, graph_facts, resolve
-from scr.training._inference import predict_logits
+from scr.training import Rows, Stage, Trainer, TrainingConfig, fit, graph_facts, resolve
+from scr.training._records import NO_VALIDATION
+from scr.training._rows import predict_logits
 from scr.training._subset_turns import NoTurns, make_turns
-from scr.training._validation import NO_VALIDATION
 
 ROWS, SUBSETS, HOPS, FEATURES, CLASSES = 300, 5, 2, 6, 3
 
@@ -72,10 +72,11 @@ def test_only_the_sample_learns_and_the_others_do_not_move():
     encoder = _encoder(rows, resample=1)
     training = TrainingConfig(epochs=6, weight_decay=0.1, learning_rate=0.05, average_decay=0.9)
     train = torch.arange(100)
-    trainer = Trainer(
-        encoder, rows, train=train, train_labels=train % CLASSES,
-        unlabeled=torch.arange(100, ROWS), validation=NO_VALIDATION, training=training, seed=2,
+    stage = Stage(
+        train=train, train_labels=train % CLASSES, unlabeled=torch.arange(100, ROWS),
+        validation=NO_VALIDATION, training=training, seed=2,
     )  # fmt: skip
+    trainer = Trainer(encoder, rows, stage)
     for epoch in range(6):
         before = encoder.mixture.weight.detach().clone()
         trainer._epoch(epoch)

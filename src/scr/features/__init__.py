@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from scr.features._prepare import LazyFeatures as LazyFeatures
     from scr.features._prepare import choose_reduction as choose_reduction
     from scr.features._prepare import fit_features as fit_features
-    from scr.features._prepare import prepare_features as prepare_features
     from scr.features._prepare import transform_lazily as transform_lazily
     from scr.features._reduction import orthonormal_directions as orthonormal_directions
     from scr.features._reduction import random_directions as random_directions

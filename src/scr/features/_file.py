@@ -26,13 +26,7 @@ _STEP = "took features from"
 
 
 def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
-    """Open a `.npy` of features, memory-mapped; whole numbers become floats in memory.
-
-    Args:
-        path: The file.
-        num_nodes: How many rows it must have.
-        nodes: Where the number of nodes comes from, for the message.
-    """
+    """As `open_features`, but whole numbers become floats in memory."""
     features = open_features(path, num_nodes, nodes)
     return features if features.dtype.kind == "f" else features.astype(np.float32)
 

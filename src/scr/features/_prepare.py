@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
-from scr.features._config import FeatureConfig as FeatureConfig
+from scr.features._config import FeatureConfig
 from scr.features._reduction import random_directions, singular_directions
 from scr.features._scaling import SCALE_STEPS, Matrix, Scale, apply_scale, choose_scale, fit_columns
 from scr.storage import checksums, region_of
@@ -32,16 +32,6 @@ SVD_COLUMNS = 1_000_000
 
 Reduction = Literal["none", "svd", "random"]
 _REDUCTIONS = {"svd": "truncated SVD", "random": "sparse random projection"}
-
-
-@dataclass(frozen=True)
-class PreparedFeatures:
-    """Features ready to be propagated."""
-
-    matrix: NDArray[np.float32]
-    """Dense rows of shape (nodes, columns); the input itself where nothing had to be done."""
-    steps: tuple[str, ...]
-    """What was done, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +66,7 @@ class FittedFeatures:
         return np.ascontiguousarray(dense, np.float32)
 
     def scaled(self, features: Matrix | None) -> Matrix:
-        """As `transform`, but sparse where nothing makes the numbers dense.
-
-        Raises:
-            GraphError: The features have other columns than those fitted to.
-        """
+        """As `transform`, but sparse where nothing makes the numbers dense."""
         if features is None or features.shape[1] != self.columns:
             found = 0 if features is None else features.shape[1]
             raise GraphError(
@@ -90,11 +76,6 @@ class FittedFeatures:
         if self.projection is not None:
             scaled = scaled @ self.projection
         return cast(Matrix, scaled)
-
-    @property
-    def steps_of_sparse(self) -> tuple[str, ...]:
-        """What `scaled` does where it leaves the features sparse."""
-        return tuple(step for step in self.steps if step != _dense_step(self.columns))
 
     def settings(self) -> dict[str, Any]:
         """The part to be stored as JSON; `arrays` is the rest."""
@@ -192,19 +173,20 @@ def fit_features(
         else config.scale
     )
     shift, factor = fit_columns(features, scale)
-    steps, projection = SCALE_STEPS[scale], None
+    steps = SCALE_STEPS[scale]
+    projection: Matrix | None = None
     if reduce != "none":
         steps += (f"reduced {columns:,} columns to {config.reduce_to} by {_REDUCTIONS[reduce]}",)
-        projection = _fit_projection(
-            apply_scale(features, scale, (shift, factor)), reduce, config.reduce_to, seed
+        projection = (
+            singular_directions(
+                apply_scale(features, scale, (shift, factor)), config.reduce_to, seed
+            )
+            if reduce == "svd"
+            else random_directions(columns, config.reduce_to, seed)
         )
     elif sp.issparse(features):
-        steps += (_dense_step(columns),)
+        steps += (f"made {columns:,} sparse columns dense",)
     return FittedFeatures(scale, columns, steps, shift, factor, projection)
-
-
-def _dense_step(columns: int) -> str:
-    return f"made {columns:,} sparse columns dense"
 
 
 def choose_reduction(features: Matrix, config: FeatureConfig) -> Reduction:
@@ -218,20 +200,6 @@ def choose_reduction(features: Matrix, config: FeatureConfig) -> Reduction:
         return "none"
     is_cheap = features.nnz * config.reduce_to <= SVD_WORK and columns <= SVD_COLUMNS
     return "svd" if is_cheap else "random"
-
-
-def _fit_projection(scaled: Matrix, reduce: Reduction, columns: int, seed: int) -> Matrix:
-    if reduce == "svd":
-        return singular_directions(scaled, columns, seed)
-    return random_directions(scaled.shape[1], columns, seed)
-
-
-def prepare_features(
-    features: Matrix | None, config: FeatureConfig | None = None, seed: int = 0
-) -> PreparedFeatures:
-    """Fit a preparation (`fit_features`, which states the rules) and apply it."""
-    fitted = fit_features(features, config, seed)
-    return PreparedFeatures(fitted.transform(features), fitted.steps)
 
 
 def transform_lazily(

@@ -68,11 +68,6 @@ def _orthonormal(block: NDArray[np.float32]) -> NDArray[np.float32]:
 def random_directions(features: int, columns: int, seed: int = 0) -> sp.csr_array:
     """A sparse matrix of random signs; rows multiplied with it keep their distances roughly.
 
-    Args:
-        features: Columns of the features.
-        columns: How many columns are left.
-        seed: For the matrix.
-
     Returns:
         Shape (features, columns), with a few signs in each row and rows of length about 1.
     """
@@ -88,13 +83,8 @@ def random_directions(features: int, columns: int, seed: int = 0) -> sp.csr_arra
 def orthonormal_directions(features: int, columns: int, seed: int = 0) -> NDArray[np.float32]:
     """Random orthonormal rows; narrow features multiplied with them keep all distances.
 
-    Args:
-        features: Columns of the features, at most `columns`.
-        columns: How many columns they get.
-        seed: For the matrix.
-
     Returns:
-        Shape (features, columns).
+        Shape (features, columns), with `features` at most `columns`.
     """
     normal = np.random.default_rng(seed).standard_normal((columns, features))
     basis, triangle = np.linalg.qr(normal)

@@ -69,20 +69,28 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
     - standard: the mean, and one over the deviation.
     - tfidf: nothing, and log((1 + n) / (1 + rows with the column)) + 1, as scikit-learn does.
     """
-    if isinstance(features, np.ndarray) and _is_large_on_disk(features):
-        return _fit_columns_by_parts(features, scale)
+    count = features.shape[0]
+    by_parts = isinstance(features, np.ndarray) and _is_large_on_disk(features)
     if scale == "standard":
-        dense = features if isinstance(features, np.ndarray) else features.toarray()
-        means, spreads = dense.mean(axis=0, dtype=np.float64), dense.std(axis=0, dtype=np.float64)
+        if by_parts:
+            means = _column_sums(features, lambda rows: rows.astype(np.float64)) / count
+            squares = _column_sums(features, lambda rows: np.square(rows - means))
+            spreads = np.sqrt(squares / count)
+        else:
+            dense = features if isinstance(features, np.ndarray) else features.toarray()
+            means = dense.mean(axis=0, dtype=np.float64)
+            spreads = dense.std(axis=0, dtype=np.float64)
         factors = np.divide(1, spreads, out=np.zeros_like(spreads), where=spreads > _CONSTANT)
         return means.astype(np.float32), factors.astype(np.float32)
     if scale == "tfidf":
-        if isinstance(features, np.ndarray):
+        counts: NDArray[Any]
+        if by_parts:
+            counts = _column_sums(features, lambda rows: (rows != 0).astype(np.float64))
+        elif isinstance(features, np.ndarray):
             counts = np.count_nonzero(features, axis=0)
         else:
             counts = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
-        rarity = np.log((1 + features.shape[0]) / (1 + counts)) + 1
-        return None, rarity.astype(np.float32)
+        return None, (np.log((1 + count) / (1 + counts)) + 1).astype(np.float32)
     return None, None
 
 
@@ -92,27 +100,13 @@ def _is_large_on_disk(features: NDArray[Any]) -> bool:
     return is_large and region_of(features) is not None
 
 
-def _fit_columns_by_parts(features: NDArray[Any], scale: Scale) -> ColumnFactors:
-    """As `fit_columns`, for dense features on disk, of which only a part is in memory at once.
-
-    NumPy sums columns row after row, so sums that are handed on from part to part are the same.
-    """
-    count = features.shape[0]
-    if scale == "standard":
-        means = _column_sums(features, lambda rows: rows.astype(np.float64)) / count
-        squares = _column_sums(features, lambda rows: np.square(rows - means))
-        spreads = np.sqrt(squares / count)
-        factors = np.divide(1, spreads, out=np.zeros_like(spreads), where=spreads > _CONSTANT)
-        return means.astype(np.float32), factors.astype(np.float32)
-    if scale == "tfidf":
-        counts = _column_sums(features, lambda rows: (rows != 0).astype(np.float64))
-        return None, (np.log((1 + count) / (1 + counts)) + 1).astype(np.float32)
-    return None, None
-
-
 def _column_sums(
     features: NDArray[Any], values: Callable[[NDArray[Any]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
+    """Sums of dense features on disk, of which only a part is in memory at once.
+
+    NumPy sums columns row after row, so sums that are handed on from part to part are the same.
+    """
     step, count = max(_PART_VALUES // features.shape[1], 1), features.shape[0]
     sums: NDArray[np.float64] | None = None
     for (rows,) in stream_rows([features], ranges(count, step)):

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     from scr.runs._directory import RUN as RUN
     from scr.runs._directory import SPLIT as SPLIT
     from scr.runs._directory import describe_run as describe_run
+    from scr.runs._directory import read_json as read_json
     from scr.runs._directory import read_run as read_run
+    from scr.runs._directory import read_split as read_split
     from scr.runs._directory import remove_checkpoints as remove_checkpoints
+    from scr.runs._directory import run_identity as run_identity
     from scr.runs._directory import start_run as start_run
+    from scr.runs._directory import subsets_identity as subsets_identity
     from scr.runs._directory import versions as versions
     from scr.runs._directory import withdraw_run as withdraw_run
-    from scr.runs._files import read_json as read_json
-    from scr.runs._files import read_split as read_split
-    from scr.runs._files import write_history as write_history
-    from scr.runs._files import write_json as write_json
-    from scr.runs._files import write_split as write_split
-    from scr.runs._identity import IDENTITY as IDENTITY
-    from scr.runs._identity import run_identity as run_identity
-    from scr.runs._identity import subsets_identity as subsets_identity
+    from scr.runs._directory import write_history as write_history
+    from scr.runs._directory import write_json as write_json
+    from scr.runs._directory import write_split as write_split
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

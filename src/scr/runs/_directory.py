@@ -13,26 +13,34 @@ checkpoint*.safetensors   while the run is under way
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import platform
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scr.errors import RunError
-from scr.runs._files import read_json, write_json
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.errors import RunError, StoreError
+from scr.storage import write_bytes
 
 if TYPE_CHECKING:
     from scr.graph import Graph
     from scr.training import Recipe
 
 SCHEMA = 1
+IDENTITY = 2
+"""Version of the rule for `run_identity`; version 1 left out settings that were younger than it."""
 RUN, METRICS, HISTORY = "run.json", "metrics.json", "history.jsonl"
-MODEL, PREDICTIONS, CHECKPOINT = (
+MODEL, CHECKPOINT, PREDICTIONS = (
     "model.safetensors",
-    "predictions.parquet",
     "checkpoint.safetensors",
+    "predictions.parquet",
 )
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
 EXPLANATION = "explanation.json"
@@ -108,6 +116,21 @@ def versions() -> dict[str, str]:
     return found
 
 
+def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
+    """Names a run by everything that decides its result: graph, split, settings, seed.
+
+    What else decides it is `special`, such as the rows that hops were kept for.
+    """
+    content = [IDENTITY, recipe.tables(), seed, graph.fingerprint(), *special]
+    encoded = json.dumps(content, sort_keys=True).encode()
+    return hashlib.blake2b(encoded, digest_size=8).hexdigest()
+
+
+def subsets_identity(subsets: Sequence[Sequence[str]] | None) -> list[str]:
+    """What names subsets of relations in the identity of a run."""
+    return [] if subsets is None else [f"subsets {json.dumps(subsets)}"]
+
+
 def start_run(path: Path, run: Mapping[str, Any], *, resume: bool) -> bool:
     """Make the folder of a run, or check that an existing one is the same run.
 
@@ -176,3 +199,38 @@ def remove_checkpoints(path: Path) -> None:
     """Remove what only a run under way needs."""
     for file in path.glob(f"{Path(CHECKPOINT).stem}*{Path(CHECKPOINT).suffix}"):
         file.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object, with the file's name in any complaint."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"`{path}` cannot be read as JSON: {error}") from None
+    return content
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON object whole or not at all."""
+    write_bytes(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+    """One JSON object per line."""
+    write_bytes(path, "".join(json.dumps(record) + "\n" for record in history).encode())
+
+
+def write_split(path: Path, graph: Graph) -> None:
+    """The split of the run, so that it can be used again wherever the graph comes from."""
+    buffer = io.BytesIO()
+    np.savez(buffer, train=graph.train, valid=graph.valid, test=graph.test)
+    write_bytes(path, buffer.getvalue())
+
+
+def read_split(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Training, validation and test nodes of a run."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return file["train"], file["valid"], file["test"]
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise StoreError(f"The split `{path}` cannot be read: {error}") from None

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from scr.training._fitting import check_trainable as check_trainable
     from scr.training._fitting import fit as fit
     from scr.training._fitting import graph_facts as graph_facts
-    from scr.training._inference import predict_probabilities as predict_probabilities
-    from scr.training._inference import stream_logits as stream_logits
     from scr.training._loop import Trainer as Trainer
     from scr.training._node_features import Preparation as Preparation
     from scr.training._node_features import node_features as node_features
@@ -40,9 +38,12 @@ if TYPE_CHECKING:
     from scr.training._recipe import variants as variants
     from scr.training._records import EpochRecord as EpochRecord
     from scr.training._records import Handover as Handover
-    from scr.training._row_source import RowSource as RowSource
+    from scr.training._records import Stage as Stage
     from scr.training._rows import Rows as Rows
+    from scr.training._rows import RowSource as RowSource
     from scr.training._rows import positions_of as positions_of
+    from scr.training._rows import predict_probabilities as predict_probabilities
+    from scr.training._rows import stream_logits as stream_logits
     from scr.training._stages import handed_over as handed_over
     from scr.training._stages import rebuilds_label_hops as rebuilds_label_hops
     from scr.training._stages import stage_count as stage_count

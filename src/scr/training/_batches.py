@@ -43,64 +43,38 @@ class EpochNodes:
     reliable: Tensor
     """Nodes that an earlier stage labeled."""
     batch_size: int
+    """N_L; with `proportional`, N_L and the rows of the larger pool together."""
     unlabeled_per_batch: int | Literal["proportional"]
+    """N_U of each pool, of the confident and of the reliable nodes; `proportional` cuts both into
+    equally many parts, of which there are at most as many as labeled nodes."""
     generator: torch.Generator
+    """Source of the order."""
 
     def steps(self) -> Iterator[Step]:
-        """Draw the steps of the epoch, as Algorithm 1 does."""
-        drawn = epoch_batches(
-            len(self.train),
-            self.confident,
-            torch.arange(len(self.reliable)),
-            batch_size=self.batch_size,
-            unlabeled_per_batch=self.unlabeled_per_batch,
-            generator=self.generator,
+        """Draw the steps of the epoch, as Algorithm 1 does.
+
+        Parts are as even as can be: a last batch of a single row would break BatchNorm. From an
+        empty pool nothing is drawn.
+        """
+        labeled, pools = len(self.train), (self.confident, torch.arange(len(self.reliable)))
+        if self.unlabeled_per_batch == "proportional":
+            total = labeled + max(map(len, pools))
+            steps = min(-(-total // self.batch_size), labeled)  # every step needs a labeled row
+            per_step = [-(-len(pool) // steps) for pool in pools]
+        else:
+            steps = -(-labeled // self.batch_size)
+            per_step = [min(self.unlabeled_per_batch, len(pool)) for pool in pools]
+        order = torch.randperm(labeled, generator=self.generator)
+        confident, reliable = (
+            _draw(pool, steps * rows, self.generator).view(steps, rows)
+            for pool, rows in zip(pools, per_step, strict=True)
         )
-        return (Step(*parts) for parts in drawn)
+        return map(Step, order.tensor_split(steps), confident, reliable)
 
     def index(self, step: Step) -> Tensor:
         """The nodes of a step: labeled, reliable and unlabeled ones."""
         known = self.train[step.labeled], self.reliable[step.relied_on]
         return torch.cat([*known, step.unlabeled])
-
-
-def epoch_batches(
-    labeled: int,
-    *pools: Tensor,
-    batch_size: int,
-    unlabeled_per_batch: int | Literal["proportional"],
-    generator: torch.Generator,
-) -> Iterator[tuple[Tensor, ...]]:
-    """Yield, per step, positions among the labeled nodes and nodes of each pool.
-
-    Parts are as even as can be: a last batch of a single row would break BatchNorm.
-
-    Args:
-        labeled: How many labeled nodes there are.
-        *pools: Indices of unlabeled nodes: the confident ones, the reliable ones. From an empty
-            pool nothing is drawn.
-        batch_size: N_L; with `proportional`, N_L and the rows of the largest pool together.
-        unlabeled_per_batch: N_U of each pool; `proportional` cuts all pools into equally many
-            parts, of which there are at most as many as labeled nodes.
-        generator: Source of the order.
-
-    Yields:
-        Positions in [0, labeled), and indices out of each pool.
-    """
-    if unlabeled_per_batch == "proportional":
-        total = labeled + max((len(pool) for pool in pools), default=0)
-        steps = min(-(-total // batch_size), labeled)  # every step needs a labeled row
-        per_step = [-(-len(pool) // steps) for pool in pools]
-    else:
-        steps = -(-labeled // batch_size)
-        per_step = [min(unlabeled_per_batch, len(pool)) for pool in pools]
-    order = torch.randperm(labeled, generator=generator)
-    drawn = [
-        _draw(pool, steps * rows, generator).view(steps, rows)
-        for pool, rows in zip(pools, per_step, strict=True)
-    ]
-    for step, part in enumerate(order.tensor_split(steps)):
-        yield part, *(rows[step] for rows in drawn)
 
 
 def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:

@@ -33,16 +33,20 @@ from scr.graph import Graph
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
-from scr.training._inference import predict_probabilities
-from scr.training._notes import TermReport, collapse_notes, term_report
+from scr.training._notes import TermReport, collapse_notes
 from scr.training._prepare import Prepared, make_rows, prepare
 from scr.training._random_rows import node_dropper
 from scr.training._recipe import Recipe
-from scr.training._records import EpochRecord, Handover, TrainingOutcome
-from scr.training._row_source import RowSource
-from scr.training._rows import Rows, positions_of
-from scr.training._stages import StagePlan, train_in_stages
-from scr.training._validation import NO_VALIDATION, ValidationNodes
+from scr.training._records import (
+    NO_VALIDATION,
+    EpochRecord,
+    Handover,
+    Stage,
+    TrainingOutcome,
+    ValidationNodes,
+)
+from scr.training._rows import Rows, RowSource, positions_of, predict_probabilities
+from scr.training._stages import train_in_stages
 from scr.training.presets import GraphFacts
 
 TRIED_ROWS = 2
@@ -70,7 +74,6 @@ class Fitted:
     recipe: Recipe
     prepared: Prepared
     outcome: TrainingOutcome
-    seed: int
     notes: list[str] = field(default_factory=list)
     """What the run decided by itself, in sentences for the report."""
     handover: Handover | None = None
@@ -107,56 +110,42 @@ def fit(
     checkpoint: Path | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
-    checkpoint_seconds: float = 60.0,
     watch_test: bool = False,
     own: OwnModule | None = None,
 ) -> Fitted:
     """Train one encoder on one graph, in one stage or in several.
 
     The same seed, versions and machine give the same weights bit for bit on the CPU. The caller's
-    random state is left as it was.
+    random state is left as it was. Arguments that are not listed are those of `NodeClassifier.fit`.
 
     Args:
         graph: With features, labels and splits.
         recipe: All settings.
         seed: Decides initial weights, batches and dropout.
         device: Where torch computes.
-        prepared: Hops made before with the same settings, to be shared by runs.
-        checkpoint: File to continue from and to write to.
-        on_epoch: Called after every epoch.
-        should_stop: Asked after every epoch.
-        checkpoint_seconds: Least time between two checkpoints.
-        watch_test: Write test accuracy into the history, for curves; nothing reads it back.
+        prepared: Hops computed before with the same settings, to be shared by runs.
         own: A module of the user's own, where the recipe says that there is one.
     """
     check_trainable(graph, recipe)
     target = usable_device(device)
     keep_freed_memory()
     prepared = prepared or prepare(graph, recipe, device=device)
-    train = torch.from_numpy(np.array(graph.train, dtype=np.int64))
-    train_labels = torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64))
-    kept = prepared.kept
-    consistency, notes = judge_trust(
-        recipe.consistency,
-        prepared.averages,
-        graph.train if kept is None else positions_of(np.asarray(graph.train), kept),
-        train_labels.numpy(),
-        graph,
-    )
-    plan = StagePlan(
-        recipe,
-        consistency,
-        train,
-        train_labels,
-        unlabeled=all_but(graph.train, graph.num_targets, kept),
+    consistency, notes = judge_trust(recipe.consistency, prepared, graph)
+    stage = Stage(
+        train=torch.from_numpy(np.array(graph.train, dtype=np.int64)),
+        train_labels=torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64)),
+        unlabeled=all_but(graph.train, graph.num_targets, prepared.kept),
         validation=_labeled(graph, graph.valid),
+        training=recipe.training,
+        consistency=consistency,
+        regularizer=recipe.regularizer,
         seed=seed,
         watched=_labeled(graph, graph.test) if watch_test else NO_VALIDATION,
-        identity=""
-        if checkpoint is None
-        else run_identity(graph, recipe, seed, *_special(prepared)),
+        checkpoint=checkpoint,
+        identity="" if checkpoint is None else _identity(graph, recipe, seed, prepared),
+        on_epoch=on_epoch,
+        should_stop=should_stop,
     )
-
     dropper = node_dropper(graph, recipe, prepared)
 
     def rows_with(handover: Handover | None) -> RowSource:
@@ -176,40 +165,20 @@ def fit(
 
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
-        staged = train_in_stages(
-            plan,
-            rows_with,
-            make,
-            checkpoint=checkpoint,
-            on_epoch=on_epoch,
-            should_stop=should_stop,
-            checkpoint_seconds=checkpoint_seconds,
-        )
-    staged.encoder.eval()
-    term = term_report(recipe.consistency, consistency, len(plan.unlabeled), staged.outcome)
-    if term is not None:
+        encoder, rows, outcome, handover = train_in_stages(stage, recipe.stages, rows_with, make)
+    encoder.eval()
+    term = None
+    if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
+        term = TermReport(recipe.consistency, consistency.weight, len(stage.unlabeled), outcome)
         notes += term.notes()
-    notes += collapse_notes(staged.outcome)
-    return Fitted(
-        staged.encoder,
-        staged.rows,
-        recipe,
-        prepared,
-        staged.outcome,
-        seed,
-        notes,
-        staged.handover,
-        term,
-    )
+    notes += collapse_notes(outcome)
+    return Fitted(encoder, rows, recipe, prepared, outcome, notes, handover, term)
 
 
-def _special(prepared: Prepared) -> list[str]:
-    """What names the hops of a run beyond its settings.
-
-    Rows that do not train are its unlabeled nodes; a file of subsets may have changed.
-    """
+def _identity(graph: Graph, recipe: Recipe, seed: int, prepared: Prepared) -> str:
+    """Names a run; rows that do not train are its unlabeled nodes, and subsets may have changed."""
     rows = [] if prepared.kept is None else [f"rows {rows_hash(prepared.kept)}"]
-    return rows + subsets_identity(prepared.subsets)
+    return run_identity(graph, recipe, seed, *rows, *subsets_identity(prepared.subsets))
 
 
 @contextmanager
@@ -224,28 +193,23 @@ def denormals_flushed() -> Iterator[None]:
 
 
 def judge_trust(
-    consistency: ConsistencyConfig | None,
-    averages: Callable[[NDArray[np.integer[Any]]], NDArray[np.float32]],
-    train: NDArray[np.integer[Any]],
-    train_labels: NDArray[np.integer[Any]],
-    graph: Graph,
+    consistency: ConsistencyConfig | None, prepared: Prepared, graph: Graph
 ) -> tuple[ConsistencyConfig | None, list[str]]:
-    """Turn the consistency weight down where pseudo labels would mislead.
+    """Turn the consistency weight down where pseudo labels would mislead; and say so in notes.
 
-    Args:
-        consistency: The settings; none: there is no weight.
-        averages: From rows to what hops tell of them on average, shape (rows, features).
-        train: Rows of the training nodes.
-        train_labels: Their classes.
-        graph: Asked whether neighbors agree where labels are few.
+    Held-out training labels are predicted from averages of the prepared rows; neighbors in the
+    graph are asked, too, where labels are few.
     """
     if consistency is None or consistency.trust == "full" or consistency.weight == 0:
         return consistency, []
-    chosen = np.random.default_rng(0).permutation(len(train))[:MOST_ROWS]
+    chosen = np.random.default_rng(0).permutation(len(graph.train))[:MOST_ROWS]
+    train = np.asarray(graph.train)[chosen]
+    rows = train if prepared.kept is None else positions_of(train, prepared.kept)
     usual = USUAL_AGREEMENT
     if len(chosen) < FEW_ROWS:
         usual = usual_agreement(_neighbor_agreement(graph))
-    agreement = agreement_beyond_chance(averages(train[chosen]), train_labels[chosen], usual=usual)
+    labels = np.asarray(graph.labels[train])
+    agreement = agreement_beyond_chance(prepared.averages(rows), labels, usual=usual)
     share = trusted_share(agreement)
     if share == 1:
         return consistency, []
@@ -276,12 +240,7 @@ def _neighbor_agreement(graph: Graph) -> float | None:
 
 
 def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
-    """What a module without noise means to a regularizer; none where it means nothing.
-
-    Args:
-        regularizer: Its name.
-        consistency: Its settings; none: it is off.
-    """
+    """What a module without noise means to a regularizer; none where it means nothing."""
     if consistency is None or consistency.weight == 0 or regularizer not in WITHOUT_NOISE:
         return None
     return (
@@ -309,13 +268,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
 def all_but(
     train: NDArray[np.integer[Any]], nodes: int, kept: NDArray[np.int64] | None = None
 ) -> Tensor:
-    """Numbers of the nodes that have hops and do not train, ascending.
-
-    Args:
-        train: Numbers of the training nodes.
-        nodes: How many nodes there are.
-        kept: Nodes that have hops; none: all.
-    """
+    """Of so many nodes, those that have hops (`kept`; none: all) and do not train, ascending."""
     others = np.zeros(nodes, dtype=bool)
     others[slice(None) if kept is None else kept] = True
     others[train] = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from scr.compute import map_in_order
 from scr.encoders import ProblemShape
 from scr.encoders.layers import Adjacency, SparseRows
-from scr.networks import Embedded, GraphBatch
-from scr.networks.sampling import NeighborSampler, SubgraphBatch
+from scr.networks import ClusterGCNConfig, Embedded, GraphBatch, GraphSAINTConfig
+from scr.networks.sampling import ClusterSampler, NeighborSampler, SaintSampler, SubgraphBatch
 from scr.propagation import row_sums
 from scr.training._batches import EpochNodes, Step
 from scr.training._layerwise import LayerwiseLogits
-from scr.training._row_source import CPU, Item, RowSource
+from scr.training._rows import CPU, Item, RowSource
 
 if TYPE_CHECKING:
     from scr.training._prepare_graph import PreparedGraph
@@ -38,8 +38,6 @@ class GraphRows(RowSource):
     """Batches of nodes with edges, of all target nodes of a graph."""
 
     kept = None
-    """All target nodes can be asked for."""
-    on_disk = False
 
     def __init__(
         self,
@@ -136,14 +134,7 @@ class GraphRows(RowSource):
         index: Tensor,
         loss_weight: Tensor | None = None,
     ) -> GraphBatch:
-        """A batch in memory.
-
-        Args:
-            subgraph: Nodes and edges.
-            positions: Of the nodes that are asked for, in the subgraph.
-            index: Their numbers in the graph.
-            loss_weight: Of these nodes.
-        """
+        """A batch in memory: nodes at `positions` of the subgraph, `index` in the graph."""
         nodes = subgraph.nodes
         return GraphBatch(
             self._features(nodes),
@@ -224,6 +215,72 @@ class GraphRows(RowSource):
             seeds=batch.seeds.to(self.device),
             loss_weight=None if weight is None else weight.to(self.device),
         )
+
+
+class SubgraphRows(GraphRows):
+    """Batches of subgraphs, clusters or random walks, of encoders that train on whoever is in them.
+
+    Elsewhere labeled and confident nodes are drawn, and neighbors around them. Here a subgraph
+    comes first: a step's labeled nodes are the training nodes in it, and its confident ones those
+    of the confident set that are in it. What is drawn is a function of the seed, the epoch and the
+    step.
+
+    GraphSAINT's factors make the loss on labels unbiased. The terms of confident and reliable nodes
+    are means over those that are drawn, in which nodes of many walks count more.
+    """
+
+    @cached_property
+    def _subgraphs(self) -> tuple[ClusterSampler | SaintSampler, int]:
+        """The sampler, and how many subgraphs an epoch has."""
+        settings, graph = self.prepared.settings, self.prepared.graph
+        if isinstance(settings, ClusterGCNConfig):
+            parts = self.prepared.clusters
+            clusters = ClusterSampler(graph, parts, settings.clusters_per_batch, self.seed)
+            return clusters, len(clusters)
+        assert isinstance(settings, GraphSAINTConfig)
+        walks = SaintSampler(
+            graph,
+            "walk",
+            settings.roots,
+            walk_length=settings.walk_length,
+            coverage=settings.coverage,
+            seed=self.seed,
+        )
+        per_step = settings.roots * (settings.walk_length + 1)
+        return walks, settings.steps or -(-graph.num_nodes // per_step)
+
+    def draws(self, nodes: EpochNodes) -> Iterator[tuple[Step, SubgraphBatch]]:
+        """The steps of an epoch; a subgraph with no node to learn from is left out."""
+        sampler, steps = self._subgraphs
+        here = np.zeros(self.prepared.graph.num_nodes, np.bool_)
+        for number in range(nodes.epoch * steps, (nodes.epoch + 1) * steps):
+            subgraph = sampler.sample(number)
+            here[subgraph.nodes] = True
+            inside = torch.from_numpy(here)
+            step = Step(
+                labeled=inside[nodes.train].nonzero()[:, 0],
+                unlabeled=nodes.confident[inside[nodes.confident]],
+                relied_on=inside[nodes.reliable].nonzero()[:, 0],
+            )
+            here[subgraph.nodes] = False
+            if any(map(len, step)):
+                yield step, subgraph
+
+    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, GraphBatch]]:
+        """The subgraphs of an epoch; sizes of batches have no say."""
+        positions = np.empty(self.prepared.graph.num_nodes, np.int64)
+        self._layerwise.forget()
+        for step, subgraph in self.draws(nodes):
+            positions[subgraph.nodes] = np.arange(subgraph.num_nodes)
+            index = nodes.index(step)
+            seeds = torch.from_numpy(positions[index.numpy()])
+            weight = None
+            if subgraph.node_weight is not None:
+                # The mean over a step's labeled rows times the share of all that they are, is the
+                # paper's sum over them, divided by the number of all: L_i / lambda_i / N_L.
+                share = len(step.labeled) / len(nodes.train)
+                weight = torch.from_numpy(subgraph.node_weight)[seeds] * share
+            yield step, self._on_device(self.of_subgraph(subgraph, seeds, index, weight))
 
 
 def _step(index: NDArray[np.int64], epoch: int) -> int:

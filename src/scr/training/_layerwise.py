@@ -7,7 +7,7 @@ not all of them as in training. The last layer is computed for the nodes that ar
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from scr.encoders.layers import Projected
 from scr.networks import LayeredEncoder, OwnGraphEncoder
+from scr.training._rows import stacked
 
 if TYPE_CHECKING:
     from scr.training._graph_rows import GraphRows
@@ -38,13 +39,7 @@ class LayerwiseLogits:
     def stream(
         self, model: nn.Module, index: Tensor, at_once: int
     ) -> Generator[tuple[Tensor, Tensor]]:
-        """Parts of `index`, in order, each with its logits on the CPU.
-
-        Args:
-            model: A coupled encoder in evaluation mode.
-            index: Numbers of target nodes.
-            at_once: Most nodes of a part.
-        """
+        """Parts of `index`, in order, each with its logits; as of `RowSource.stream_logits`."""
         with torch.no_grad():
             known = self._before_last(model)
         for part in index.split(at_once):
@@ -86,28 +81,19 @@ class LayerwiseLogits:
             if prepared.whole or adjacency.rows <= self.rows_at_once:
                 x = encoder.layer_output(number, sent, adjacency)
                 continue
-            starts = range(0, adjacency.rows, self.rows_at_once)
-            stops = (min(start + self.rows_at_once, adjacency.rows) for start in starts)
             parts = (
-                encoder.layer_output(number, sent, adjacency.range(start, stop))
-                for start, stop in zip(starts, stops, strict=True)
+                encoder.layer_output(
+                    number,
+                    sent,
+                    adjacency.range(start, min(start + self.rows_at_once, adjacency.rows)),
+                )
+                for start in range(0, adjacency.rows, self.rows_at_once)
             )
-            x = _joined(parts, adjacency.rows)
+            x = stacked(parts, adjacency.rows)
         if not prepared.whole:
             return encoder.layer_input(count, x)
         assert isinstance(x, Tensor)
         return x
-
-
-def _joined(parts: Iterable[Tensor], rows: int) -> Tensor:
-    """Parts below each other, each of which is freed before the next one is computed."""
-    whole, start = torch.empty(0), 0
-    for part in parts:
-        if start == 0:
-            whole = part.new_empty(rows, part.shape[1])
-        whole[start : start + len(part)] = part
-        start += len(part)
-    return whole
 
 
 def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:

@@ -2,101 +2,62 @@
 
 Reads rows, training labels and validation scores; returns the chosen weights and the history. It
 prints nothing and knows no paths but its checkpoint's: who calls it can watch through `on_epoch`.
+
+A resumed run ends in the weights of one that was never stopped. So a checkpoint has all that
+decides the next step: weights, the optimizer's moments, averaged models and their steps, what the
+regularizer remembers, the confident set, both random generators, and how far the run is.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from scr.consistency import ConsistencyConfig, MeanTeacher
+from scr.consistency import MeanTeacher
 from scr.errors import TrainingError
 from scr.selection import Selection
 from scr.training._batches import EpochNodes, Step
+from scr.training._checkpoint import Checkpoint
 from scr.training._config import TrainingConfig
-from scr.training._inference import predict_logits
 from scr.training._objective import balanced_class_weights, mixed_loss
-from scr.training._records import EpochRecord, Handover, Progress, TrainingOutcome
-from scr.training._resuming import CheckpointFile
-from scr.training._row_source import RowSource
+from scr.training._records import EpochRecord, Handover, Progress, Stage, TrainingOutcome
+from scr.training._rows import RowSource, predict_logits
 from scr.training._subset_turns import make_turns
-from scr.training._term import make_term
-from scr.training._validation import NO_VALIDATION, ValidationNodes
+from scr.training._term import NoTerm, UnlabeledTerm
+
+CHECKPOINT_SECONDS = 60.0
+"""Least time between two checkpoints."""
 
 
 class Trainer:
     """Trains one encoder on one set of rows.
 
-    Validation labels are only ever seen by `validation`; test labels are not given to it at all.
+    Validation labels are only ever seen by `stage.validation`; test labels are not given to it.
     """
 
-    def __init__(
-        self,
-        student: nn.Module,
-        rows: RowSource,
-        *,
-        train: Tensor,
-        train_labels: Tensor,
-        unlabeled: Tensor,
-        validation: ValidationNodes,
-        training: TrainingConfig,
-        consistency: ConsistencyConfig | None = None,
-        regularizer: str = "scr",
-        seed: int = 0,
-        checkpoint: Path | None = None,
-        identity: str = "",
-        reliable: Handover | None = None,
-        reliable_weight: float = 1.0,
-        watched: ValidationNodes = NO_VALIDATION,
-        stage: int = 1,
-        epochs_before: int = 0,
-    ) -> None:
-        """Set the stage; nothing is trained yet.
+    def __init__(self, student: nn.Module, rows: RowSource, stage: Stage) -> None:
+        """Take the parts; nothing is trained yet.
 
         Args:
             student: The encoder; it is trained in place and ends with the chosen weights.
             rows: What the encoder reads of the nodes.
-            train: Indices of the training nodes.
-            train_labels: Their classes.
-            unlabeled: Indices of the nodes that may take part in the consistency term.
-            validation: Scores predictions for the validation nodes.
-            training: How to train.
-            consistency: The consistency term; none trains on labels alone.
-            regularizer: What the term is: `scr` (SCR-m, if `consistency` has a decay) or the name
-                of an alternative.
-            seed: Decides batches and dropout.
-            checkpoint: File to continue from, if it exists, and to write to.
-            identity: Names the run in its checkpoint, so that no other run resumes from it.
-            reliable: Nodes that an earlier stage labeled; none: there are none.
-            reliable_weight: Factor of their term (gamma).
-            watched: Nodes whose accuracy is written into the history and read by nobody here.
-            stage: Number of the stage, from 1, for the records.
-            epochs_before: Epochs of earlier stages; records count through all of them.
+            stage: Nodes and settings.
         """
-        self.student = student.to(rows.device)
-        self.rows = rows
-        self.train = train
-        self.targets = train_labels.to(rows.device)
-        self.validation = validation
-        self.training = training
-        self.checkpoint = CheckpointFile(checkpoint, identity)
-        self.watched = watched
-        self.stage, self.epochs_before = stage, epochs_before
-        self.reliable = reliable or Handover.nothing(rows.classes)
-        self.reliable_weight = reliable_weight
-        self.generator = torch.Generator().manual_seed(seed)
-        self.term = make_term(
-            student, rows, unlabeled, consistency, regularizer, epochs=training.epochs, seed=seed
-        )
-        self.averages = dict(self.term.averages)
+        self.student, self.rows, self.stage = student.to(rows.device), rows, stage
+        self.training = training = stage.training
+        self.targets = stage.train_labels.to(rows.device)
+        self.reliable = stage.reliable or Handover.nothing(rows.classes)
+        self.generator = torch.Generator().manual_seed(stage.seed)
+        consistency = stage.consistency
+        has_term = consistency is not None and consistency.weight != 0
+        self.term = UnlabeledTerm(student, rows, stage) if has_term else NoTerm()
+        self.averages = {} if self.term.teacher is None else {"teacher": self.term.teacher}
         """Averaged models by their names in checkpoints."""
         self.evaluated = student
         if training.average_decay is not None:
@@ -108,7 +69,7 @@ class Trainer:
             weight_decay=training.weight_decay,
             fused=True,  # one pass over all parameters instead of a dozen
         )
-        self.turns = make_turns(student, rows, seed=seed)
+        self.turns = make_turns(student, rows, seed=stage.seed)
         self.class_weights = (
             balanced_class_weights(self.targets, rows.classes).to(rows.device)
             if training.class_weights == "balanced"
@@ -117,32 +78,21 @@ class Trainer:
         self.states: dict[str, dict[str, Tensor]] = {}
         """Weights that may be kept: the `best`, and the `early` ones from before `select_after`."""
         self.selection = Selection(
-            training.select, training.select_after, training.epochs, len(validation.nodes)
+            training.select, training.select_after, training.epochs, len(stage.validation.nodes)
         )
         self.progress = Progress()
 
-    def run(
-        self,
-        *,
-        on_epoch: Callable[[EpochRecord], None] | None = None,
-        should_stop: Callable[[], bool] | None = None,
-        checkpoint_seconds: float = 60.0,
-    ) -> TrainingOutcome:
-        """Train to the end, or until `should_stop` says so after some epoch.
-
-        Args:
-            on_epoch: Called after every epoch.
-            should_stop: Asked after every epoch; a stopped run can be continued.
-            checkpoint_seconds: Least time between two checkpoints.
-        """
-        self.checkpoint.restore(self)
-        stopped = "epochs"
-        progress = self.progress
+    def run(self) -> TrainingOutcome:
+        """Train to the end, or until `stage.should_stop` says so; a stopped run can be resumed."""
+        stage, stopped = self.stage, "epochs"
+        if stage.checkpoint is not None and stage.checkpoint.exists():
+            self.restore(Checkpoint.read(stage.checkpoint, stage.identity))
+        progress, saved = self.progress, time.monotonic()
         while progress.epoch < self.training.epochs:
             if self._patience_is_over():
                 stopped = "patience"
                 break
-            if should_stop is not None and should_stop():
+            if stage.should_stop is not None and stage.should_stop():
                 stopped = "interrupted"
                 break
             record = self._epoch(progress.epoch)
@@ -150,15 +100,58 @@ class Trainer:
                 progress.history.append(asdict(record))
             progress.epoch += 1
             progress.seconds += record.seconds
-            if on_epoch is not None:
-                on_epoch(record)
-            self.checkpoint.save(self, every=checkpoint_seconds)
+            if stage.on_epoch is not None:
+                stage.on_epoch(record)
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                self._save()
+                saved = time.monotonic()
         if stopped == "interrupted":
-            self.checkpoint.save(self)
+            self._save()
         self.rows = self.turns.end()
         if stopped != "interrupted":
-            self._keep_chosen_weights()
+            name = "early" if progress.kept.collapsed(self.selection) else "best"
+            self.student.load_state_dict(self.states.get(name) or self.evaluated.state_dict())
         return self._outcome(stopped)
+
+    def state(self) -> Checkpoint:
+        """Copy everything that decides what the next epoch does."""
+        state = Checkpoint(identity=self.stage.identity)
+        state.put("student", self.student.state_dict())
+        state.put_optimizer(self.optimizer)
+        self.term.put(state)
+        for name, average in self.averages.items():
+            state.put(name, average.model.state_dict())
+            state.put(f"{name}_averages", average.averages)
+            state.values[f"{name}_step"] = average.step
+        for name, weights in self.states.items():
+            state.put(name, weights)
+        random = {"batches": self.generator.get_state(), "torch": torch.get_rng_state()}
+        if self.rows.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.rows.device)
+        state.put("random", random)
+        state.values["progress"] = asdict(self.progress)
+        return state
+
+    def restore(self, state: Checkpoint) -> None:
+        """Continue where the state of a trainer with the same settings was taken."""
+        self.student.load_state_dict(state.get("student"))
+        state.load_optimizer(self.optimizer)
+        self.term.load(state)
+        for name, average in self.averages.items():
+            average.model.load_state_dict(state.get(name))
+            average.averages = state.get(f"{name}_averages")
+            average.step = state.values[f"{name}_step"]
+        self.states = {name: state.get(name) for name in ("best", "early")}
+        random = state.get("random")
+        self.generator.set_state(random["batches"])
+        torch.set_rng_state(random["torch"])
+        if "cuda" in random:
+            torch.cuda.set_rng_state(random["cuda"], self.rows.device)
+        self.progress = Progress.restored(state.values["progress"])
+
+    def _save(self) -> None:
+        if self.stage.checkpoint is not None:
+            self.state().write(self.stage.checkpoint)
 
     def _outcome(self, stopped: str) -> TrainingOutcome:
         progress, kept = self.progress, self.progress.kept
@@ -170,12 +163,12 @@ class Trainer:
             epoch = progress.epoch
         return TrainingOutcome(
             history=progress.history,
-            best_epoch=self.epochs_before + epoch,
+            best_epoch=self.stage.epochs_before + epoch,
             epochs=progress.epoch,
             valid_accuracy=None if score is None else score.accuracy,
             train_seconds=progress.seconds,
             stopped=stopped,
-            activity=progress.activity if self.term.exists else None,
+            activity=progress.activity if isinstance(self.term, UnlabeledTerm) else None,
             collapsed_to=collapsed_to,
         )
 
@@ -187,7 +180,7 @@ class Trainer:
         self.rows = self.turns.begin(epoch, [each.model for each in self.averages.values()])
         confident = self.term.begin_epoch(epoch, self.rows)
         nodes = EpochNodes(
-            epoch, self.train, confident, self.reliable.nodes,
+            epoch, self.stage.train, confident, self.reliable.nodes,
             self.training.batch_size, self.training.unlabeled_per_batch, self.generator,
         )  # fmt: skip
         self.student.train()
@@ -198,16 +191,18 @@ class Trainer:
                 first, second = self._step(epoch, step, batch)
                 supervised, consistent, steps = supervised + first, consistent + second, steps + 1
         confident_nodes = round(len(confident) * self.term.loss.chosen_share)
+        number = self.stage.epochs_before + epoch + 1
         if self.term.is_active(epoch):
-            self.progress.activity.add(self.epochs_before + epoch + 1, confident_nodes)
+            self.progress.activity.add(number, confident_nodes)
         scores = self._evaluate(epoch) if self._evaluates(epoch) else {}
         seconds = time.perf_counter() - started
-        if len(self.watched.nodes) and self._evaluates(epoch):
-            logits = predict_logits(self.evaluated, self.rows, self.watched.nodes)
-            scores["test_accuracy"] = self.watched.score(logits).accuracy
+        watched = self.stage.watched
+        if len(watched.nodes) and self._evaluates(epoch):
+            logits = predict_logits(self.evaluated, self.rows, watched.nodes)
+            scores["test_accuracy"] = watched.score(logits).accuracy
         return EpochRecord(
-            epoch=self.epochs_before + epoch + 1,
-            stage=self.stage,
+            epoch=number,
+            stage=self.stage.number,
             supervised_loss=supervised / max(steps, 1),
             consistency_loss=consistent / max(steps, 1),
             learning_rate=rate,
@@ -230,7 +225,7 @@ class Trainer:
             teacher_dropout=self.term.teacher_dropout,
             class_weights=self.class_weights,
             reliable=self.reliable.soft_labels[step.relied_on].to(self.rows.device),
-            reliable_weight=self.reliable_weight,
+            reliable_weight=self.stage.reliable_weight,
         )
         self.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()
@@ -254,11 +249,11 @@ class Trainer:
 
     def _evaluate(self, epoch: int) -> dict[str, Any]:
         """Score the validation nodes and keep the weights if they are the best so far."""
-        if len(self.validation.nodes) == 0:
+        validation, progress = self.stage.validation, self.progress
+        if len(validation.nodes) == 0:
             return {}
-        logits = predict_logits(self.evaluated, self.rows, self.validation.nodes)
-        score = self.validation.score(logits)
-        progress = self.progress
+        logits = predict_logits(self.evaluated, self.rows, validation.nodes)
+        score = validation.score(logits)
         if score.joins(progress.extremes):
             progress.hopeful_epoch = epoch + 1
         progress.extremes = score.extremes(progress.extremes)
@@ -270,7 +265,7 @@ class Trainer:
         return {
             "valid_accuracy": score.accuracy,
             "valid_loss": score.loss,
-            **self.term.scores(epoch, self.rows, self.validation, logits),
+            **self.term.scores(epoch, self.rows, validation, logits),
         }
 
     def _patience_is_over(self) -> bool:
@@ -279,18 +274,9 @@ class Trainer:
         waited = progress.epoch - (progress.hopeful_epoch if by_loss else progress.kept.best_epoch)
         return bool(patience and progress.kept.best is not None and waited >= patience)
 
-    def _keep_chosen_weights(self) -> None:
-        name = "early" if self.progress.kept.collapsed(self.selection) else "best"
-        self.student.load_state_dict(self.states.get(name) or self.evaluated.state_dict())
-
 
 def learning_rate_at(epoch: int, training: TrainingConfig) -> float:
-    """The learning rate of one epoch, a pure function of the epoch.
-
-    Args:
-        epoch: Counted from 0.
-        training: Holds the largest rate, the schedule and the number of epochs.
-    """
+    """The learning rate of one epoch, counted from 0: a pure function of the epoch."""
     if training.schedule == "constant":
         return training.learning_rate
     return training.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / training.epochs))

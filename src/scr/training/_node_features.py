@@ -8,8 +8,7 @@ every node of every type a row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +16,19 @@ from numpy.typing import NDArray
 from scr.errors import GraphError
 from scr.features import FeatureConfig, FittedFeatures, fit_features
 from scr.graph import Graph
-from scr.typed_features import FittedCompletion, complete_features
+from scr.typed_features import FittedCompletion, complete_features, is_plain
 
 Preparation = FittedFeatures | FittedCompletion
 """How features were prepared, to be stored with a run and applied to new nodes."""
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class NodeFeatures:
+class NodeFeatures(NamedTuple):
     """A fitted preparation, and what it makes of a graph."""
 
     fitted: Preparation
-    steps: tuple[str, ...]
-    """What was done, in words."""
     matrix: Callable[[], NDArray[Any]]
-    """Makes the features of all nodes, shape (nodes, columns)."""
+    """Computes the features of all nodes, shape (nodes, columns)."""
 
 
 def node_features(
@@ -43,28 +39,14 @@ def node_features(
     device: str = "cpu",
     on_progress: Progress | None = None,
 ) -> NodeFeatures:
-    """Prepare the features of a graph.
-
-    Args:
-        graph: Its features are used, its labels are not.
-        config: What to do.
-        fitted: The preparation of an earlier run, which is applied as it is.
-        device: Where embeddings are trained, if they are.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-    """
+    """Prepare the features of a graph; arguments as of `scr.typed_features.complete_features`."""
     if graph.features is None and not graph.is_typed and config.missing == "average":
         raise GraphError(
             f"The graph `{graph.name}` has no node features; encoders need a features matrix",
             hint="pass features=..., or a features file at ingest",
         )
-    if not isinstance(fitted, FittedCompletion) and _has_all(graph, config):
+    if not isinstance(fitted, FittedCompletion) and is_plain(graph, config):
         ready = fitted or fit_features(graph.features, config)
-        return NodeFeatures(ready, ready.steps, lambda: ready.transform(graph.features))
+        return NodeFeatures(ready, lambda: ready.transform(graph.features))
     completed = complete_features(graph, config, fitted, device=device, on_progress=on_progress)
-    return NodeFeatures(completed.fitted, completed.steps, lambda: np.asarray(completed.matrix))
-
-
-def _has_all(graph: Graph, config: FeatureConfig) -> bool:
-    """Whether all nodes have features that are used."""
-    embedded = config.missing not in ("average", "random") and config.embedding_types == "all"
-    return len(graph.node_types) == 1 and graph.features is not None and not embedded
+    return NodeFeatures(completed.fitted, lambda: np.asarray(completed.matrix))

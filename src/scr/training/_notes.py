@@ -15,6 +15,7 @@ from scr.training._records import TermActivity, TrainingOutcome
 
 ENOUGH_EPOCHS = 0.8
 """Share of the epochs after the warm-up in which some node should take part."""
+_TAUGHT = "teacher_valid_accuracy"
 
 
 @dataclass(frozen=True)
@@ -37,23 +38,27 @@ class TermReport:
     @property
     def acted(self) -> bool:
         """Whether the term had a part in the weights that were kept."""
-        return self.weight > 0 and self.activity.had_part(self.outcome.best_epoch)
+        return self.weight > 0 and 0 < self.activity.first_epoch <= self.outcome.best_epoch
 
     def summary(self) -> dict[str, Any]:
-        """For `metrics.json`."""
-        with_teacher = [
-            record
-            for record in self.outcome.history
-            if record.get("teacher_valid_accuracy") is not None
-        ]
-        last = with_teacher[-1] if with_teacher else {}
+        """For `metrics.json`; shares are of the nodes that may take part."""
+        taught = (each for each in reversed(self.outcome.history) if each.get(_TAUGHT) is not None)
+        counts = self.activity
+        last: dict[str, Any] = next(taught, {})
+        possible = self.unlabeled * counts.epochs
         return {
             "acted": self.acted,
             "weight": self.weight,
             "weight_asked": self.asked.weight,
-            **self.activity.summary(self.unlabeled),
+            "epochs": counts.epochs,
+            "acting_epochs": counts.acting_epochs,
+            "first_epoch": counts.first_epoch or None,
+            "confident_share": round(counts.nodes / possible, 6) if possible else None,
+            "confident_share_last": (
+                round(counts.last_nodes / self.unlabeled, 6) if possible else None
+            ),
             "student_valid_accuracy": last.get("valid_accuracy"),
-            "teacher_valid_accuracy": last.get("teacher_valid_accuracy"),
+            _TAUGHT: last.get(_TAUGHT),
         }
 
     def notes(self) -> list[str]:
@@ -85,25 +90,6 @@ class TermReport:
                 f"enough, consistency.threshold is {self.asked.threshold:g}"
             ]
         return []
-
-
-def term_report(
-    asked: ConsistencyConfig | None,
-    used: ConsistencyConfig | None,
-    unlabeled: int,
-    outcome: TrainingOutcome,
-) -> TermReport | None:
-    """The report of a run; none where no term was asked for.
-
-    Args:
-        asked: The settings of the recipe.
-        used: The same, as trust in pseudo labels left them.
-        unlabeled: How many nodes may take part.
-        outcome: Of all stages.
-    """
-    if asked is None or used is None or asked.weight == 0:
-        return None
-    return TermReport(asked, used.weight, unlabeled, outcome)
 
 
 def collapse_notes(outcome: TrainingOutcome) -> list[str]:

@@ -5,7 +5,7 @@ In later stages of RLU, reliable rows add a term of their own: what the stage be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +16,7 @@ from scr.encoders import HopBatch
 from scr.networks import GraphBatch
 
 
-@dataclass(frozen=True)
-class BatchLoss:
+class BatchLoss(NamedTuple):
     """Both terms of the loss."""
 
     supervised: Tensor

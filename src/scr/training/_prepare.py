@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +39,7 @@ from scr.training._node_features import NodeFeatures, Preparation, Progress, nod
 from scr.training._prepare_graph import PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
-from scr.training._row_source import RowSource
-from scr.training._rows import Rows
+from scr.training._rows import Rows, RowSource
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,13 @@ SubsetNames = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class PreparedHops:
-    """Hops of all target nodes, or of those kept, with the way they were made."""
+    """Hops of all target nodes, or of those kept, and how they were computed."""
 
     array: NDArray[np.floating[Any]]
     """Shape (rows, hops, features); with subsets, all hops of a subset lie together."""
     features: Preparation
     """The fitted preparation, to be applied to new nodes later."""
     seconds: float
-    steps: tuple[str, ...]
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""
     subsets: SubsetNames | None = None
@@ -95,11 +92,6 @@ class PreparedHops:
         taken = take_rows(self.array, rows).astype(np.float32)
         return np.asarray(taken.mean(axis=1))
 
-    @property
-    def subset_count(self) -> int:
-        """Subsets whose hops a row has."""
-        return 1 if self.subsets is None else len(self.subsets)
-
     def rows(
         self,
         classes: int,
@@ -109,7 +101,8 @@ class PreparedHops:
         seed: int = 0,
     ) -> Rows:
         """What an encoder is trained on; no seed decides anything about hops."""
-        return Rows(self.array, classes, labels, device, self.kept, self.subset_count)
+        subsets = 1 if self.subsets is None else len(self.subsets)
+        return Rows(self.array, classes, labels, device, self.kept, subsets)
 
 
 Prepared = PreparedHops | PreparedGraph
@@ -126,7 +119,7 @@ def prepare(
     device: str = "cpu",
     on_progress: Progress | None = None,
 ) -> Prepared:
-    """Make ready what the encoder of a recipe reads: hops, or features and edges.
+    """Prepare what the encoder of a recipe reads: hops, or features and edges.
 
     Args:
         graph: Its features are used, its labels are not.
@@ -140,23 +133,9 @@ def prepare(
     """
     means: dict[str, Any] = {"device": device, "on_progress": on_progress}
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
-        return prepare_graph(graph, recipe, fitted=fitted, **means)
-    return prepare_hops(graph, recipe, fitted=fitted, nodes=nodes, subsets=subsets, **means)
-
-
-def prepare_hops(
-    graph: Graph,
-    recipe: Recipe,
-    *,
-    fitted: Preparation | None = None,
-    nodes: NDArray[np.int64] | None = None,
-    subsets: SubsetNames | None = None,
-    device: str = "cpu",
-    on_progress: Progress | None = None,
-) -> PreparedHops:
-    """Prepare features and propagate them, of a decoupled encoder; arguments as of `prepare`."""
+        return prepare_graph(graph, recipe, fitted, **means)
     started = time.perf_counter()
-    features = node_features(graph, recipe.data, fitted, device=device, on_progress=on_progress)
+    features = node_features(graph, recipe.data, fitted, **means)
     mixture = fixed_mixture(recipe)
     kept = names = None
     if mixture is None:
@@ -166,10 +145,20 @@ def prepare_hops(
         array = np.asarray(hops)
         kept = getattr(hops, "nodes_kept", None)
     else:
-        array = _mixed_hops(graph, recipe.propagation, features, mixture)
-    return PreparedHops(
-        array, features.fitted, time.perf_counter() - started, features.steps, kept, names
-    )
+        config = recipe.propagation
+        mixed = propagate_mixture(
+            graph,
+            mixture,
+            config.norm,
+            config.self_loops,
+            config.direction,
+            features=features.matrix(),
+            hop_scale=config.hop_scale,
+        )
+        if config.row_scale == "unit":
+            unit_rows(mixed)
+        array = mixed[:, None, :]
+    return PreparedHops(array, features.fitted, time.perf_counter() - started, kept, names)
 
 
 def chosen_subsets(graph: Graph, recipe: Recipe) -> SubsetNames | None:
@@ -214,62 +203,30 @@ def _separate_hops(
     wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
     needed: dict[str, Any] = {} if nodes is None else {"nodes": np.unique(nodes)}
     hops = load_cached_hops(graph, wanted, features.fitted.identity, subsets=subsets, **needed)
-    if hops is None:
-        _check_memory(graph, wanted, recipe.data, features, needed, subsets)
-        hops = propagate(
-            graph,
-            config.hops,
-            config.norm,
-            config.self_loops,
-            config.direction,
-            config.dtype,
-            features=features.matrix(),
-            hop_scale=scale,
-            subsets=subsets,
-        )
-    return hops
-
-
-def _check_memory(
-    graph: Graph,
-    config: PropagationConfig,
-    data: FeatureConfig,
-    features: NodeFeatures,
-    needed: Mapping[str, Any],
-    subsets: tuple[Subset, ...] | None,
-) -> None:
-    """Refuse what does not fit before features are copied."""
-    try:
-        plan_propagation(graph, config, features.fitted.width, subsets=subsets)
+    if hops is not None:
+        return hops
+    try:  # before features are copied
+        plan_propagation(graph, wanted, features.fitted.width, subsets=subsets)
     except MemoryBudgetError as error:
         if graph.path is None:
             raise
         asked = needed.get("nodes", ())
         rows = "all" if len(asked) == graph.num_targets else "NODES.npy" if needed else "labeled"
         file = None if graph.features_file is None else str(graph.features_file)
-        request = HopsRequest(str(graph.path), file, rows, config, data, subsets is not None)
+        walks = subsets is not None
+        request = HopsRequest(str(graph.path), file, rows, wanted, recipe.data, walks)
         raise HopsBudgetError(error.message, request) from None
-
-
-def _mixed_hops(
-    graph: Graph,
-    config: PropagationConfig,
-    features: NodeFeatures,
-    mixture: NDArray[np.float32],
-) -> NDArray[np.floating[Any]]:
-    """The fixed mixture that the encoder reads, as its only hop."""
-    mixed = propagate_mixture(
+    return propagate(
         graph,
-        mixture,
+        config.hops,
         config.norm,
         config.self_loops,
         config.direction,
+        config.dtype,
         features=features.matrix(),
-        hop_scale=config.hop_scale,
+        hop_scale=scale,
+        subsets=subsets,
     )
-    if config.row_scale == "unit":
-        unit_rows(mixed)
-    return mixed[:, None, :]
 
 
 def make_rows(
@@ -300,29 +257,19 @@ def label_rows(
     recipe: Recipe,
     *,
     seed: int,
-    handover: Handover | None = None,
-    kept: NDArray[np.int64] | None = None,
+    handover: Handover | None,
+    kept: NDArray[np.int64] | None,
 ) -> NDArray[np.floating[Any]] | None:
-    """Propagated training labels, shape (rows, label hops, classes); none if not asked for.
+    """Propagated labels of training nodes and of a handover, for the nodes that rows are kept of.
 
-    Args:
-        graph: Only labels of its training nodes are read.
-        recipe: The section `propagation` matters.
-        seed: Decides the folds of the guard.
-        handover: Reliable nodes of an earlier stage, whose labels are propagated too.
-        kept: Nodes of the rows, as in `PreparedHops`; none: all nodes.
+    Returns:
+        Shape (rows, label hops, classes); none where the recipe asks for no label hops.
     """
     if recipe.propagation.label_matrices == 0:
         return None
     some: dict[str, Any] = {} if kept is None else {"rows": kept}
-    if handover is None or len(handover.nodes) == 0:
-        return label_hops(graph, recipe.propagation, seed=seed, **some)
-    known = np.eye(graph.num_classes, dtype=np.float32)[graph.labels[graph.train]]
-    return label_hops(
-        graph,
-        recipe.propagation,
-        train=np.concatenate([graph.train, handover.nodes.numpy()]),
-        targets=np.concatenate([known, handover.soft_labels.numpy()]),
-        seed=seed,
-        **some,
-    )
+    if handover is not None and len(handover.nodes):
+        known = np.eye(graph.num_classes, dtype=np.float32)[graph.labels[graph.train]]
+        some["train"] = np.concatenate([graph.train, handover.nodes.numpy()])
+        some["targets"] = np.concatenate([known, handover.soft_labels.numpy()])
+    return label_hops(graph, recipe.propagation, seed=seed, **some)

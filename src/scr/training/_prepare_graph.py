@@ -33,10 +33,9 @@ from scr.networks import (
 )
 from scr.networks.sampling import NeighborSampler, partition
 from scr.propagation import normalize, row_sums, unit_rows
-from scr.training._graph_rows import GraphRows
-from scr.training._node_features import Preparation, Progress
+from scr.training._graph_rows import GraphRows, SubgraphRows
+from scr.training._node_features import Preparation
 from scr.training._recipe import Recipe
-from scr.training._subgraph_rows import SubgraphRows
 from scr.typed_features import FittedCompletion, complete_features, is_plain
 
 WHOLE_GRAPH_EDGES = 5_000_000
@@ -55,7 +54,7 @@ CLUSTER_NODES = 160
 
 @dataclass(frozen=True, eq=False)
 class PreparedGraph:
-    """Features of all nodes and edges, with the way they were made."""
+    """Features of all nodes and edges, and how they were prepared."""
 
     graph: Graph
     """Row i lists the nodes that node i receives from."""
@@ -66,7 +65,6 @@ class PreparedGraph:
     features: Preparation
     """The fitted preparation, to be applied to new nodes later."""
     seconds: float
-    steps: tuple[str, ...]
     embedded: NDArray[np.int64] | None = None
     """Number of each node's learned vector, -1 where it has features; none: there are none."""
 
@@ -79,9 +77,9 @@ class PreparedGraph:
     def whole(self) -> bool:
         """Whether every batch is the whole graph."""
         neighbors = self.settings.neighbors
-        if self.draws_subgraphs:
+        if self.draws_subgraphs or neighbors:
             return False
-        return neighbors == () or (neighbors is None and self.graph.num_edges <= WHOLE_GRAPH_EDGES)
+        return neighbors == () or self.graph.num_edges <= WHOLE_GRAPH_EDGES
 
     @property
     def draws_subgraphs(self) -> bool:
@@ -122,12 +120,7 @@ class PreparedGraph:
         return self.scaled(adjacency, self.degrees)
 
     def scaled(self, adjacency: Adjacency, degrees: NDArray[np.float64]) -> Adjacency:
-        """Give an adjacency the scales of the encoder's aggregation.
-
-        Args:
-            adjacency: Rows and columns are the same nodes.
-            degrees: Of these nodes, without self-loops.
-        """
+        """The adjacency of some nodes, of these degrees, with the scales of the aggregation."""
         aggregation = self.encoder.aggregation
         if aggregation == "mean":
             return dataclasses.replace(adjacency, row_scale=inverse(degrees))
@@ -149,16 +142,10 @@ class PreparedGraph:
         return row_sums(self.graph.indptr, None if weights is None else np.asarray(weights))
 
     def averages(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Features averaged over as many hops as there are layers, to judge trust by.
+        """Features of target nodes averaged over as many hops as there are layers, as of hops.
 
-        From some rows outwards, so that nothing is made for all nodes; where the graph is too large
-        for one batch, over drawn neighbors.
-
-        Args:
-            rows: Target nodes.
-
-        Returns:
-            Shape (rows, features), as the mean of hops.
+        From some rows outwards, so that nothing is computed for all nodes; where the graph is too
+        large for one batch, over drawn neighbors.
         """
         edges, inputs, positions = self.graph, self.inputs, np.asarray(rows, np.int64)
         indptr, indices, weights = edges.indptr, edges.indices, edges.weights
@@ -172,11 +159,7 @@ class PreparedGraph:
         mean = sp.csr_array((values, indices, indptr), shape=(count, count))
         scale = sp.diags_array(inverse(row_sums(np.asarray(indptr), weights)))
         mean = sp.csr_array(scale @ mean)
-        ones = np.ones(len(positions), np.float32)
-        reached = sp.csr_array(
-            (ones, (np.arange(len(positions)), positions)), (len(positions), count)
-        )
-        total = reached
+        total = reached = sp.eye_array(count, dtype=np.float32, format="csr")[positions]
         for _ in range(self.settings.layers):
             reached = reached @ mean
             total = total + reached
@@ -193,70 +176,46 @@ class PreparedGraph:
         *,
         seed: int = 0,
     ) -> GraphRows:
-        """What an encoder is trained on.
-
-        Args:
-            classes: How many there are.
-            labels: Propagated labels of all target nodes, or none.
-            device: Where torch computes.
-            seed: Decides which neighbors are drawn.
-        """
+        """What an encoder is trained on; the seed decides which neighbors are drawn."""
         kind = SubgraphRows if self.draws_subgraphs else GraphRows
         return kind(self, classes, labels, device, seed=seed)
 
 
 def prepare_graph(
-    graph: Graph,
-    recipe: Recipe,
-    *,
-    fitted: Preparation | None = None,
-    device: str = "cpu",
-    on_progress: Progress | None = None,
+    graph: Graph, recipe: Recipe, fitted: Preparation | None, **means: Any
 ) -> PreparedGraph:
-    """Make ready what a coupled encoder reads.
+    """Prepare what a coupled encoder reads; arguments as of `prepare`.
 
-    Args:
-        graph: Its features and edges are used, its labels are not.
-        recipe: Of the section `propagation`, `direction` and the scales of rows matter.
-        fitted: The preparation of an earlier run, for prediction on a new graph.
-        device: Where embeddings of nodes without features are trained, if they are.
-        on_progress: Called with what is done about features, how much of it, and how much there is.
+    Of the section `propagation`, `direction` and the scales of rows matter.
     """
     started = time.perf_counter()
     edges = receiving(graph, recipe.propagation.direction)
     encoder = cast("type[GraphEncoder]", encoder_class(recipe.encoder))
     if encoder.has_loops:
         edges = without_loops(edges)
-    settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    _check_memory(graph, recipe, cast(GraphEncoderConfig, settings), encoder)
+    settings = cast(
+        GraphEncoderConfig,
+        build(encoder.config_class, recipe.encoder_settings, section="encoder"),
+    )
+    _check_memory(graph, recipe, settings, encoder)
     is_unit = "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale)
     embedded = None
     inputs: NDArray[np.float32] | sp.csr_array
     sparse = _stays_sparse(graph, recipe, fitted) if encoder.reads_sparse else None
     if sparse is not None:
-        inputs, fitted, steps = sparse.scaled(graph.features), sparse, sparse.steps_of_sparse
+        inputs, fitted = sparse.scaled(graph.features), sparse
         if is_unit:
             inputs = apply_scale(inputs, "unit", (None, None))
     else:
-        completed = complete_features(
-            graph, recipe.data, fitted, device=device, on_progress=on_progress
-        )
-        inputs, fitted, steps = completed.matrix, completed.fitted, completed.steps
+        completed = complete_features(graph, recipe.data, fitted, **means)
+        inputs, fitted = completed.matrix, completed.fitted
         if is_unit:
             inputs = np.array(inputs)  # it may be a memory map
             unit_rows(inputs)
         if getattr(settings, "node_embeddings", False):
             embedded = _numbered(graph, getattr(fitted, "missing", ()))
-    return PreparedGraph(
-        graph=edges,
-        inputs=inputs,
-        encoder=encoder,
-        settings=cast(GraphEncoderConfig, settings),
-        features=fitted,
-        seconds=time.perf_counter() - started,
-        steps=steps,
-        embedded=embedded,
-    )
+    seconds = time.perf_counter() - started
+    return PreparedGraph(edges, inputs, encoder, settings, fitted, seconds, embedded)
 
 
 def _check_memory(

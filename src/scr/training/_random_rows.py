@@ -6,7 +6,9 @@ from. `noisy_views` asks it for one view after the other instead, and each is pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -31,7 +33,7 @@ class NodeDropper:
 
     def __call__(self, batch: HopBatch, nodes: Tensor) -> HopBatch:
         """The same batch, of which views have nodes dropped."""
-        return RandomBatch(batch.hops, batch.labels, nodes, self)
+        return RandomBatch(batch.hops, batch.labels, partial(self.draw, nodes))
 
     def draw(self, nodes: Tensor) -> Tensor:
         """Rows of some nodes with others dropped, shape (nodes, 1, columns).
@@ -47,26 +49,19 @@ class NodeDropper:
 
 @dataclass(frozen=True)
 class RandomBatch(HopBatch):
-    """Some rows without noise, and the way to noisy ones."""
+    """Some rows without noise, and how noisy ones are drawn."""
 
-    nodes: Tensor | None = None
-    dropper: NodeDropper | None = None
+    draw: Callable[[], Tensor] | None = None
 
     def noisy_view(self) -> HopBatch:
         """The same rows after another random propagation."""
-        if self.dropper is None or self.nodes is None:
+        if self.draw is None:
             return self
-        return HopBatch(self.dropper.draw(self.nodes).to(self.hops.device), self.labels)
+        return HopBatch(self.draw().to(self.hops.device), self.labels)
 
 
 def node_dropper(graph: Graph, recipe: Recipe, prepared: Prepared) -> NodeDropper | None:
-    """What a recipe's regularizer drops nodes by; none if it does not.
-
-    Args:
-        graph: The graph of the run.
-        recipe: Its settings.
-        prepared: The rows without noise; features are prepared as for them.
-    """
+    """What a recipe's regularizer drops nodes by, from features prepared as the rows; or none."""
     mixture = fixed_mixture(recipe)
     if recipe.consistency is None or mixture is None or not drops_nodes(recipe.regularizer):
         return None

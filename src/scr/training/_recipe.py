@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
-from scr.config import build, did_you_mean
+from scr.config import Settings, build, did_you_mean
 from scr.consistency import (
     REGULARIZERS,
     ConsistencyConfig,
@@ -70,7 +71,10 @@ class Recipe:
     @classmethod
     def from_tables(cls, tables: Tables, *, preset: str = "none", reason: str = "") -> Recipe:
         """Check and fill every section; an unknown section or setting is named."""
-        _check_sections(tables)
+        for key, value in tables.items():
+            if key != "regularizer" and key not in SECTIONS:
+                raise ConfigError(key, value, f"one of the sections {', '.join(SECTIONS)}")
+        _check_tables(tables)
         encoder = dict(tables.get("encoder", {}))
         name = encoder.pop("name", None)
         if not isinstance(name, str):
@@ -80,7 +84,9 @@ class Recipe:
 
         def filled(config: type[Section], section: str) -> Section:
             values = encoder if section == "encoder" else tables.get(section, {})
-            return build(config, values, section=section, elsewhere=_elsewhere(section, name))
+            return build(
+                config, values, section=section, elsewhere=partial(_elsewhere, section, name)
+            )
 
         settings = filled(encoder_class(name).config_class, "encoder")
         propagation = filled(PropagationConfig, "propagation")
@@ -122,7 +128,7 @@ def resolve(
     encoder = encoder or plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
     regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
     check_regularizer(regularizer)
-    known = {entry.name for entry in dataclasses.fields(encoder_class(encoder).config_class)}
+    known = _names(encoder_class(encoder).config_class)
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
     kind = ("reduced",) if facts.reduced else ()
@@ -140,12 +146,7 @@ def resolve(
 
 
 def check_regularizer(name: object, setting: str = "regularizer") -> None:
-    """Refuse a name that is no regularizer's, and suggest the closest one.
-
-    Args:
-        name: Of a file or of the user, so it may be anything.
-        setting: Where it was given, for the message.
-    """
+    """Refuse what is no regularizer's name, and suggest the closest; `setting` is for messages."""
     if name not in REGULARIZERS:
         hint = did_you_mean(name, REGULARIZERS)
         raise ConfigError(setting, name, f"one of {', '.join(REGULARIZERS)}", hint=hint)
@@ -195,20 +196,17 @@ def merge(*layers: Tables) -> dict[str, Any]:
     return merged
 
 
-def _elsewhere(section: str, encoder: str) -> dict[str, str]:
-    """Hints for settings that other sections or encoders have, and for usual names of none."""
-    hints = {"lr": "did you mean `learning_rate`?"} if section == "training" else {}
-    if section == "encoder":
-        owners: dict[str, list[str]] = {}
-        for name, code in ENCODERS.items():
-            for entry in dataclasses.fields(code.config_class):
-                owners.setdefault(entry.name, []).append(f"`{name}`")
-        for key, names in owners.items():
-            hints[key] = (
-                f"`{key}` is a setting of {', '.join(names)}; `scr encoders {encoder}` lists those "
-                f"of `{encoder}`"
-            )
-    configs: dict[str, type] = {
+def _elsewhere(section: str, encoder: str, key: str) -> str | None:
+    """A hint for a setting that another section or encoder has, or for a usual name of none."""
+    if (section, key) == ("training", "lr"):
+        return "did you mean `learning_rate`?"
+    owners = [f"`{name}`" for name, code in ENCODERS.items() if key in _names(code.config_class)]
+    if section == "encoder" and owners:
+        return (
+            f"`{key}` is a setting of {', '.join(owners)}; `scr encoders {encoder}` lists those "
+            f"of `{encoder}`"
+        )
+    configs: dict[str, type[Settings]] = {
         "encoder": encoder_class(encoder).config_class,
         "consistency": ConsistencyConfig,
         "training": TrainingConfig,
@@ -216,16 +214,18 @@ def _elsewhere(section: str, encoder: str) -> dict[str, str]:
         "data": FeatureConfig,
     }
     for other, config in configs.items():
-        named = f'"name": "{encoder}", ' if other == "encoder" else ""
-        for entry in dataclasses.fields(config):
-            key = entry.name
+        if key in _names(config):
+            named = f'"name": "{encoder}", ' if other == "encoder" else ""
             python = f"{key}=..." if other == "training" else f'{other}={{{named}"{key}": ...}}'
-            hints.setdefault(
-                key,
+            return (
                 f"it is a setting of the section {other}: `{other}.{key}`, in Python "
-                f"`NodeClassifier({python})`",
+                f"`NodeClassifier({python})`"
             )
-    return hints
+    return None
+
+
+def _names(config: type[Settings]) -> set[str]:
+    return {entry.name for entry in dataclasses.fields(config)}
 
 
 def _check_mixture(
@@ -245,13 +245,6 @@ def _check_mixture(
         raise ConfigError("propagation.hop_scale", propagation.hop_scale,
                           f"`none` with `{regularizer}`: a mixture of scaled hops is not linear",
                           hint="`propagation.row_scale` scales the mixture")  # fmt: skip
-
-
-def _check_sections(tables: Tables) -> None:
-    for key, value in tables.items():
-        if key != "regularizer" and key not in SECTIONS:
-            raise ConfigError(key, value, f"one of the sections {', '.join(SECTIONS)}")
-    _check_tables(tables)
 
 
 def _check_tables(tables: Tables) -> None:

@@ -1,15 +1,52 @@
-"""What the training loop is given by an earlier stage, and what it says about itself."""
+"""What the training loop is given, and what it says about itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from scr.consistency import ConsistencyConfig, confidence_mask
 from scr.selection import KeptWeights, Score
+from scr.training._config import TrainingConfig
+
+
+class ValidationNodes:
+    """Validation nodes, and the only place in training where their labels are held.
+
+    The loop asks for numbers and gets numbers. It uses them to keep the best weights and to stop,
+    never for a gradient, a weight or a choice of rows.
+    """
+
+    def __init__(self, nodes: Tensor, labels: Tensor) -> None:
+        self.nodes = nodes
+        self._labels = labels
+
+    def score(self, logits: Tensor) -> Score:
+        """Accuracy and cross-entropy of logits for `nodes`, in their order."""
+        accuracy = (logits.argmax(dim=-1) == self._labels).float().mean().item()
+        return Score(accuracy, F.cross_entropy(logits, self._labels).item())
+
+    def confident_accuracy(self, probabilities: Tensor, threshold: float) -> float | None:
+        """Accuracy on those nodes that the confident set would take; none if it takes none.
+
+        Recorded in the history, so that a person can see whether pseudo labels deserve trust.
+        """
+        mask = confidence_mask(probabilities, threshold)
+        if not bool(mask.any()):
+            return None
+        right = probabilities[mask].argmax(dim=-1) == self._labels[mask]
+        return right.float().mean().item()
+
+
+NO_VALIDATION = ValidationNodes(
+    torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+)
 
 
 @dataclass(frozen=True)
@@ -58,25 +95,6 @@ class TermActivity:
             self.acting_epochs += 1
             self.first_epoch = self.first_epoch or epoch
 
-    def had_part(self, kept_epoch: int) -> bool:
-        """Whether the term had a part in the weights of an epoch."""
-        return 0 < self.first_epoch <= kept_epoch
-
-    def summary(self, unlabeled: int) -> dict[str, int | float | None]:
-        """For `metrics.json`.
-
-        Args:
-            unlabeled: How many nodes may take part; shares are of these.
-        """
-        possible = unlabeled * self.epochs
-        return {
-            "epochs": self.epochs,
-            "acting_epochs": self.acting_epochs,
-            "first_epoch": self.first_epoch or None,
-            "confident_share": round(self.nodes / possible, 6) if possible else None,
-            "confident_share_last": round(self.last_nodes / unlabeled, 6) if possible else None,
-        }
-
     @classmethod
     def joined(cls, stages: Sequence[TermActivity | None]) -> TermActivity | None:
         """All stages of a run; the weights that it keeps are of the last one."""
@@ -92,8 +110,7 @@ class TermActivity:
         )
 
 
-@dataclass(frozen=True)
-class Handover:
+class Handover(NamedTuple):
     """What a finished stage hands to the next one."""
 
     nodes: Tensor
@@ -109,10 +126,42 @@ class Handover:
         no_nodes = torch.zeros(0, dtype=torch.int64)
         return cls(no_nodes, torch.zeros(0, classes), no_nodes)
 
-    @property
-    def hard_labels(self) -> Tensor:
-        """The likeliest class of each reliable node."""
-        return self.soft_labels.argmax(dim=-1)
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage of a run, as a trainer is asked for it."""
+
+    train: Tensor
+    """Training nodes; one may come twice."""
+    train_labels: Tensor
+    """Their classes."""
+    unlabeled: Tensor
+    """Nodes that may take part in the term on unlabeled nodes."""
+    validation: ValidationNodes
+    training: TrainingConfig
+    consistency: ConsistencyConfig | None = None
+    """Settings of the term; none trains on labels alone."""
+    regularizer: str = "scr"
+    """What the term is: `scr` (SCR-m, if `consistency` has a decay) or an alternative's name."""
+    seed: int = 0
+    """Decides batches and dropout."""
+    reliable: Handover | None = None
+    """Nodes that an earlier stage labeled, with a loss term of their own."""
+    reliable_weight: float = 1.0
+    """Factor of that term (gamma)."""
+    watched: ValidationNodes = NO_VALIDATION
+    """Nodes whose accuracy is written into the history and read by nobody here."""
+    number: int = 1
+    epochs_before: int = 0
+    """Epochs of earlier stages; records count through all of them."""
+    checkpoint: Path | None = None
+    """File to resume from, if it exists, and to write to."""
+    identity: str = ""
+    """Names the run in its files, so that no other run resumes from them."""
+    on_epoch: Callable[[EpochRecord], None] | None = None
+    """Called after every epoch."""
+    should_stop: Callable[[], bool] | None = None
+    """Asked after every epoch."""
 
 
 @dataclass(frozen=True)
@@ -145,3 +194,15 @@ class Progress:
     activity: TermActivity = field(default_factory=TermActivity)
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def restored(cls, values: Mapping[str, Any]) -> Progress:
+        """What `asdict` made plain tables of, as it was."""
+
+        def score(plain: Mapping[str, float] | None) -> Score | None:
+            return None if plain is None else Score(**plain)
+
+        kept, activity = values["kept"], TermActivity(**values["activity"])
+        scores = {"best": score(kept["best"]), "early": score(kept["early"])}
+        tables = {"kept": KeptWeights(**{**kept, **scores}), "extremes": score(values["extremes"])}
+        return cls(**{**values, **tables, "activity": activity})

@@ -1,26 +1,95 @@
-"""The rows that training and prediction read: hops by node number, in memory or on disk.
+"""Rows: what training and prediction read of nodes, whatever an encoder reads of the graph.
 
-Hops may be there for some nodes only, such as the labeled ones of a very large graph. Whoever asks
-names nodes by their numbers in the graph, always; where their rows lie is known here alone.
+`RowSource` is what they ask for; `Rows` are hops, in memory or on disk (`GraphRows` of
+`_graph_rows.py` read the graph itself). Hops may be there for some nodes only, such as the labeled
+ones of a very large graph. Whoever asks names nodes by their numbers in the graph, always; where
+their rows lie is known here alone.
+
+Predictions for any number of rows come in bounded memory. Whoever needs less than all logits, such
+as the nodes that a model is sure of, takes them part by part from `stream_logits`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from scr.compute import map_in_order
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
 from scr.storage import FileRows
-from scr.training._row_source import CPU, Item, RowSource
+from scr.training._batches import EpochNodes, Step
+
+CPU = torch.device("cpu")
+ROWS_AT_ONCE = 16_384
+"""Rows of one forward pass: enough for full speed, and hidden layers stay small."""
+
+Item = TypeVar("Item")
+
+
+class RowSource(ABC):
+    """Serves batches of nodes, which are named by their numbers in the graph."""
+
+    classes: int
+    device: torch.device
+    """Where batches are put."""
+    kept: NDArray[np.int64] | None
+    """Nodes that can be asked for, ascending; none: all."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def shape(self) -> ProblemShape:
+        """Sizes for `make_encoder`."""
+
+    @abstractmethod
+    def batch(self, index: Tensor) -> Any:
+        """What an encoder reads of some nodes."""
+
+    @abstractmethod
+    def stream(
+        self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
+    ) -> Generator[tuple[Item, Any]]:
+        """Each item with the batch of its nodes, which `index_of` gives, in order.
+
+        Close it (`contextlib.closing`) where it may be left early.
+        """
+
+    def nodes(self) -> NDArray[np.int64]:
+        """Numbers of all nodes that can be asked for, ascending."""
+        return np.arange(len(self)) if self.kept is None else self.kept
+
+    def has(self, nodes: NDArray[np.int64] | None) -> bool:
+        """Whether all of some nodes can be asked for; none counts as what there is."""
+        return nodes is None or self.kept is None or bool(np.isin(nodes, self.kept).all())
+
+    def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, Any]]:
+        """The steps of an epoch of training, each with the batch of its nodes."""
+        return self.stream(nodes.steps(), nodes.index)
+
+    def stream_logits(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index`, at most `at_once` nodes each, in order, with their logits on the CPU.
+
+        The model is in evaluation mode.
+        """
+        with closing(self.stream(index.split(at_once), lambda part: part)) as batches:
+            for part, batch in batches:
+                with torch.no_grad():
+                    logits = model(batch).cpu()
+                yield part, logits
 
 
 @dataclass(frozen=True)
@@ -138,3 +207,51 @@ def _gather(array: NDArray[np.floating], positions: NDArray[np.int64]) -> Tensor
     if not array.flags.writeable:  # torch wants to be able to write
         return torch.from_numpy(array[positions])
     return torch.from_numpy(array).index_select(0, torch.from_numpy(positions))
+
+
+def stream_logits(
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+) -> Generator[tuple[Tensor, Tensor]]:
+    """Yield parts of `index`, in order, each with its logits without dropout, on the CPU.
+
+    Between two parts the model is in evaluation mode; at the end it is in the mode that it was in.
+    """
+    if len(index) == 0:
+        return
+    was_training = model.training
+    model.eval()
+    try:
+        yield from rows.stream_logits(model, index, at_once)
+    finally:
+        model.train(was_training)
+
+
+def predict_logits(
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+) -> Tensor:
+    """Logits without dropout, on the CPU, in the order of `index`; shape (nodes, classes)."""
+    parts = (logits for _, logits in stream_logits(model, rows, index, at_once=at_once))
+    return stacked((logits.float() for logits in parts), len(index), rows.classes)
+
+
+def predict_probabilities(
+    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+) -> Tensor:
+    """Class probabilities without dropout; see `predict_logits`."""
+    parts = (logits for _, logits in stream_logits(model, rows, index, at_once=at_once))
+    probabilities = (torch.softmax(logits, dim=-1).float() for logits in parts)
+    return stacked(probabilities, len(index), rows.classes)
+
+
+def stacked(parts: Iterable[Tensor], rows: int, columns: int = 0) -> Tensor:
+    """Parts below each other, of which two at most are in memory beside the result.
+
+    The number of columns is that of the parts; `columns` where there are none.
+    """
+    whole, start = torch.empty(0, columns), 0
+    for part in parts:
+        if start == 0:
+            whole = part.new_empty(rows, part.shape[1])
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole

@@ -15,9 +15,8 @@ stage, and in the epoch, in which it was stopped.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -27,106 +26,65 @@ from scr.consistency import UNLABELED_LOSSES, ConsistencyConfig, confidence_mask
 from scr.encoders import Encoder
 from scr.training._checkpoint import Checkpoint
 from scr.training._config import StagesConfig
-from scr.training._inference import stream_logits
 from scr.training._loop import Trainer
 from scr.training._recipe import Recipe
-from scr.training._records import EpochRecord, Handover, TermActivity, TrainingOutcome
-from scr.training._row_source import RowSource
-from scr.training._validation import NO_VALIDATION, ValidationNodes
+from scr.training._records import Handover, Stage, TermActivity, TrainingOutcome
+from scr.training._rows import RowSource, stream_logits
 
 SEED_STEP = 1_000_003
 """Between the seeds of two stages; a prime, so that stages of neighboring seeds do not meet."""
 
 
-@dataclass(frozen=True)
-class Staged:
-    """The end of all stages."""
-
-    encoder: Encoder
-    rows: RowSource
-    outcome: TrainingOutcome
-    handover: Handover | None
-    """What the last stage was given; none if it was the first."""
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """What all stages of a run share."""
-
-    recipe: Recipe
-    consistency: ConsistencyConfig | None
-    train: Tensor
-    train_labels: Tensor
-    unlabeled: Tensor
-    validation: ValidationNodes
-    seed: int
-    watched: ValidationNodes = NO_VALIDATION
-    identity: str = ""
-    """Names the run in its files, so that no other run resumes from them."""
-
-    @property
-    def weighs_rows(self) -> bool:
-        """Whether the regularizer decides batch by batch which rows take part."""
-        loss = UNLABELED_LOSSES.get(self.recipe.regularizer)
-        return loss is not None and loss.chooses_rows
-
-    @property
-    def handed_on(self) -> ConsistencyConfig | None:
-        """Settings by which a stage chooses the nodes of the next one's consistency term."""
-        if self.consistency is None or not self.weighs_rows:
-            return self.consistency
-        return replace(self.consistency, threshold=0.0)
-
-
 def train_in_stages(
-    plan: StagePlan,
+    whole: Stage,
+    stages: StagesConfig,
     rows_with: Callable[[Handover | None], RowSource],
     make: Callable[[RowSource], Encoder],
-    *,
-    checkpoint: Path | None = None,
-    on_epoch: Callable[[EpochRecord], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
-    checkpoint_seconds: float = 60.0,
-) -> Staged:
+) -> tuple[Encoder, RowSource, TrainingOutcome, Handover | None]:
     """Train stage after stage; without the recipe section `stages`, there is just one.
 
     Args:
-        plan: What all stages share.
+        whole: Nodes and settings of the run; each stage's are derived from them.
+        stages: Which stages there are.
         rows_with: Makes the rows, with label hops from the training labels and a handover.
         make: Makes a fresh encoder.
-        checkpoint: File of the stage under way; handovers are written beside it.
-        on_epoch: Called after every epoch.
-        should_stop: Asked after every epoch.
-        checkpoint_seconds: Least time between two checkpoints.
+
+    Returns:
+        Encoder, rows and handover of the last stage, and the outcome of all.
     """
-    count = stage_count(plan.recipe)
+    count = stages.count if stages.active else 1
     handover: Handover | None = None
     finished: list[TrainingOutcome] = []
-    for stage in range(1, count + 1):
-        handed_on = handover_file(checkpoint, stage)
-        if stage < count and handed_on is not None and handed_on.exists():
-            handover, outcome = _read(handed_on, plan.identity)
+    for number in range(1, count + 1):
+        file = _beside(whole.checkpoint, f"-{number}-handover")
+        if number < count and file is not None and file.exists():
+            handover, outcome = _read(file, whole.identity)
             finished.append(outcome)
             continue
         rows = rows_with(handover)
-        torch.manual_seed(plan.seed + SEED_STEP * (stage - 1))
+        stage = _stage(whole, stages, number, handover, sum(each.epochs for each in finished))
+        torch.manual_seed(stage.seed)
         encoder = make(rows)
-        trainer = _trainer(
-            plan, encoder, rows, stage, handover, stage_file(checkpoint, stage),
-            epochs_before=sum(outcome.epochs for outcome in finished),
-        )  # fmt: skip
-        outcome = trainer.run(
-            on_epoch=on_epoch, should_stop=should_stop, checkpoint_seconds=checkpoint_seconds
-        )
+        outcome = Trainer(encoder, rows, stage).run()
         finished.append(outcome)
-        if stage == count or outcome.stopped == "interrupted":
+        if number == count or outcome.stopped == "interrupted":
             break
-        handover = handed_over(
-            encoder, rows, plan.unlabeled, plan.recipe.stages, stage + 1, plan.handed_on
-        )
-        if handed_on is not None:
-            _write(handed_on, handover, outcome, plan.identity)
-    return Staged(encoder, rows, _join(finished), handover)
+        consistency = whole.consistency
+        if consistency is not None and _weighs_rows(whole.regularizer):
+            consistency = replace(consistency, threshold=0.0)
+        handover = handed_over(encoder, rows, whole.unlabeled, stages, number + 1, consistency)
+        if file is not None:
+            values = {"outcome": asdict(outcome)}
+            Checkpoint(handover._asdict(), values, whole.identity).write(file)
+    # All stages as one run that ended as its last stage did.
+    outcome = replace(
+        finished[-1],
+        history=[record for each in finished for record in each.history],
+        epochs=sum(each.epochs for each in finished),
+        train_seconds=sum(each.train_seconds for each in finished),
+        activity=TermActivity.joined([each.activity for each in finished]),
+    )
+    return encoder, rows, outcome, handover
 
 
 def stage_count(recipe: Recipe) -> int:
@@ -160,11 +118,7 @@ def handed_over(
     ]
     if not parts:
         return Handover.nothing(rows.classes)
-    return Handover(
-        torch.cat([part.nodes for part in parts]),
-        torch.cat([part.soft_labels for part in parts]),
-        torch.cat([part.confident for part in parts]),
-    )
+    return Handover(*map(torch.cat, zip(*parts, strict=True)))
 
 
 def hand_over(
@@ -196,92 +150,61 @@ def hand_over(
     return Handover(nodes[reliable], soft_labels, confident)
 
 
-def _trainer(
-    plan: StagePlan,
-    encoder: Encoder,
-    rows: RowSource,
-    stage: int,
-    handover: Handover | None,
-    checkpoint: Path | None,
-    *,
-    epochs_before: int,
-) -> Trainer:
-    """The trainer of one stage, with the nodes that it may rely on."""
-    stages = plan.recipe.stages
-    training = plan.recipe.training
-    training = replace(training, epochs=stages.epochs_of(stage, training.epochs))
-    consistency, unlabeled = plan.consistency, plan.unlabeled
-    reliable, reliable_weight = None, 1.0
-    train, train_labels = plan.train, plan.train_labels
-    regularizer = plan.recipe.regularizer
-    if stages.active and stage == 1 and stages.first == "supervised":
+def _stage(
+    whole: Stage, stages: StagesConfig, number: int, handover: Handover | None, epochs_before: int
+) -> Stage:
+    """Nodes and settings of one stage, with the nodes that it may rely on."""
+    training, consistency = whole.training, whole.consistency
+    training = replace(training, epochs=stages.epochs_of(number, training.epochs))
+    if stages.active and number == 1 and stages.first == "supervised":
         consistency = None
-    if handover is not None:
-        unlabeled = handover.confident
-        if consistency is not None and not plan.weighs_rows:
-            # The set is the handover's, for the whole stage.
-            consistency = replace(consistency, threshold=0.0, threshold_end=None)
-        # Averaged weights are for the first stage, as in GAMLP's code.
-        training = replace(training, average_decay=None)
-        if stages.method == "sle":
-            train = torch.cat([train, handover.nodes])
-            train_labels = torch.cat([train_labels, handover.hard_labels])
-        else:
-            reliable, reliable_weight = handover, stages.of_stage("weight", stage)
-    return Trainer(
-        encoder,
-        rows,
-        train=train,
-        train_labels=train_labels,
-        unlabeled=unlabeled,
-        validation=plan.validation,
+    stage = replace(
+        whole,
+        number=number,
+        epochs_before=epochs_before,
+        seed=whole.seed + SEED_STEP * (number - 1),
         training=training,
         consistency=consistency,
-        regularizer=regularizer,
-        seed=plan.seed + SEED_STEP * (stage - 1),
-        checkpoint=checkpoint,
-        identity=plan.identity,
-        reliable=reliable,
-        reliable_weight=reliable_weight,
-        watched=plan.watched,
-        stage=stage,
-        epochs_before=epochs_before,
+        checkpoint=_beside(whole.checkpoint, "" if number == 1 else f"-{number}"),
     )
-
-
-def _join(outcomes: list[TrainingOutcome]) -> TrainingOutcome:
-    """All stages as one run that ended as its last stage did."""
-    return replace(
-        outcomes[-1],
-        history=[record for outcome in outcomes for record in outcome.history],
-        epochs=sum(outcome.epochs for outcome in outcomes),
-        train_seconds=sum(outcome.train_seconds for outcome in outcomes),
-        activity=TermActivity.joined([outcome.activity for outcome in outcomes]),
+    if handover is None:
+        return stage
+    if consistency is not None and not _weighs_rows(whole.regularizer):
+        # The set is the handover's, for the whole stage.
+        consistency = replace(consistency, threshold=0.0, threshold_end=None)
+    stage = replace(
+        stage,
+        unlabeled=handover.confident,
+        consistency=consistency,
+        # Averaged weights are for the first stage, as in GAMLP's code.
+        training=replace(training, average_decay=None),
     )
+    if stages.method == "sle":
+        return replace(
+            stage,
+            train=torch.cat([whole.train, handover.nodes]),
+            train_labels=torch.cat([whole.train_labels, handover.soft_labels.argmax(dim=-1)]),
+        )
+    weight = stages.of_stage("weight", number)
+    return replace(stage, reliable=handover, reliable_weight=weight)
 
 
-def stage_file(checkpoint: Path | None, stage: int) -> Path | None:
-    """Checkpoint of a stage; that of the first is the file given."""
-    if checkpoint is None or stage == 1:
-        return checkpoint
-    return checkpoint.with_name(f"{checkpoint.stem}-{stage}{checkpoint.suffix}")
+def _weighs_rows(regularizer: str) -> bool:
+    """Whether a regularizer decides batch by batch which rows take part."""
+    loss = UNLABELED_LOSSES.get(regularizer)
+    return loss is not None and loss.chooses_rows
 
 
-def handover_file(checkpoint: Path | None, stage: int) -> Path | None:
-    """What a finished stage handed on, beside its checkpoint."""
+def _beside(checkpoint: Path | None, suffix: str) -> Path | None:
+    """A file of one stage; the checkpoint of the first is the file given."""
     if checkpoint is None:
         return None
-    return checkpoint.with_name(f"{checkpoint.stem}-{stage}-handover{checkpoint.suffix}")
-
-
-def _write(path: Path, handover: Handover, outcome: TrainingOutcome, identity: str) -> None:
-    tensors = {field.name: getattr(handover, field.name) for field in dataclasses.fields(handover)}
-    Checkpoint(tensors, {"outcome": asdict(outcome)}, identity).write(path)
+    return checkpoint.with_name(f"{checkpoint.stem}{suffix}{checkpoint.suffix}")
 
 
 def _read(path: Path, identity: str) -> tuple[Handover, TrainingOutcome]:
     state = Checkpoint.read(path, identity)
-    outcome = TrainingOutcome(**state.values["outcome"])
-    if outcome.activity is not None:
-        outcome = replace(outcome, activity=TermActivity(**state.values["outcome"]["activity"]))
-    return Handover(**state.tensors), outcome
+    values = dict(state.values["outcome"])
+    if values["activity"] is not None:
+        values["activity"] = TermActivity(**values["activity"])
+    return Handover(**state.tensors), TrainingOutcome(**values)

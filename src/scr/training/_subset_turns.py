@@ -27,8 +27,7 @@ from torch import nn
 
 from scr.encoders import NARS
 from scr.storage import take_rows
-from scr.training._row_source import RowSource
-from scr.training._rows import Rows
+from scr.training._rows import Rows, RowSource
 
 PART_ROWS = 16_384
 """Rows of all subsets that are in memory at once while a sample is gathered."""
@@ -41,7 +40,11 @@ class NoTurns:
         self.all_rows = rows
 
     def begin(self, epoch: int, followers: Iterable[nn.Module] = ()) -> RowSource:
-        """Prepare an epoch, counted from 0; returns the rows to train and predict with."""
+        """Prepare an epoch, counted from 0, of a student and of averages that follow it.
+
+        Returns:
+            The rows to train and predict with.
+        """
         return self.all_rows
 
     def hold(self) -> None:
@@ -58,13 +61,7 @@ class SubsetTurns(NoTurns):
     all_rows: Rows
 
     def __init__(self, student: NARS, rows: Rows, *, seed: int) -> None:
-        """Set the stage; nothing is gathered yet.
-
-        Args:
-            student: Its settings say how many subsets train at a time, and for how long.
-            rows: Hops of all subsets.
-            seed: Decides the samples.
-        """
+        """Take the parts: settings of the student say how many subsets train, and for how long."""
         super().__init__(rows)
         self.student = student
         self.seed = seed
@@ -81,15 +78,10 @@ class SubsetTurns(NoTurns):
         return tuple(sorted(int(subset) for subset in chosen))
 
     def begin(self, epoch: int, followers: Iterable[nn.Module] = ()) -> Rows:
-        """Prepare an epoch, counted from 0.
+        """As of `NoTurns`; the first epoch of a period draws a sample.
 
-        Args:
-            epoch: The first of a period draws a sample.
-            followers: Averages of the student. Of what stands still they take its weights: their
-                predictions need the same `rest`.
-
-        Returns:
-            The rows to train and predict with.
+        Of what stands still, followers take the student's weights: their predictions need the same
+        `rest`.
         """
         period = epoch // self.student.settings.resample
         mixture = self.student.mixture

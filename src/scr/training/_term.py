@@ -1,14 +1,12 @@
 """The term on unlabeled nodes in the training loop: its loss, its confident set and its teacher.
 
 `NoTerm` is training on labels alone, in which nothing happens in any epoch. In an `UnlabeledTerm`,
-of SCR and the alternatives, nodes take part from the end of the warm-up on; a `TaughtTerm`, of
-SCR-m, has an averaged teacher, too, which makes the pseudo labels.
+of SCR, SCR-m and the alternatives, nodes take part from the end of the warm-up on.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,27 +21,25 @@ from scr.consistency import (
     weight_share_at,
 )
 from scr.training._checkpoint import Checkpoint
-from scr.training._inference import predict_logits, stream_logits
-from scr.training._row_source import RowSource
-from scr.training._validation import ValidationNodes
+from scr.training._records import Stage, ValidationNodes
+from scr.training._rows import RowSource, predict_logits, stream_logits
 
 
 class NoTerm:
-    """Training on labels alone."""
+    """Training on labels alone; epochs are counted from 0."""
 
-    exists = False
     views = 1
     teacher: MeanTeacher | None = None
+    """Makes the pseudo labels (SCR-m); none: the student does."""
     teacher_dropout = False
     threshold: float | None = None
     """Least confidence of nodes that take part: the method's own, else the confident set's."""
 
     def __init__(self) -> None:
         self.loss: UnlabeledLoss = ConsistencyLoss(weight=0.0)
-        self.averages: dict[str, MeanTeacher] = {}
 
     def is_active(self, epoch: int) -> bool:
-        """Whether nodes may take part in an epoch, counted from 0."""
+        """Whether nodes may take part in an epoch."""
         return False
 
     def begin_epoch(self, epoch: int, rows: RowSource) -> Tensor:
@@ -56,14 +52,7 @@ class NoTerm:
     def scores(
         self, epoch: int, rows: RowSource, validation: ValidationNodes, logits: Tensor
     ) -> dict[str, float | None]:
-        """What the record of an evaluated epoch has more.
-
-        Args:
-            epoch: Counted from 0.
-            rows: What the encoder reads.
-            validation: Nodes that are scored.
-            logits: Of the evaluated model for these nodes.
-        """
+        """What the record of an evaluated epoch has more; `logits` are the evaluated model's."""
         return {}
 
     def put(self, state: Checkpoint) -> None:
@@ -77,31 +66,25 @@ class NoTerm:
 
 
 class UnlabeledTerm(NoTerm):
-    """A term on nodes that the student itself is confident of."""
+    """A term on nodes that the student, or its averaged teacher, is confident of."""
 
-    exists = True
-
-    def __init__(
-        self,
-        student: nn.Module,
-        loss: UnlabeledLoss,
-        unlabeled: Tensor,
-        config: ConsistencyConfig,
-        *,
-        epochs: int,
-        seed: int,
-    ) -> None:
-        """Take the parts; arguments as of `make_term`."""
-        super().__init__()
-        self.student, self.loss, self.config, self.epochs = student, loss, config, epochs
+    def __init__(self, student: nn.Module, rows: RowSource, stage: Stage) -> None:
+        assert stage.consistency is not None
+        self.student, self.config, self.epochs = student, stage.consistency, stage.training.epochs
+        config: ConsistencyConfig = self.config
         self.views, self.teacher_dropout = config.views, config.teacher_dropout
+        self.loss = make_unlabeled_loss(stage.regularizer, config, rows.classes).to(rows.device)
+        if config.decay is not None:
+            self.teacher = MeanTeacher(
+                student, config.decay, ramp=config.ramp, statistics=config.teacher_statistics
+            )
         self.confident = ConfidentSet(
-            unlabeled,
-            threshold=0.0 if loss.chooses_rows else config.threshold,
-            threshold_end=None if loss.chooses_rows else config.threshold_end,
+            stage.unlabeled,
+            threshold=0.0 if self.loss.chooses_rows else config.threshold,
+            threshold_end=None if self.loss.chooses_rows else config.threshold_end,
             refresh=config.refresh,
             sample=config.refresh_sample,
-            seed=seed,
+            seed=stage.seed,
         )
 
     @property
@@ -114,29 +97,40 @@ class UnlabeledTerm(NoTerm):
     def begin_epoch(self, epoch: int, rows: RowSource) -> Tensor:
         if not self.is_active(epoch):
             return super().begin_epoch(epoch, rows)
+        if self.teacher is not None and epoch == self.config.warmup:
+            self.teacher.restart(self.student)
         share = weight_share_at(epoch - self.config.warmup, self.config.weight_ramp)
         self.loss.begin_epoch(epoch, self.epochs, share=share)
         self.refresh(epoch, rows)
         return self.confident.nodes
 
-    def judge(self, epoch: int) -> nn.Module:
-        """Whose predictions decide which nodes are confident."""
-        return self.student
-
     def refresh(self, epoch: int, rows: RowSource) -> None:
         """Score candidates without dropout, where the confident set is due."""
         if not self.confident.due(epoch, first=self.config.warmup):
             return
-        scored = stream_logits(self.judge(epoch), rows, self.confident.to_score(epoch))
+        judge = self.student
+        # In the warm-up nobody teaches yet.
+        if self.teacher is not None and self.is_active(epoch) and self.config.judge == "teacher":
+            judge = self.teacher.model
+        scored = stream_logits(judge, rows, self.confident.to_score(epoch))
         with closing(scored):
             parts = (torch.softmax(logits, dim=-1) for _, logits in scored)
             self.confident.update_by_parts(parts, epoch, self.epochs)
 
+    def end_step(self, epoch: int) -> None:
+        if self.teacher is not None and self.is_active(epoch):
+            self.teacher.update(self.student)
+
     def scores(
         self, epoch: int, rows: RowSource, validation: ValidationNodes, logits: Tensor
     ) -> dict[str, float | None]:
+        scores: dict[str, float | None] = {}
+        if self.teacher is not None and self.is_active(epoch):
+            taught = predict_logits(self.teacher.model, rows, validation.nodes)
+            scores["teacher_valid_accuracy"] = validation.score(taught).accuracy
+            logits = taught if self.config.judge == "teacher" else logits
         accuracy = validation.confident_accuracy(logits.softmax(dim=-1), self.threshold)
-        return {"confident_valid_accuracy": accuracy}
+        return {**scores, "confident_valid_accuracy": accuracy}
 
     def put(self, state: Checkpoint) -> None:
         super().put(state)
@@ -150,73 +144,3 @@ class UnlabeledTerm(NoTerm):
         nodes = state.get("confident").get("nodes")
         if nodes is not None:
             self.confident.restore(nodes, state.values["threshold"])
-
-
-class TaughtTerm(UnlabeledTerm):
-    """A term whose pseudo labels an averaged teacher makes, which starts after the warm-up."""
-
-    teacher: MeanTeacher
-
-    def __init__(self, student: nn.Module, *parts: Any, decay: float, **schedule: Any) -> None:
-        """Take the parts, and copy the student; other arguments as of `UnlabeledTerm`."""
-        super().__init__(student, *parts, **schedule)
-        self.teacher = MeanTeacher(
-            student, decay, ramp=self.config.ramp, statistics=self.config.teacher_statistics
-        )
-        self.averages["teacher"] = self.teacher
-
-    def begin_epoch(self, epoch: int, rows: RowSource) -> Tensor:
-        if epoch == self.config.warmup:
-            self.teacher.restart(self.student)
-        return super().begin_epoch(epoch, rows)
-
-    def end_step(self, epoch: int) -> None:
-        if self.is_active(epoch):
-            self.teacher.update(self.student)
-
-    def judge(self, epoch: int) -> nn.Module:
-        # In the warm-up nobody teaches yet.
-        by_teacher = self.is_active(epoch) and self.config.judge == "teacher"
-        return self.teacher.model if by_teacher else self.student
-
-    def scores(
-        self, epoch: int, rows: RowSource, validation: ValidationNodes, logits: Tensor
-    ) -> dict[str, float | None]:
-        if not self.is_active(epoch):
-            return super().scores(epoch, rows, validation, logits)
-        taught = predict_logits(self.teacher.model, rows, validation.nodes)
-        judged = taught if self.config.judge == "teacher" else logits
-        return {
-            "teacher_valid_accuracy": validation.score(taught).accuracy,
-            **super().scores(epoch, rows, validation, judged),
-        }
-
-
-def make_term(
-    student: nn.Module,
-    rows: RowSource,
-    unlabeled: Tensor,
-    config: ConsistencyConfig | None,
-    regularizer: str,
-    *,
-    epochs: int,
-    seed: int,
-) -> NoTerm:
-    """The term of a regularizer with its settings; `NoTerm` where there is nothing to add.
-
-    Args:
-        student: The encoder that is trained.
-        rows: Say how many classes there are, and where torch computes.
-        unlabeled: Nodes that may take part.
-        config: The settings; none: there is no term.
-        regularizer: `scr` (SCR-m, if `config` has a decay) or the name of an alternative.
-        epochs: How many there are in all.
-        seed: Decides which nodes are scored, where it is a sample.
-    """
-    if config is None or config.weight == 0:
-        return NoTerm()
-    loss = make_unlabeled_loss(regularizer, config, rows.classes).to(rows.device)
-    parts = student, loss, unlabeled, config
-    if config.decay is None:
-        return UnlabeledTerm(*parts, epochs=epochs, seed=seed)
-    return TaughtTerm(*parts, decay=config.decay, epochs=epochs, seed=seed)

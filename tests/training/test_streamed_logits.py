@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from scr.consistency import ConsistencyConfig
-from scr.training import Rows, Trainer, TrainingConfig, predict_probabilities, stream_logits
+from scr.training import Rows, Stage, Trainer, TrainingConfig, predict_probabilities, stream_logits
 from scr.training import _stages as stages
 from scr.training import _term as term
 from scr.training._config import StagesConfig
-from scr.training._inference import predict_logits
-from scr.training._validation import NO_VALIDATION
+from scr.training._records import NO_VALIDATION
+from scr.training._rows import predict_logits
 
 
 class Watched(nn.Module):
@@ -72,12 +72,14 @@ def test_a_refresh_holds_a_part_of_the_predictions_at_a_time(rows, monkeypatch):
     trainer = Trainer(
         model,
         rows,
-        train=torch.arange(10),
-        train_labels=torch.arange(10) % 5,
-        unlabeled=torch.arange(10, 200),
-        validation=NO_VALIDATION,
-        training=TrainingConfig(epochs=2),
-        consistency=ConsistencyConfig(threshold=0.3, refresh_sample=80),
+        Stage(
+            train=torch.arange(10),
+            train_labels=torch.arange(10) % 5,
+            unlabeled=torch.arange(10, 200),
+            validation=NO_VALIDATION,
+            training=TrainingConfig(epochs=2),
+            consistency=ConsistencyConfig(threshold=0.3, refresh_sample=80),
+        ),
     )
     trainer.term.refresh(0, rows)
     assert sum(model.sizes) == 80
