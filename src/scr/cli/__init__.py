@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from scr import __version__
-from scr.cli._console import UNBOUNDED, print_error, print_scr_error, printed_warnings
+from scr.cli._console import UNBOUNDED, print_error, printed_warnings
 from scr.cli._hints import with_command
 from scr.errors import SCRError
 
@@ -52,7 +52,8 @@ class _Commands(TyperGroup):
         except SCRError as error:
             if ctx.params.get("debug"):
                 raise
-            print_scr_error(with_command(error))
+            shown = with_command(error)
+            print_error(shown.message, shown.hint)
             raise typer.Exit(BAD_INPUT) from None
 
 

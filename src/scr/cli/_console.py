@@ -9,15 +9,14 @@ from __future__ import annotations
 import copy
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from scr.errors import SCRError
 
 UNBOUNDED = 1_000_000
 """Columns of a line that no terminal shows: more than any line has."""
@@ -69,26 +68,33 @@ def print_wide(table: Table, width: int) -> None:
     LineConsole(width=max(console.width, width)).print(table)
 
 
+def print_line(text: str, mark: tuple[str, str] = ("", ""), *, to: Console = console) -> None:
+    """Print a text that is never wrapped, so that its paths can be copied and searched for.
+
+    Args:
+        text: With paths, or a message.
+        mark: What stands before it, and its style.
+        to: Standard output or standard error.
+    """
+    to.print(Text.assemble(mark, text), soft_wrap=True)
+
+
 def print_error(message: str, hint: str | None = None) -> None:
-    """Print one message and what to do about it; never wrapped, so that it can be searched for."""
-    error_console.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    """Print one message and what to do about it."""
+    print_line(message, ("error: ", "bold red"), to=error_console)
     if hint is not None:
-        error_console.print(Text.assemble(("hint: ", "bold cyan"), hint), soft_wrap=True)
+        print_line(hint, ("hint: ", "bold cyan"), to=error_console)
 
 
-def print_note(note: str) -> None:
+def print_notes(notes: Iterable[str]) -> None:
     """Print what to know about a result, below it."""
-    console.print(Text.assemble(("Note: ", "yellow"), f"{note}."), soft_wrap=True)
+    for note in notes:
+        print_line(f"{note}.", ("Note: ", "yellow"))
 
 
 def print_warning(warning: str) -> None:
     """Print what may make a result less than it seems, beside it on standard error."""
-    error_console.print(Text.assemble(("warning: ", "bold yellow"), warning), soft_wrap=True)
-
-
-def print_scr_error(error: SCRError) -> None:
-    """Print an error that the user can fix."""
-    print_error(error.message if hasattr(error, "message") else str(error), error.hint)
+    print_line(warning, ("warning: ", "bold yellow"), to=error_console)
 
 
 @contextmanager
@@ -109,6 +115,20 @@ def size(count: int) -> str:
     from scr.compute import readable_bytes
 
     return f"{count:,} bytes ({readable_bytes(count)})"
+
+
+def table(headings: Sequence[str], *, numbers: Sequence[str] = (), **settings: Any) -> Table:
+    """A table with a line below its headings.
+
+    Args:
+        headings: Of all columns.
+        numbers: Headings of the columns that are aligned to the right.
+        **settings: Of rich's table.
+    """
+    lined = Table(box=box.SIMPLE_HEAD, **settings)
+    for heading in headings:
+        lined.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
+    return lined
 
 
 def facts(rows: list[tuple[str, str]]) -> Table:

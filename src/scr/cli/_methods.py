@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scr.cli._console import console, print_wide
+from rich.text import Text
+
+from scr.cli._console import console, print_line, print_wide, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from scr.config import Setting
 
 WIDTH = 110
@@ -53,38 +53,30 @@ def paper(text: str) -> str:
     return "" if match is None else f"{match['who']}, {match['where']}"
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """One line per name; long texts are wrapped, names are not."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for number, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
-
-
 def print_methods(headings: Sequence[str], rows: Iterable[Sequence[str]], hint: str) -> None:
-    """A table of all names, and how to see more of one."""
-    print_wide(_table(headings, rows), WIDTH)
+    """A table of names whose long texts are wrapped, and what may be done with them."""
+    first, *others = headings
+    lined = table([first], padding=(0, 1, 0, 0))
+    for heading in others:
+        lined.add_column(heading, overflow="fold")
+    for row in rows:
+        lined.add_row(*(Text(cell) for cell in row))
+    print_wide(lined, WIDTH)
     console.print(hint)
 
 
 def print_settings(about: str, settings: Iterable[Setting], section: str) -> None:
     """What a method is, and its settings: name, default, what else it may be, what it does."""
-    console.print(about.rstrip(), soft_wrap=True)
+    print_line(about.rstrip())
     rows = [(each.name, shown(each.default), each.expected, each.meaning) for each in settings]
     if not rows:
         console.print("It reads no settings.")
         return
-    print_wide(_table(("setting", "default", "may be", "meaning"), rows), WIDTH)
-    console.print(
+    hint = (
         f"Change one with --set {section}.NAME=VALUE. A preset may have other values than these "
         "defaults; run.json records those of a run."
     )
+    print_methods(("setting", "default", "may be", "meaning"), rows, hint)
 
 
 def shown(value: Any) -> str:

@@ -28,6 +28,7 @@ FeaturesFile = Annotated[
     typer.Option("--features", help="A .npy with one row of features per node, instead."),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes, one thread each.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the store.")]
 Probabilities = Annotated[
     str, typer.Option(help="Class probabilities to write: none, top-K or all.")
 ]

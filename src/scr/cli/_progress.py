@@ -11,6 +11,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TaskProgressColumn,
     TextColumn,
@@ -61,22 +62,23 @@ def counted(title: str, total: int | None = None) -> Iterator[CountBar]:
 
 
 @contextmanager
-def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
+def steps_progress(
+    *columns: ProgressColumn,
+) -> Iterator[Callable[[str, int, int | None], None]]:
     """A bar with time left for each step of a long work.
+
+    Args:
+        *columns: What stands beside each bar; none: percent and time.
 
     Yields:
         The callback of the work: what is being done, how much of it is done, and how much there is.
     """
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    beside = columns or (TaskProgressColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    step = TextColumn("{task.description}", markup=False)
+    with Progress(step, BarColumn(), *beside, console=console, transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def on_progress(what: str, done: int, total: int) -> None:
+        def on_progress(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 tasks[what] = progress.add_task(what, total=total)
             progress.update(tasks[what], completed=done, total=total)

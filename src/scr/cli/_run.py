@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from scr.cli._console import console
+from scr.cli._console import print_line
 from scr.cli._progress import counted
 from scr.config import parse_assignment, read_toml
 from scr.errors import ConfigError
@@ -24,18 +24,36 @@ INTERRUPTED = 130
 """Exit code of a command that was stopped from the keyboard, as shells have it."""
 
 
-def recipe_layers(
-    recipe: Path | None, settings: list[str] | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A recipe, by file or by name, and what `--set` lays over it.
+class Layers(NamedTuple):
+    """Where the settings of runs come from, lowest first."""
 
-    They stay two layers: in one, the recipe's `for` tables would win over `--set`.
+    preset: str
+    tables: tuple[dict[str, Any], dict[str, Any]]
+    """Of the recipe and of `--set`: in one, the recipe's `for` tables would win over `--set`."""
+
+    def encoder(self, given: str | None) -> str:
+        """The encoder that is asked for, else the recipe's, else `gamlp`."""
+        from scr.networks import encoder_class
+        from scr.training import merge
+
+        name = given or str(merge(*self.tables).get("encoder", {}).get("name", "gamlp"))
+        encoder_class(name)
+        return name
+
+
+def read_layers(recipe: Path | None, settings: list[str] | None, preset: str) -> Layers:
+    """The layers of the options `--recipe`, a file or a name, `--set` and `--preset`.
+
+    A published recipe stands alone, unless a preset is asked for.
     """
     if recipe is None:
-        return {}, assigned(settings)
-    from scr.recipes import settings_only
+        return Layers(preset, ({}, assigned(settings)))
+    from scr.recipes import read_recipe, settings_only
 
-    return settings_only(read_toml(_recipe_file(recipe))), assigned(settings)
+    is_file = recipe.exists() or recipe.suffix == ".toml" or len(recipe.parts) > 1
+    tables = read_toml(recipe if is_file else read_recipe(str(recipe)).path)
+    stands_alone = "published" in tables and preset == "auto"
+    return Layers("none" if stands_alone else preset, (settings_only(tables), assigned(settings)))
 
 
 def assigned(settings: list[str] | None) -> dict[str, Any]:
@@ -53,31 +71,6 @@ def section_settings(settings: list[str] | None, section: str, example: str) -> 
         if parse_assignment(text)[0] != section:
             raise ConfigError("--set", text, f"a setting of `{section}`, such as `{example}`")
     return dict(assigned(settings).get(section, {}))
-
-
-def preset_below(recipe: Path | None, preset: str) -> str:
-    """The preset to lay a recipe over: a published one stands alone, unless one is asked for."""
-    published = recipe is not None and "published" in read_toml(_recipe_file(recipe))
-    return "none" if published and preset == "auto" else preset
-
-
-def _recipe_file(recipe: Path) -> Path:
-    """The file given, or the file of the published recipe of this name."""
-    if recipe.exists() or recipe.suffix == ".toml" or len(recipe.parts) > 1:
-        return recipe
-    from scr.recipes import read_recipe
-
-    return read_recipe(str(recipe)).path
-
-
-def chosen_encoder(encoder: str | None, layers: Sequence[dict[str, Any]]) -> str:
-    """The encoder that is asked for, else the recipe's, else `gamlp`."""
-    from scr.networks import encoder_class
-    from scr.training import merge
-
-    name = encoder or str(merge(*layers).get("encoder", {}).get("name", "gamlp"))
-    encoder_class(name)
-    return name
 
 
 def names(text: str) -> list[str]:
@@ -132,9 +125,6 @@ def running(
                 command=shown_command(),
             )
     except KeyboardInterrupt:
-        console.print(
-            f"Stopped; finished runs are kept in {out}. Continue with the same command: "
-            f"{shown_command()}",
-            soft_wrap=True,
-        )
+        again = f"Continue with the same command: {shown_command()}"
+        print_line(f"Stopped; finished runs are kept in {out}. {again}")
         raise typer.Exit(INTERRUPTED) from None

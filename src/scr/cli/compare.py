@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from scr.cli import _options as option
-from scr.cli._console import console, print_note
-from scr.cli._run import names, preset_below, recipe_layers, running
+from scr.cli._console import console, print_line, print_notes
+from scr.cli._run import names, read_layers, running
 
 
 def compare(
@@ -46,30 +46,25 @@ def compare(
     for name in regularizer_names:
         check_regularizer(name, "--regularizers")
     loaded = load_graph(graph, features=features)
+    layers = read_layers(recipe, settings, preset)
     tasks = experiments.plan(
-        encoder_names,
-        regularizer_names,
-        range(seeds),
-        layers=recipe_layers(recipe, settings),
-        preset=preset_below(recipe, preset),
+        encoder_names, regularizer_names, range(seeds), layers=layers.tables, preset=layers.preset
     )
     with running("Comparing", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
         result = experiments.compare(runner, tasks)
     console.print(comparison_table(result["rows"]))
     for sentence in conclusions(result["rows"]):
         console.print(sentence)
-    for note in result["notes"]:
-        print_note(note)
-    explained = result["explanation"]
+    print_notes(result["notes"])
     # An encoder that reads the graph has no hops to explain.
-    sentences = [] if explained is None else explanation_sentences(explained)
+    explained = result["explanation"] or {}
+    sentences = explanation_sentences(explained)
     if sentences:
-        best = explained_model(explained)
-        console.print(f"What carries {best}, the best on validation nodes:", soft_wrap=True)
+        print_line(f"What carries {explained_model(explained)}, the best on validation nodes:")
     for sentence in sentences:
         console.print(f"  {sentence}")
     page = write_page(out / "report.html", comparison_page(result))
-    console.print(f"Wrote {out / experiments.COMPARE_JSON} and {page}", soft_wrap=True)
+    print_line(f"Wrote {out / experiments.COMPARE_JSON} and {page}")
 
 
 def _some_names(option: str, text: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli._console import console
+from scr.cli._console import console, print_line
 from scr.cli._run import running
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def demo(
         shown_for=f"{ENCODERS[0]}, seed 0",
     )
     page = write_page(out / "report.html", html)
-    console.print(f"Report: {page.resolve()}", soft_wrap=True)
+    print_line(f"Report: {page.resolve()}")
 
 
 def _closer_look(runner: Runner) -> tuple[dict[str, Any], list[ExampleGroup]]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from scr.cli._console import console, facts
+from scr.cli._console import console, facts, print_line
+from scr.cli._progress import steps_progress
+
+STEPS = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}
 
 
 def download(
@@ -56,26 +53,16 @@ def download(
                 hint="read it, then accept it with `--yes`",
             )
         typer.confirm("Do you accept the license?", abort=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bars:
-        words = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}
+    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with steps_progress(*columns) as on_progress:
 
         def begin(step: str) -> Callable[[int, int | None], None]:
-            bar = bars.add_task(words[step], total=None)
-            return lambda done, total: bars.update(bar, completed=done, total=total)
+            return functools.partial(on_progress, STEPS[step])
 
         result = get(name, to, url=url, sha256=sha256, keep_archive=keep_archive, progress=begin)
     if result.sha256 is None:
-        console.print(f"{name} is there already: {result.folder}", soft_wrap=True)
+        print_line(f"{name} is there already: {result.folder}")
         return
-    console.print(
-        f"Wrote {result.folder} (SHA-256 of the archive: {result.sha256})", soft_wrap=True
-    )
+    print_line(f"Wrote {result.folder} (SHA-256 of the archive: {result.sha256})")
     if result.archive is not None:
-        console.print(f"Kept {result.archive}", soft_wrap=True)
+        print_line(f"Kept {result.archive}")

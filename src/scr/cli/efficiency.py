@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from scr.cli import _options as option
-from scr.cli._console import console
-from scr.cli._run import chosen_encoder, names, preset_below, recipe_layers, running
+from scr.cli._console import console, print_line
+from scr.cli._run import names, read_layers, running
 
 
 def efficiency(
@@ -41,24 +41,19 @@ def efficiency(
     from scr.report import efficiency_table
     from scr.sources import load_graph
 
-    layers = recipe_layers(recipe, settings)
-    encoder = chosen_encoder(encoder, layers)
+    layers = read_layers(recipe, settings, preset)
+    encoder = layers.encoder(encoder)
     chosen = [experiments.Method.parse(name) for name in dict.fromkeys(names(methods))]
     tasks = experiments.plan_efficiency(
-        chosen,
-        encoder=encoder,
-        seeds=range(seeds),
-        layers=layers,
+        chosen, encoder=encoder, seeds=range(seeds), layers=layers.tables, preset=layers.preset,
         epochs=experiments.parse_epochs(epochs or [], chosen),
-        preset=preset_below(recipe, preset),
-    )
+    )  # fmt: skip
     loaded = load_graph(graph)
     with running("Training", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
         result = experiments.efficiency(runner, tasks, reference=reference)
     console.print(efficiency_table(result["methods"], reference))
     for sentence in result["sentences"]:
         console.print(sentence)
-    console.print(
-        f"Wrote {out / experiments.EFFICIENCY_JSON} and {out / experiments.EFFICIENCY_PICTURE}",
-        soft_wrap=True,
+    print_line(
+        f"Wrote {out / experiments.EFFICIENCY_JSON} and {out / experiments.EFFICIENCY_PICTURE}"
     )

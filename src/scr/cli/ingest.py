@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scr.cli._console import console, facts, size
+from scr.cli import _options as option
+from scr.cli._console import console, facts, print_line, size
+from scr.cli._progress import steps_progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,10 +64,9 @@ def ingest(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say how it would go, and write nothing.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
+    overwrite: option.Overwrite = False,
 ) -> None:
     """Turn any supported source into a graph store; an interrupted one is resumed."""
-    from scr.cli._progress import steps_progress
     from scr.ingest import ingest as make_store
     from scr.ingest import plan_of
     from scr.sources import IngestOptions
@@ -85,7 +87,7 @@ def ingest(
         planned = plan_of(source, store, options, memory=memory, link=link)
         console.print(describe_plan(planned))
         if planned.note is not None:
-            console.print(planned.note, soft_wrap=True)
+            print_line(planned.note)
         return
     refuse_existing(store, overwrite=overwrite)
     with steps_progress() as on_progress:
@@ -94,7 +96,7 @@ def ingest(
             overwrite=overwrite, memory=memory, link=link, on_progress=on_progress,
         )  # fmt: skip
     console.print(describe(graph))
-    console.print(f"Wrote {store}", soft_wrap=True)
+    print_line(f"Wrote {store}")
 
 
 def _one_split_rule(splits: str | None, per_class: str | None, random: str | None) -> str | None:
@@ -131,7 +133,6 @@ def describe_plan(plan: IngestPlan) -> Table:
         "memory": "all edges at once, in memory",
         "buckets": "two passes over the edges, and files of parts of them",
     }
-
     rows = [
         ("method", f"{plan.method}: {methods[plan.method]}"),
         ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget)}"),
@@ -149,17 +150,21 @@ def describe(graph: Graph) -> Table:
     known = int(np.count_nonzero(graph.labels >= 0))
     parts = {name: len(getattr(graph, name)) for name in ("train", "valid", "test")}
     split = ", ".join(f"{count:,} {name}" for name, count in parts.items())
-    rows = [
+    return facts([
         ("nodes", f"{graph.num_nodes:,}"),
-        *(_type_rows(graph) if graph.is_typed else []),
+        *_rows("types", _types(graph) if graph.is_typed else []),
         ("edges", f"{graph.num_edges:,} stored, {'' if graph.directed else 'un'}directed"),
-        *(_relation_rows(graph) if graph.is_typed else []),
-        *([] if graph.is_typed else [("features", _width(graph.features))]),
+        *_rows("relations", _relations(graph) if graph.is_typed else []),
+        *_rows("features", [] if graph.is_typed else [_width(graph.features)]),
         ("labels", f"{known:,} known, {graph.num_classes:,} classes"),
         ("split", split if any(parts.values()) else "none yet: train with --splits"),
-    ]
-    rows += [("" if number else "done", step) for number, step in enumerate(graph.steps)]
-    return facts(rows)
+        *_rows("done", graph.steps),
+    ])  # fmt: skip
+
+
+def _rows(name: str, values: Iterable[str]) -> list[tuple[str, str]]:
+    """Values below each other, the first of them with their name."""
+    return [("" if number else name, value) for number, value in enumerate(values)]
 
 
 def _width(features: Any) -> str:
@@ -170,24 +175,19 @@ def _width(features: Any) -> str:
     return f"{features.shape[1]:,} {'dense' if isinstance(features, np.ndarray) else 'sparse'}"
 
 
-def _type_rows(graph: Graph) -> list[tuple[str, str]]:
-    """One line for each type: how many nodes, and their features."""
-    rows = []
-    for number, (kind, count) in enumerate(graph.node_types.items()):
-        features = graph.features if kind == graph.target else graph.other_features.get(kind)
-        text = f"{kind}: {count:,}, features: {_width(features)}"
-        rows.append(("" if number else "types", text + ("" if number else " (target)")))
-    return rows
+def _types(graph: Graph) -> Iterator[str]:
+    """How many nodes each type has, and their features; the target comes first."""
+    for kind, count in graph.node_types.items():
+        is_target = kind == graph.target
+        features = graph.features if is_target else graph.other_features.get(kind)
+        yield f"{kind}: {count:,}, features: {_width(features)}{' (target)' * is_target}"
 
 
-def _relation_rows(graph: Graph) -> list[tuple[str, str]]:
-    """One line for each relation: how many edges, counted in one direction."""
+def _relations(graph: Graph) -> list[str]:
+    """How many edges each relation has, counted in one direction."""
     import numpy as np
 
     if graph.edge_types is None:
         return []
     counts = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
-    return [
-        ("" if number else "relations", f"{relation}: {counts[number]:,}")
-        for number, relation in enumerate(graph.relations)
-    ]
+    return [f"{name}: {count:,}" for name, count in zip(graph.relations, counts, strict=False)]

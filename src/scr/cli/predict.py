@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from scr.cli import _options as option
-from scr.cli._console import console
+from scr.cli._console import print_line
 from scr.cli._progress import steps_progress
 
 
@@ -44,4 +44,4 @@ def predict(
         classifier.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, on_progress=on_progress
         )
-    console.print(f"Wrote {out}", soft_wrap=True)
+    print_line(f"Wrote {out}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from scr.cli import _options as option
-from scr.cli._console import console, facts, size
+from scr.cli._console import console, facts, print_line, size
 from scr.cli._progress import steps_progress
 from scr.cli._run import section_settings
 
@@ -111,17 +111,18 @@ def propagate(
     config = PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
         direction=direction, dtype=dtype, hop_scale=hop_scale, subset_seed=subset_seed,
-        subsets=_parsed_subsets(subsets),
     )  # fmt: skip
+    if subsets is not None:
+        count = int(subsets) if subsets.strip().isdecimal() else subsets
+        config = replace(config, subsets=count)
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
     source = load_graph(graph, features=features)
     kept = kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else choose_subsets(source, config)
-    with steps_progress() as on_progress:
-        matrix, identity, steps = _features(
-            source, build(FeatureConfig, data, section="data"), memory, on_progress, is_planned=plan
-        )
+    matrix, identity, steps = _features(
+        source, build(FeatureConfig, data, section="data"), memory, is_planned=plan
+    )
     path = out or cached_hops_path(source, config, identity, kept, subsets=chosen)
     request = DiskRequest(source, config, matrix, kept, memory, disk, threads, chosen)
     if path is None and not plan:
@@ -136,7 +137,7 @@ def propagate(
         cached = load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
         if cached is not None and (kept is not None or cached.nodes_kept is None):
             discard_work(path)
-            console.print(f"The hops are there already: {cached.path}", soft_wrap=True)
+            print_line(f"The hops are there already: {cached.path}")
             return
     started = time.perf_counter()
     with steps_progress() as on_progress:
@@ -147,21 +148,15 @@ def propagate(
     for step in steps:
         console.print(f"Features: {step}")
     for number, subset in enumerate(chosen or (), 1):
-        console.print(f"Subset {number}: {' '.join(map(str, subset))}", soft_wrap=True)
-    console.print(
+        print_line(f"Subset {number}: {' '.join(map(str, subset))}")
+    print_line(
         f"Wrote {written.count} hops of {written.nodes:,} nodes x {written.features:,} columns in "
-        f"{seconds:.1f} s, with at most {readable_bytes(peak_bytes())} of memory: {path}",
-        soft_wrap=True,
+        f"{seconds:.1f} s, with at most {readable_bytes(peak_bytes())} of memory: {path}"
     )
 
 
 def _features(
-    graph: Graph,
-    config: FeatureConfig,
-    memory: str,
-    on_progress: Callable[[str, int, int], None],
-    *,
-    is_planned: bool,
+    graph: Graph, config: FeatureConfig, memory: str, *, is_planned: bool
 ) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
     """X of all nodes, its identity, and what was done to it, in words.
 
@@ -171,26 +166,18 @@ def _features(
     from scr.propagation import check_features
     from scr.typed_features import complete_features, is_plain, planned_features
 
-    if not is_plain(graph, config):
-        # Nodes of other types need features of their own, of as many columns.
-        if is_planned:
-            planned = planned_features(graph, config)
-            return planned, planned.fitted.identity, planned.fitted.steps
+    if is_plain(graph, config):
+        features = check_features(graph)
+        fitted = fit_features(features, config)
+        return transform_lazily(fitted, features), fitted.identity, fitted.steps
+    # Nodes of other types need features of their own, of as many columns.
+    if is_planned:
+        planned = planned_features(graph, config)
+        return planned, planned.fitted.identity, planned.fitted.steps
+    with steps_progress() as on_progress:
         completed = complete_features(graph, config, memory=memory, on_progress=on_progress)
-        matrix = check_features(graph, completed.matrix)
-        return matrix, tuple(completed.fitted.identity), tuple(completed.steps)
-    features = check_features(graph)
-    fitted = fit_features(features, config)
-    return transform_lazily(fitted, features), fitted.identity, fitted.steps
-
-
-def _parsed_subsets(subsets: str | None) -> int | str:
-    """What `--subsets` names, as the setting `propagation.subsets` takes it."""
-    from scr.propagation import PropagationConfig
-
-    if subsets is None:
-        return PropagationConfig.subsets
-    return int(subsets) if subsets.strip().isdecimal() else subsets
+    matrix = check_features(graph, completed.matrix)
+    return matrix, tuple(completed.fitted.identity), tuple(completed.steps)
 
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
@@ -198,12 +185,12 @@ def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
 
     resumed = {
         None: "each hop of a block is on disk when it is done",
-        0: "a subset of a block begins again"
-        if walks_subsets
-        else "no room for states on disk: a block begins again",
+        0: "no room for states on disk: a block begins again",
         1: "one state on disk, replaced after each hop",
         2: "two states on disk take turns",
     }
+    if walks_subsets:
+        resumed[0] = "a subset of a block begins again"
     rows = [
         ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget_bytes)}"),
         ("hops on disk", f"{size(plan.disk_bytes)}, {plan.rows:,} rows"),

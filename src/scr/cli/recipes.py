@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from scr.cli._console import console, print_wide
+from scr.cli._console import console, print_wide, table
 from scr.errors import SourceError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from scr.recipes import PublishedRecipe
 
 WIDTH = 139
@@ -45,12 +45,11 @@ def recipes(
         and fits(method, recipe.method)
     ]
     if not kept:
-        known = {
-            "--data": {recipe.dataset for recipe in every},
-            "--encoder": {recipe.encoder for recipe in every},
-            "--method": {recipe.method for recipe in every},
-        }
-        choices = "; ".join(f"{key} {', '.join(sorted(values))}" for key, values in known.items())
+        fields = {"--data": "dataset", "--encoder": "encoder", "--method": "method"}
+        choices = "; ".join(
+            f"{name} {', '.join(sorted({getattr(recipe, field) for recipe in every}))}"
+            for name, field in fields.items()
+        )
         raise SourceError(f"No recipe fits these filters; there are: {choices}")
     print_wide(recipes_table(kept), WIDTH)
     console.print(
@@ -65,30 +64,19 @@ def fits(wanted: str | None, *names: str) -> bool:
 
 def recipes_table(kept: list[PublishedRecipe]) -> Table:
     """One line per recipe, a gap between tables of the paper."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("name", "data set", "method", "encoder"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("valid", "test"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("can be run", no_wrap=True)
+    headings = ("name", "data set", "method", "encoder", "valid", "test", "can be run")
+    lined = table(headings, numbers=("valid", "test"), padding=(0, 1, 0, 0))
     for recipe, following in zip(kept, [*kept[1:], None], strict=True):
         row = recipe.published
-        table.add_row(
+        available = "yes" if recipe.features is None else "with --features"
+        lined.add_row(
             recipe.name,
             recipe.dataset,
             recipe.method + (" + C&S" if recipe.smoothed else ""),
             recipe.encoder,
             f"{row.valid_accuracy:.2f}±{row.valid_spread:.2f}",
             f"{row.test_accuracy:.2f}±{row.test_spread:.2f}",
-            availability(recipe.features),
+            available,
             end_section=following is not None and following.published.table != row.table,
         )
-    return table
-
-
-def availability(features: str | None) -> str:
-    """What a recipe still needs."""
-    return "yes" if features is None else "with --features"
+    return lined

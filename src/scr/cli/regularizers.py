@@ -64,10 +64,10 @@ def own_values(regularizer: str) -> list[str]:
 
 
 def paper_of(regularizer: str) -> str:
-    """Who, when and where."""
+    """Who, when and where; empty where no regularizer is used."""
     from scr.consistency import UNLABELED_LOSSES, ConsistencyLoss
 
     code = UNLABELED_LOSSES.get(regularizer)
-    if code is None:
-        return ""
-    return SCR_PAPER if code is ConsistencyLoss else paper(words_of(code))
+    if code is ConsistencyLoss:
+        return SCR_PAPER
+    return "" if code is None else paper(words_of(code))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scr.cli._console import console
+from scr.cli._console import print_line
 
 
 def report(
@@ -28,5 +28,4 @@ def report(
                 f"`{path}` has neither metrics.json nor compare.json; expected a finished run "
                 "or a comparison"
             )
-        write_page(path / "report.html", html)
-        console.print(f"Wrote {path / 'report.html'}", soft_wrap=True)
+        print_line(f"Wrote {write_page(path / 'report.html', html)}")

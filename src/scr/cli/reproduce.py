@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from scr.cli import _options as option
-from scr.cli._console import console, print_note
+from scr.cli._console import console, print_line, print_notes, table
 from scr.cli._run import assigned, running
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def reproduce(
@@ -45,7 +44,9 @@ def reproduce(
 ) -> None:
     """Run a published recipe and compare with the published number."""
     from scr import experiments
+    from scr.errors import ConfigError
     from scr.recipes import read_recipe
+    from scr.sources import DATA_VARIABLE
 
     recipe = read_recipe(name)
     changes = assigned(settings)
@@ -53,12 +54,17 @@ def reproduce(
     folder = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
     remarks: list[str] = []
     if stand_in:
-        refuse_with_stand_in({"--graph": graph, "--features": features, "--data": data})
+        for option_name, value in {
+            "--graph": graph,
+            "--features": features,
+            "--data": data,
+        }.items():
+            if value is not None:
+                expected = "nothing beside `--stand-in`, which generates its data"
+                raise ConfigError(option_name, str(value), expected)
         loaded, changes, remarks = experiments.stand_in_for(recipe, folder, changes)
     else:
         if data is not None:
-            from scr.sources import DATA_VARIABLE
-
             os.environ[DATA_VARIABLE] = str(data)
         loaded = experiments.load_recipe_graph(
             recipe, graph=graph, features=features, settings=changes
@@ -66,52 +72,32 @@ def reproduce(
     with running("Reproducing", loaded, folder, splits=splits, jobs=jobs) as runner:
         result = experiments.reproduce(recipe, runner, runs=runs, settings=changes, remarks=remarks)
     row = recipe.published
-    console.print(f"{name}, {row.where}: {row.row}", soft_wrap=True)
+    print_line(f"{name}, {row.where}: {row.row}")
     console.print(reproduction_table(result))
-    for note in result["notes"]:
-        print_note(note)
-    console.print(f"Wrote {folder / experiments.REPRODUCE_JSON}", soft_wrap=True)
-
-
-def refuse_with_stand_in(given: Mapping[str, object]) -> None:
-    """Refuse options that name data, where a generated graph is asked for."""
-    from scr.errors import ConfigError
-
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(
-                name,
-                str(value),
-                "nothing beside `--stand-in`, which generates its data",
-            )
+    print_notes(result["notes"])
+    print_line(f"Wrote {folder / experiments.REPRODUCE_JSON}")
 
 
 def reproduction_table(result: Mapping[str, Any]) -> Table:
     """Published, measured and their difference, validation and test."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     from scr.report import points
 
     published, measured = result["published"], result["measured"]
-    table = Table(
-        caption=f"Percent, mean ± standard deviation; published: {published['runs']} runs, "
-        f"measured: {len(result['runs'])} on {result['graph']['name']}.",
-        box=box.SIMPLE_HEAD,
+    caption = (
+        f"Percent, mean ± standard deviation; published: {published['runs']} runs, "
+        f"measured: {len(result['runs'])} on {result['graph']['name']}."
     )
-    table.add_column("accuracy")
-    for heading in ("published", "measured", "difference"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("published", "measured", "difference")
+    lined = table(("accuracy", *numbers), numbers=numbers, caption=caption)
     for split, label in (("valid", "validation"), ("test", "test")):
         difference = result["difference"][f"{split}_accuracy"]
-        table.add_row(
+        lined.add_row(
             label,
             mean_and_spread(published, split),
             mean_and_spread(measured, split),
             Text(points(None if difference is None else difference / 100), "bold"),
         )
-    return table
+    return lined
 
 
 def mean_and_spread(scores: Mapping[str, Any], split: str) -> str:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from scr.cli import _options as option
-from scr.cli._console import console
+from scr.cli._console import console, print_line
 from scr.cli._run import section_settings, shown_command
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from scr.prediction.smoothing import Smoothed
     from scr.training import PostprocessConfig
 
@@ -51,12 +48,18 @@ def smooth(
     from scr.errors import RunError
     from scr.prediction import ProbabilityColumns, load_run_graph, write_predictions
     from scr.prediction.smoothing import smooth_predictions
+    from scr.storage import atomic_folder
 
     columns = ProbabilityColumns.parse(probabilities)
     usable_device(device)
     record = runs.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
-    with _new_folder(run / FOLDER, overwrite=overwrite) as folder:
+    if (run / FOLDER).exists() and not overwrite:
+        raise RunError(
+            f"`{run / FOLDER}` exists already; expected a run that was not smoothed yet",
+            hint="replace it with `--overwrite`",
+        )
+    with atomic_folder(run / FOLDER) as folder:
         if not (run / runs.METRICS).exists():
             raise RunError(
                 f"The run in `{run}` is not finished: it has no {runs.METRICS}",
@@ -70,16 +73,13 @@ def smooth(
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
         write_predictions(
-            folder / runs.PREDICTIONS,
-            graph,
-            lambda nodes: smoothed.probabilities[nodes],
-            columns=columns,
+            folder / runs.PREDICTIONS, graph, smoothed.probabilities.__getitem__, columns=columns
         )
         result = _record(smoothed, config, record["seed"])
         runs.write_json(folder / RECORD, result)
     console.print(_chosen_line(smoothed, searched=config.search))
     console.print(_accuracies(result))
-    console.print(f"Wrote {run / FOLDER} ({RECORD}, {runs.PREDICTIONS})", soft_wrap=True)
+    print_line(f"Wrote {run / FOLDER} ({RECORD}, {runs.PREDICTIONS})")
 
 
 def _config(
@@ -107,25 +107,8 @@ def _config(
     return config
 
 
-@contextmanager
-def _new_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A hidden folder that takes its name when all is written, and is gone otherwise."""
-    from scr.errors import RunError
-    from scr.storage import atomic_folder
-
-    if path.exists() and not overwrite:
-        raise RunError(
-            f"`{path}` exists already; expected a run that was not smoothed yet",
-            hint="replace it with `--overwrite`",
-        )
-    with atomic_folder(path) as partial:
-        yield partial
-
-
 def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str, Any]:
     """The content of `smooth.json`."""
-    from dataclasses import asdict
-
     from scr.prediction.smoothing import steps_taken
 
     return {
@@ -164,11 +147,9 @@ def _chosen_line(smoothed: Smoothed, *, searched: bool) -> str:
 
 
 def _accuracies(record: dict[str, Any]) -> Table:
-    from rich.table import Table
-
     table = Table("accuracy", box=None, header_style="bold")
-    table.add_column("before", justify="right")
-    table.add_column("after", justify="right")
+    for heading in ("before", "after"):
+        table.add_column(heading, justify="right")
     half = ", held-back half" if record["settings"]["labels"] == "train+valid" else ""
     names = {"valid": f"valid ({record['valid']['nodes']:,} nodes{half})", "test": "test"}
     for split, name in names.items():

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from scr.cli import _options as option
-from scr.cli._console import console
-from scr.cli._run import chosen_encoder, names, preset_below, recipe_layers, running
+from scr.cli._console import console, print_line
+from scr.cli._run import names, read_layers, running
 
 
 def sweep(
@@ -35,23 +35,17 @@ def sweep(
     from scr import experiments
     from scr.sources import load_graph
 
-    layers = recipe_layers(recipe, assignments)
-    encoder = chosen_encoder(encoder, layers)
+    layers = read_layers(recipe, assignments, preset)
+    encoder = layers.encoder(encoder)
     tasks = experiments.plan_sweep(
-        experiments.parse_settings(names(settings), values or []),
-        encoder=encoder,
-        regularizers=names(regularizers),
-        seeds=range(seeds),
-        layers=layers,
-        preset=preset_below(recipe, preset),
-    )
+        experiments.parse_settings(names(settings), values or []), encoder=encoder,
+        regularizers=names(regularizers), seeds=range(seeds), layers=layers.tables,
+        preset=layers.preset,
+    )  # fmt: skip
     loaded = load_graph(graph)
     with running("Sweeping", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
         result = experiments.sweep(runner, tasks)
     for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:
         console.print(sentence)
-    console.print(
-        f"Wrote {out / experiments.SWEEP_JSON}, {out / experiments.SWEEP_PICTURE} and "
-        f"{out / experiments.SWEEP_PAGE}",
-        soft_wrap=True,
-    )
+    pictures = f"{out / experiments.SWEEP_PICTURE} and {out / experiments.SWEEP_PAGE}"
+    print_line(f"Wrote {out / experiments.SWEEP_JSON}, {pictures}")

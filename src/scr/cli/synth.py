@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from scr.cli._console import console
+from scr.cli import _options as option
+from scr.cli._console import console, print_line
 from scr.cli._progress import steps_progress
 from scr.cli.ingest import describe, refuse_existing
 
@@ -49,7 +50,7 @@ def synth(
         typer.Option(help="Write files in the layout of ogbn-products here, instead of a store."),
     ] = None,
     shards: Annotated[str, typer.Option(help="Kind of the shards: npy or parquet.")] = "npy",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
+    overwrite: option.Overwrite = False,
 ) -> None:
     """Make a synthetic graph: a degree-corrected block model with features and labels."""
     from scr.config import build
@@ -68,17 +69,18 @@ def synth(
     given = [name for name, target in targets.items() if target is not None]
     if len(given) != 1:
         raise ConfigError("STORE, --source or --ogb", " and ".join(given), "one of them")
-    if source is not None:
-        if shards not in ("npy", "parquet"):
-            raise ConfigError("shards", shards, "`npy` or `parquet`")
-        kind: Literal["npy", "parquet"] = "npy" if shards == "npy" else "parquet"
-        with steps_progress() as on_progress:
-            written = write_synth_shards(config, source, kind=kind, on_progress=on_progress)
-    elif ogb is not None:
-        written = write_synth_ogb(config, ogb)
-    elif store is not None:
+    if source is not None and shards not in ("npy", "parquet"):
+        raise ConfigError("shards", shards, "`npy` or `parquet`")
+    if store is not None:
         refuse_existing(store, overwrite=overwrite)
-        with steps_progress() as on_progress:
+    with steps_progress() as on_progress:
+        if source is not None:
+            kind: Literal["npy", "parquet"] = "npy" if shards == "npy" else "parquet"
+            written = write_synth_shards(config, source, kind=kind, on_progress=on_progress)
+        elif ogb is not None:
+            written = write_synth_ogb(config, ogb)
+        elif store is not None:
             written = write_synth_store(config, store, overwrite=overwrite, on_progress=on_progress)
+    if store is not None:
         console.print(describe(open_store(written)))
-    console.print(f"Wrote {written} in {time.perf_counter() - started:.1f} s", soft_wrap=True)
+    print_line(f"Wrote {written} in {time.perf_counter() - started:.1f} s")

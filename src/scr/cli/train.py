@@ -14,9 +14,9 @@ import typer
 from rich.text import Text
 
 from scr.cli import _options as option
-from scr.cli._console import console, print_note, print_warning
+from scr.cli._console import console, print_line, print_notes, print_warning
 from scr.cli._progress import counted, steps_progress
-from scr.cli._run import INTERRUPTED, preset_below, recipe_layers, shown_command
+from scr.cli._run import INTERRUPTED, read_layers, shown_command
 from scr.errors import InactiveTermWarning
 
 if TYPE_CHECKING:
@@ -70,32 +70,23 @@ def train(
     usable_device(device)
     if refresh_sample is not None:
         settings = [*(settings or []), f"consistency.refresh_sample={refresh_sample}"]
-    layers = recipe_layers(recipe, settings)
+    layers = read_layers(recipe, settings, preset)
     loaded = load_graph(graph, split=split, splits=splits, features=features)
     classifier = NodeClassifier(
-        encoder,
-        regularizer,
-        seed=seed,
-        device=device,
-        preset=preset_below(recipe, preset),
-        recipe=layers,
+        encoder, regularizer, seed=seed, device=device, preset=layers.preset, recipe=layers.tables
     )
     resolved = classifier.resolve(loaded)
     check_trainable(loaded, resolved)
     run = runs.describe_run(
-        loaded,
-        resolved,
-        seed=seed,
-        source=loaded.source,
-        command=shown_command(),
+        loaded, resolved, seed=seed, source=loaded.source, command=shown_command(),
         threads=torch.get_num_threads(),
-    )
+    )  # fmt: skip
     if runs.start_run(out, run, resume=resume):
         # The run may have been killed after its last result and before this.
         runs.remove_checkpoints(out)
         if not (out / runs.REPORT).exists():
             write_page(out / runs.REPORT, run_page(out))
-        console.print(f"The run in {out} is finished already.", soft_wrap=True)
+        print_line(f"The run in {out} is finished already.")
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
     try:
@@ -107,22 +98,16 @@ def train(
         ):
             warnings.simplefilter("ignore", InactiveTermWarning)  # said below
             classifier.fit(
-                loaded,
-                prepared=prepared,
-                checkpoint=out / runs.CHECKPOINT,
-                on_epoch=on_epoch,
+                loaded, prepared=prepared, checkpoint=out / runs.CHECKPOINT, on_epoch=on_epoch,
                 should_stop=should_stop,
-            )
+            )  # fmt: skip
     except SCRError:
         runs.withdraw_run(out)
         raise
     if classifier.stopped_ == "interrupted":
-        console.print(
-            f"Stopped; continue with the same command and --resume. Kept in {out}.", soft_wrap=True
-        )
+        print_line(f"Stopped; continue with the same command and --resume. Kept in {out}.")
         raise typer.Exit(INTERRUPTED)
-    for note in classifier.notes_:
-        print_note(note)
+    print_notes(classifier.notes_)
     with steps_progress() as on_progress:
         summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
     write_page(out / runs.REPORT, run_page(out))
@@ -132,25 +117,19 @@ def train(
             f"{resolved.regularizer} had no part in this result, which is that of the base; the "
             "note above says why"
         )
-    console.print(f"Wrote {out} (page: {out / runs.REPORT})", soft_wrap=True)
+    print_line(f"Wrote {out} (page: {out / runs.REPORT})")
 
 
 def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
-    parts = []
+    line = Text()
     for split in ("valid", "test"):
         if split in summary:
-            scores = summary[split]
-            parts.append(
-                Text.assemble(
-                    f"{split} accuracy ",
-                    (f"{scores['accuracy']:.1%}", "bold"),
-                    f" (balanced {scores['balanced_accuracy']:.1%})",
-                )
-            )
-    parts.append(Text(f"best epoch {summary['best_epoch']} of {summary['epochs']}"))
-    parts.append(Text(f"{summary['train_seconds']:.1f} s of training"))
-    return Text(", ").join(parts)
+            accuracy, balanced = (summary[split][f"{kind}accuracy"] for kind in ("", "balanced_"))
+            line.append(f"{split} accuracy ").append(f"{accuracy:.1%}", "bold")
+            line.append(f" (balanced {balanced:.1%}), ")
+    line.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}, ")
+    return line.append(f"{summary['train_seconds']:.1f} s of training")
 
 
 def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:

@@ -7,26 +7,21 @@ from typing import Annotated
 
 import typer
 
-from scr.cli._console import console
+from scr.cli._console import print_line
 
 
 def verify(
     path: Annotated[Path, typer.Argument(help="A store, hops, or a run directory.")],
 ) -> None:
     """Read every byte of a store again and compare checksums, or check the files of a run."""
-    if (path / "run.json").is_file():
-        console.print(
-            f"{path} is intact: {', '.join(_verify_run(path))} can be read", soft_wrap=True
-        )
-        return
     from scr.storage import verify as verify_artifact
 
-    manifest = verify_artifact(path)
-    size = sum(entry.bytes for entry in manifest.arrays.values())
-    console.print(
-        f"{path} is intact: {len(manifest.arrays)} arrays, {size:,} bytes, every checksum agrees",
-        soft_wrap=True,
-    )
+    if (path / "run.json").is_file():
+        print_line(f"{path} is intact: {', '.join(_verify_run(path))} can be read")
+        return
+    arrays = verify_artifact(path).arrays
+    size = sum(entry.bytes for entry in arrays.values())
+    print_line(f"{path} is intact: {len(arrays)} arrays, {size:,} bytes, every checksum agrees")
 
 
 def _verify_run(path: Path) -> list[str]:
