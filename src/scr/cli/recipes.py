@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from scr.cli._console import console, print_wide, table
 from scr.errors import SourceError
