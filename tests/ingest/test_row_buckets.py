@@ -12,9 +12,7 @@ from scr.ingest._row_buckets import (
     RowRules,
     bucket_ranges,
     count_units,
-    fill_buckets,
     plain_ends,
-    rows_of_buckets,
 )
 from scr.sources import as_edge_source
 from scr.sources._edge_source import ArrayEdges, FileEdges, JoinedEdges
@@ -69,8 +67,8 @@ def test_rows_of_buckets_are_those_of_memory(tmp_path_factory, listed, keys):
     assert counts.loops == np.count_nonzero(edges[0] == edges[1])
     ranges = bucket_ranges(counts.directions, keys)
     buckets = Buckets(tmp_path_factory.mktemp("buckets"), rules, ranges)
-    fill_buckets(buckets, source, counts.directions)
-    assert_as_in_memory(edges, rules, joined(rows_of_buckets(buckets)))
+    buckets.fill(source, counts.directions)
+    assert_as_in_memory(edges, rules, joined(buckets.rows()))
 
 
 @given(st.lists(st.integers(0, 50), min_size=1), st.integers(0, 200), st.data())

@@ -20,6 +20,7 @@ from tests import campaigns
 from scr.compute import default_threads
 from scr.config import parse_bytes
 from scr.errors import GraphError, MemoryBudgetError, SourceError, StoreError
+from scr.features import open_features
 from scr.graph import open_store, verify_store
 from scr.ingest import IngestPlan, ingest, plan_of
 from scr.ingest import _plan as ingest_plan
@@ -66,7 +67,11 @@ def write_shards(folder, *, nodes=40, edges=300, seed=0, shards=3, dtype=np.int3
 
 def stream(source, store, options=None, *, bits=2, **settings):
     options = options or IngestOptions()
-    parts = stream_ingest.take_apart(read_raw(source, options), options, source)
+    raw = read_raw(source, options)
+    features = raw.features
+    if options.features is not None:
+        features = open_features(options.features, raw.num_nodes, "the source")
+    parts = stream_ingest.take_apart(raw, features)
     return stream_ingest.stream_ingest(
         parts, options, source, store, tight(), bits=bits, **settings
     )
@@ -197,10 +202,7 @@ def test_a_hub_that_no_plan_can_see_works_in_the_budget_that_is_named(monkeypatc
     def fitted(budget):
         plan = plan_ingest(size, budget=budget, resident=0, free_disk=1 << 45)
         rules = RowRules(num_nodes=size.nodes, chunk_edges=plan.chunk_edges, threads=2)
-        return row_writer.fitting(
-            rules, hub, lambda chunk: plan.room(0, chunk),
-            lambda needed: ingest_plan.too_little_memory(needed, plan, 0),
-        )  # fmt: skip
+        return plan.fit(rules, hub, 0)
 
     with pytest.raises(MemoryBudgetError, match="the rows with the most edges") as error:
         fitted(1 << 30)

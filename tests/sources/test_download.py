@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import shutil
 import threading
 import zipfile
 from collections import namedtuple
@@ -15,7 +16,6 @@ from tests.sources.readers.ogb_files import random_arrays, write_products
 from scr.errors import SourceError, StoreError
 from scr.sources import _download as download_module
 from scr.sources import _fetch as fetch_module
-from scr.sources import _unpack as unpack_module
 from scr.sources import download, load_graph
 
 Usage = namedtuple("Usage", "total used free")
@@ -222,7 +222,7 @@ def test_a_later_download_is_compared_with_the_first(server, data, tmp_path):
 
 
 def test_too_small_a_disk_is_found_out_before_the_download(server, data, monkeypatch):
-    monkeypatch.setattr(fetch_module.shutil, "disk_usage", lambda _: Usage(0, 0, 1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 1000))
     with pytest.raises(StoreError, match="1,000 are free"):
         get(server, data)
     assert names(data) == []
@@ -230,8 +230,8 @@ def test_too_small_a_disk_is_found_out_before_the_download(server, data, monkeyp
 
 def test_too_small_a_disk_for_the_content_keeps_the_archive(server, data, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(fetch_module, "_check_room", lambda *_: None)
-        patched.setattr(unpack_module.shutil, "disk_usage", lambda _: Usage(0, 0, 1000))
+        patched.setattr(fetch_module, "check_room", lambda *_, **__: None)
+        patched.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 1000))
         with pytest.raises(StoreError, match=r"unpacked; 1,000 are free"):
             get(server, data)
     assert names(data) == ["ogbn-products.zip.part", "ogbn-products.zip.part.json"]

@@ -9,14 +9,15 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from tests.synth.graphs import synth_graph
 
 from scr.errors import ConfigError, SCRError, SourceError, StoreError
 from scr.graph import open_store, verify_store
-from scr.ingest import _row_buckets as row_buckets
+from scr.ingest import _row_writer as row_writer
 from scr.sources import load_graph
 from scr.synth import SynthConfig, write_synth_shards, write_synth_store
 from scr.synth import _writer as synth_writer
-from scr.synth._model import ROW_CHUNK, edge_chunks, feature_blocks, synth_graph
+from scr.synth._model import ROW_CHUNK, SynthEdges, feature_blocks
 
 CONFIG = SynthConfig(nodes=3000, edges=30_000, classes=5, features=8, seed=7)
 
@@ -37,7 +38,7 @@ def test_equal_seeds_make_equal_graphs(graph):
 
 
 def test_a_store_and_both_kinds_of_shards_hold_the_same_graph(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr(row_buckets, "LARGEST_BUCKET", 1 << 12)  # many, as a large graph has
+    monkeypatch.setattr(row_writer, "LARGEST_BUCKET", 1 << 12)  # many, as a large graph has
     write_synth_store(CONFIG, tmp_path / "store")
     verify_store(tmp_path / "store")
     write_synth_shards(CONFIG, tmp_path / "npy")
@@ -48,8 +49,8 @@ def test_a_store_and_both_kinds_of_shards_hold_the_same_graph(graph, tmp_path, m
 
 
 def test_chunks_do_not_change_the_edges():
-    small = np.concatenate(list(edge_chunks(CONFIG, chunk=999)), axis=1)
-    np.testing.assert_array_equal(small, np.concatenate(list(edge_chunks(CONFIG)), axis=1))
+    small = np.concatenate(list(SynthEdges(CONFIG).chunks(999)), axis=1)
+    np.testing.assert_array_equal(small, np.asarray(SynthEdges(CONFIG)))
 
 
 def test_classes_are_of_equal_size_and_nodes_in_no_order(graph):
@@ -62,7 +63,7 @@ def test_classes_are_of_equal_size_and_nodes_in_no_order(graph):
 @pytest.mark.parametrize("homophily", [0.0, 0.3, 0.9, 1.0])
 def test_homophily_is_the_share_of_edges_within_a_class(homophily):
     config = SynthConfig(nodes=20_000, edges=50_000, classes=4, features=0, homophily=homophily)
-    edges = np.concatenate(list(edge_chunks(config)), axis=1)
+    edges = np.asarray(SynthEdges(config))
     labels = synth_graph(config).labels
     found = np.mean(labels[edges[0]] == labels[edges[1]])
     assert abs(found - homophily) < 5 * np.sqrt(0.25 / 50_000)
@@ -70,13 +71,13 @@ def test_homophily_is_the_share_of_edges_within_a_class(homophily):
 
 def test_degrees_follow_a_power_law_with_the_exponent():
     config = SynthConfig(nodes=100_000, edges=1_000_000, classes=1, features=0, degree_exponent=2.5)
-    edges = np.concatenate(list(edge_chunks(config)), axis=1)
+    edges = np.asarray(SynthEdges(config))
     degrees = np.bincount(edges.ravel(), minlength=config.nodes)
     # Hill's estimator of the tail: 1 / mean(log(d / d_min)) = exponent - 1.
     tail = np.sort(degrees)[-2000:]
     assert 1 + 1 / np.mean(np.log(tail / tail[0])) == pytest.approx(2.5, abs=0.15)
     equal = SynthConfig(nodes=100_000, edges=1_000_000, classes=1, features=0, degree_exponent=1e6)
-    degrees = np.bincount(np.concatenate(list(edge_chunks(equal)), axis=1).ravel())
+    degrees = np.bincount(np.asarray(SynthEdges(equal)).ravel())
     assert degrees.var() == pytest.approx(degrees.mean(), rel=0.05)  # Poisson
 
 

@@ -2,11 +2,11 @@ import gzip
 
 import numpy as np
 import pytest
+from tests.synth.graphs import synth_graph
 
 from scr.errors import StoreError
 from scr.sources import load_graph
 from scr.synth import SynthConfig, write_synth_ogb
-from scr.synth._model import synth_graph
 from scr.synth._ogb_layout import write_ogb
 
 CONFIG = SynthConfig(nodes=400, edges=1500, features=7, classes=5, label_fraction=0.3)

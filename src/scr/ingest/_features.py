@@ -33,14 +33,7 @@ FILE = "features.npy"
 def store_features(
     features: NDArray[Any], work: WorkFolder, *, link: bool, on_progress: OnProgress | None = None
 ) -> ArrayEntry:
-    """Check features and copy them to a file in the work folder, or link them where they are.
-
-    Args:
-        features: Dense, in memory or a memory map.
-        work: The folder of the file, which records that it is finished.
-        link: Only read them, for their checksums.
-        on_progress: Called with the rows done.
-    """
+    """Check features and copy them to the work folder; or only read them, to link them."""
     known = work.finished("features")
     if known is not None:
         return ArrayEntry.from_json(known)

@@ -20,9 +20,17 @@ from scr.features import open_features
 from scr.graph import Graph, open_store, stored_feature_type, storing_steps, write_store
 from scr.ingest._features import check_linkable
 from scr.ingest._plan import IngestPlan, IngestSize, plan_ingest
-from scr.ingest._stream import Parts, size_of, stream_ingest, take_apart
-from scr.sources import IngestOptions, find_source, is_finished, make_graph, read_raw, read_source
-from scr.sources.readers import RawTypedGraph
+from scr.ingest._stream import stream_ingest, take_apart
+from scr.sources import (
+    IngestOptions,
+    as_edge_source,
+    find_source,
+    is_finished,
+    make_graph,
+    read_raw,
+    read_source,
+)
+from scr.sources.readers import RawGraph, RawTypedGraph
 from scr.storage import discard_work, work_bytes
 
 
@@ -60,17 +68,15 @@ def ingest(
     if is_finished(source):
         return _save(read_source(source, options), store, overwrite=overwrite, link=link)
     raw = read_raw(source, options)
-    if isinstance(raw, RawTypedGraph):
-        _plan_typed(raw, options, source, store, memory, link=link)
-        return _save(make_graph(raw, options, source), store, overwrite=overwrite, link=link)
-    parts = take_apart(raw, options, source)
-    plan = _plan(parts, options, store, memory, link=link)
-    if plan.method == "memory":
+    features = _target_features(raw, options, source)
+    plan = _plan(raw, features, options, store, memory, link=link)
+    if plan.method == "memory" or isinstance(raw, RawTypedGraph):
         graph = make_graph(raw, options, source)
         graph = _save(graph, store, overwrite=overwrite, link=link)
         discard_work(store)
         return graph
-    del raw  # what is written is let go
+    parts = take_apart(raw, features)
+    del raw, features  # what is written is let go
     return stream_ingest(
         parts, options, find_source(source), store, plan,
         overwrite=overwrite, link=link, on_progress=on_progress,
@@ -89,61 +95,84 @@ def plan_of(
     if is_finished(source):
         raise SourceError(f"`{source}` is a finished graph, for which there is nothing to plan")
     raw = read_raw(source, options)
+    features = _target_features(raw, options, source)
+    return _plan(raw, features, options, Path(store), memory, link=link)
+
+
+def _target_features(
+    raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path
+) -> Any:
+    """The features of the nodes that are classified: those of a file, or the source's own."""
     if isinstance(raw, RawTypedGraph):
-        return _plan_typed(raw, options, source, Path(store), memory, link=link)
-    return _plan(take_apart(raw, options, source), options, Path(store), memory, link=link)
+        num_nodes, own = raw.num_nodes[raw.target], raw.features.get(raw.target)
+    else:
+        num_nodes, own = raw.num_nodes, raw.features
+    if options.features is None:
+        return own
+    return open_features(Path(options.features), num_nodes, f"`{source}`")
 
 
 def _plan(
-    parts: Parts, options: IngestOptions, store: Path, memory: str | int, *, link: bool
-) -> IngestPlan:
-    if link:
-        check_linkable(parts.linked_features)
-    return plan_ingest(
-        size_of(parts, options, link=link),
-        budget=memory_budget(memory),
-        resident=resident_bytes(),
-        free_disk=_free_disk(store),
-    )
-
-
-def _plan_typed(
-    raw: RawTypedGraph,
+    raw: RawGraph | RawTypedGraph,
+    features: Any,
     options: IngestOptions,
-    source: str | Path,
     store: Path,
     memory: str | int,
     *,
     link: bool,
 ) -> IngestPlan:
-    """How a graph of several types will go, which is through memory or not at all."""
-    given, nodes = options.features, raw.num_nodes[raw.target]
-    features: dict[str, Any] = dict(raw.features)
-    if given is not None:
-        features[raw.target] = open_features(Path(given), nodes, f"`{source}`")
     if link:
-        check_linkable(features.get(raw.target))
-        del features[raw.target]
-    edges = sum(each.shape[1] for each in raw.relations.values())
-    splits = [raw.train, raw.valid, raw.test] if options.splits is None else [raw.labels]
-    per_node = [raw.labels, raw.ids, *splits]  # a drawn split has at most all nodes
-    size = IngestSize(
-        nodes=sum(raw.num_nodes.values()),
-        edges=edges,
-        # Beside the arrays of nodes: the code of each stored edge, and the weights if there are.
-        node_bytes=sum(each.nbytes for each in per_node if each is not None)
-        + edges * (10 if raw.weights or not options.drop_duplicates else 2),
-        feature_store_bytes=sum(_stored_bytes(matrix) for matrix in features.values()),
-        memory_only=f"{edges:,} edges of several relations, which works in memory only,",
-    )
+        check_linkable(features)
     plan = plan_ingest(
-        size, budget=memory_budget(memory), resident=resident_bytes(), free_disk=_free_disk(store)
+        _size_of(raw, features, options, link=link),
+        budget=memory_budget(memory),
+        resident=resident_bytes(),
+        free_disk=_free_disk(store),
     )
+    if not isinstance(raw, RawTypedGraph):
+        return plan
     note = (
         "A graph of several types of nodes or edges is read in memory, for which "
         f"{plan.memory_bytes:,} bytes ({readable_bytes(plan.memory_bytes)}) are needed."
     )
     return dataclasses.replace(plan, note=note)
+
+
+def _size_of(
+    raw: RawGraph | RawTypedGraph, features: Any, options: IngestOptions, *, link: bool
+) -> IngestSize:
+    """What a plan has to know of a source."""
+    splits = [raw.train, raw.valid, raw.test] if options.splits is None else [raw.labels]
+    per_node = [raw.labels, raw.ids, *splits]  # a drawn split has at most all nodes
+    node_bytes = sum(each.nbytes for each in per_node if each is not None)
+    stored = [] if link or features is None else [features]
+    if isinstance(raw, RawTypedGraph):
+        stored += [matrix for kind, matrix in raw.features.items() if kind != raw.target]
+        edges = sum(each.shape[1] for each in raw.relations.values())
+        # Beside the arrays of nodes: the code of each stored edge, and the weights if there are.
+        edge_bytes = 10 if raw.weights or not options.drop_duplicates else 2
+        return IngestSize(
+            nodes=sum(raw.num_nodes.values()),
+            edges=edges,
+            node_bytes=node_bytes + edge_bytes * edges,
+            feature_store_bytes=sum(_stored_bytes(matrix) for matrix in stored),
+            memory_only=f"{edges:,} edges of several relations, which works in memory only,",
+        )
+    source, reason = as_edge_source(raw.edges), None
+    if raw.weights is not None or not options.drop_duplicates:
+        reason = "to count them" if raw.weights is None else "with weights"
+        reason = f"{source.num_edges:,} edges {reason}, which works in memory only,"
+    return IngestSize(
+        nodes=raw.num_nodes,
+        edges=source.num_edges,
+        both=options.symmetrize,
+        edge_bytes=2 * source.dtype.itemsize,
+        read_seconds=source.read_seconds,
+        node_bytes=node_bytes,
+        feature_source_bytes=features.nbytes if isinstance(features, np.memmap) else 0,
+        feature_store_bytes=sum(_stored_bytes(matrix) for matrix in stored),
+        memory_only=reason,
+    )
 
 
 def _stored_bytes(matrix: Any) -> int:

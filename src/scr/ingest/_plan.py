@@ -10,13 +10,20 @@ What the process holds already, its libraries included, counts as part of the bu
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from scr.compute import default_threads, readable_bytes
 from scr.errors import MemoryBudgetError, StoreError
-from scr.ingest._row_buckets import KEY_BYTES, UNIT_BITS, bucket_size, sorting_bytes
-from scr.ingest._row_writer import SMALLEST_CHUNK
+from scr.ingest._row_buckets import (
+    KEY_BYTES,
+    SMALLEST_CHUNK,
+    UNIT_BITS,
+    RowRules,
+    bucket_size,
+    sorting_bytes,
+)
 from scr.storage import COPY_BYTES, READ_SPEED, WRITE_SPEED
 
 LARGE_EDGES = 1 << 26
@@ -41,8 +48,6 @@ SMALLEST_BUCKET = 1 << 20
 
 SORT_NS = 30.0
 """Processor time per direction on a busy machine of 2.8 GHz: counted, put into a bucket, sorted."""
-
-Method = Literal["memory", "buckets"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +87,17 @@ class IngestSize:
 class IngestPlan:
     """How an ingest will go."""
 
-    method: Method
+    method: Literal["memory", "buckets"]
     budget: int
     """Memory that may be used, in bytes."""
     resident: int
     """Memory that the process held when the plan was made."""
     memory_bytes: int
     """Memory that will be used at most, about."""
-    temporary_bytes: int
-    """Disk that is free again in the end."""
     final_bytes: int
     """Disk that the store takes, before repeated edges are merged."""
+    temporary_bytes: int = 0
+    """Disk that is free again in the end."""
     chunk_edges: int = LARGEST_CHUNK
     """Edges read at a time."""
     edge_bytes: int = 8
@@ -113,6 +118,25 @@ class IngestPlan:
         chunk_edges = self.chunk_edges if chunk_edges is None else chunk_edges
         return _usable(self.budget) - held - _chunk_bytes(chunk_edges, self.edge_bytes)
 
+    def fit(self, rules: RowRules, largest: int, resident: int) -> tuple[RowRules, int]:
+        """Chunks so small that the largest unit of rows can be sorted, and the size of buckets.
+
+        A plan is made before anybody knows of rows with very many edges.
+
+        Args:
+            rules: With the chunks of the plan.
+            largest: Directions of the largest unit.
+            resident: Memory that the process holds by now.
+        """
+        chunk, needed = rules.chunk_edges, sorting_bytes(largest, rules.threads)
+        while needed > self.room(resident, chunk) and chunk > SMALLEST_CHUNK:
+            chunk //= 2
+        room = self.room(resident, chunk)
+        if needed > room:
+            smallest = _budget_for(_usable(self.budget) - room + needed)
+            raise _too_little(smallest, self.budget, "the rows with the most edges")
+        return dataclasses.replace(rules, chunk_edges=chunk), bucket_size(room, rules.threads)
+
 
 def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int) -> IngestPlan:
     """Choose between memory and buckets.
@@ -128,27 +152,52 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
         StoreError: The store does not fit the disk, or the buckets do not.
     """
     _check_disk(size.final_bytes, free_disk)
-    in_memory = _in_memory(size, budget, resident)
+    held, threads = resident + MARGIN_BYTES, default_threads()
+    nodes = NODE_BYTES * size.nodes + 4 * COPY_BYTES * threads
+    facts: dict[str, Any] = {
+        "budget": budget,
+        "resident": resident,
+        "final_bytes": size.final_bytes,
+    }
+    per_edge = MEMORY_EDGE_BYTES if size.memory_only is None else WEIGHTED_EDGE_BYTES
+    # The features are looked at through a memory map, of which every page counts.
+    edges = (per_edge + size.edge_bytes) * size.edges + size.feature_source_bytes
+    in_memory = IngestPlan(
+        method="memory", memory_bytes=held + nodes + edges, seconds=_seconds(size), **facts
+    )
     fits = in_memory.memory_bytes <= budget
     if size.memory_only is not None and not fits:
         raise _too_little(in_memory.memory_bytes, budget, size.memory_only)
     if size.memory_only is not None or (fits and size.edges < LARGE_EDGES):
         return in_memory
-    smallest = _budget_for(resident + MARGIN_BYTES + max(_node_phase(size), _least_room(size)))
-    if smallest > budget:
-        raise _too_little(smallest, budget, f"{size.edges:,} edges of {size.nodes:,} nodes")
-    buckets = _in_buckets(size, budget, resident)
-    if fits and buckets.final_bytes + buckets.temporary_bytes > free_disk:
+
+    # Memory to sort the largest unit of rows, if it is twice as large as they are in the mean.
+    unit = size.directions * min(1 << UNIT_BITS, size.nodes) // max(1, size.nodes)
+    largest = max(2 * unit, min(SMALLEST_BUCKET, size.directions), 1)
+    bucket = sorting_bytes(largest, threads)
+    least = max(nodes, bucket + _chunk_bytes(SMALLEST_CHUNK, size.edge_bytes))
+    if _budget_for(held + least) > budget:
+        what = f"{size.edges:,} edges of {size.nodes:,} nodes"
+        raise _too_little(_budget_for(held + least), budget, what)
+    temporary = KEY_BYTES * size.directions
+    if size.final_bytes + temporary > free_disk and fits:
         return in_memory
-    _check_disk(buckets.final_bytes, free_disk, buckets.temporary_bytes)
-    return buckets
-
-
-def too_little_memory(needed: int, plan: IngestPlan, resident: int) -> MemoryBudgetError:
-    """The error for a range of rows that turned out to be larger than the room there is."""
-    room = plan.room(resident, min(plan.chunk_edges, SMALLEST_CHUNK))
-    smallest = _budget_for(_usable(plan.budget) - room + needed)
-    return _too_little(smallest, plan.budget, "the rows with the most edges")
+    _check_disk(size.final_bytes, free_disk, temporary)
+    room, chunk = _usable(budget) - held, LARGEST_CHUNK
+    most = min(room // 4, room - bucket)
+    while chunk > SMALLEST_CHUNK and _chunk_bytes(chunk, size.edge_bytes) > most:
+        chunk //= 2
+    chunks = _chunk_bytes(chunk, size.edge_bytes)
+    keys = min(bucket_size(room - chunks, threads), size.directions)
+    return IngestPlan(
+        method="buckets",
+        memory_bytes=held + max(nodes, chunks + sorting_bytes(keys, threads)),
+        temporary_bytes=temporary,
+        chunk_edges=chunk,
+        edge_bytes=size.edge_bytes,
+        seconds=_seconds(size, reads=2, threads=threads, temporary=temporary),
+        **facts,
+    )
 
 
 def _usable(budget: int) -> int:
@@ -179,65 +228,12 @@ def _check_disk(final: int, free_disk: int, temporary: int = 0) -> None:
         )
 
 
-def _in_memory(size: IngestSize, budget: int, resident: int) -> IngestPlan:
-    per_edge = MEMORY_EDGE_BYTES if size.memory_only is None else WEIGHTED_EDGE_BYTES
-    # The features are looked at through a memory map, of which every page counts.
-    edges = (per_edge + size.edge_bytes) * size.edges + size.feature_source_bytes
-    return IngestPlan(
-        method="memory",
-        budget=budget,
-        resident=resident,
-        memory_bytes=resident + MARGIN_BYTES + _node_phase(size) + edges,
-        temporary_bytes=0,
-        final_bytes=size.final_bytes,
-        seconds=_seconds(size, reads=1, threads=1),
-    )
-
-
-def _in_buckets(size: IngestSize, budget: int, resident: int) -> IngestPlan:
-    threads, temporary = default_threads(), KEY_BYTES * size.directions
-    room = _usable(budget) - resident - MARGIN_BYTES
-    chunk = LARGEST_CHUNK
-    most = min(room // 4, room - _least_bucket(size))
-    while chunk > SMALLEST_CHUNK and _chunk_bytes(chunk, size.edge_bytes) > most:
-        chunk //= 2
-    chunks = _chunk_bytes(chunk, size.edge_bytes)
-    keys = min(bucket_size(room - chunks, threads), size.directions)
-    work = max(_node_phase(size), chunks + sorting_bytes(keys, threads))
-    return IngestPlan(
-        method="buckets",
-        budget=budget,
-        resident=resident,
-        memory_bytes=resident + MARGIN_BYTES + work,
-        temporary_bytes=temporary,
-        final_bytes=size.final_bytes,
-        chunk_edges=chunk,
-        edge_bytes=size.edge_bytes,
-        seconds=_seconds(size, reads=2, threads=threads, temporary=temporary),
-    )
-
-
 def _chunk_bytes(edges: int, edge_bytes: int) -> int:
     """Memory of the chunks under way: as read, as plain numbers, and as keys of buckets."""
     return (default_threads() + 2) * edges * (edge_bytes + 16 + 2 * KEY_BYTES)
 
 
-def _node_phase(size: IngestSize) -> int:
-    return NODE_BYTES * size.nodes + 4 * COPY_BYTES * default_threads()
-
-
-def _least_bucket(size: IngestSize) -> int:
-    """Memory to sort the largest unit of rows, if it is twice as large as they are in the mean."""
-    unit = size.directions * min(1 << UNIT_BITS, size.nodes) // max(1, size.nodes)
-    keys = max(2 * unit, min(SMALLEST_BUCKET, size.directions), 1)
-    return sorting_bytes(keys, default_threads())
-
-
-def _least_room(size: IngestSize) -> int:
-    return _least_bucket(size) + _chunk_bytes(SMALLEST_CHUNK, size.edge_bytes)
-
-
-def _seconds(size: IngestSize, *, reads: int, threads: int, temporary: int = 0) -> float:
+def _seconds(size: IngestSize, *, reads: int = 1, threads: int = 1, temporary: int = 0) -> float:
     """How long the disk or the processor takes, whichever is slower."""
     read = reads * size.read_seconds + (size.feature_source_bytes + temporary) / READ_SPEED
     written = (size.final_bytes + temporary) / WRITE_SPEED

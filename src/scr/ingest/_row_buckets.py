@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,8 @@ from scr.sources import EdgeSource
 UNIT_BITS = 10
 """Rows that are counted together, as a power of two: no bucket has fewer."""
 KEY_BYTES = 8
+SMALLEST_CHUNK = 1 << 14
+"""Edges read at a time, at least."""
 LARGEST_BUCKET = 1 << 24
 """Directions in a bucket: beyond 128 MiB, sorting leaves the processor's caches."""
 
@@ -45,18 +47,13 @@ class RowRules:
     bits: int = UNIT_BITS
     chunk_edges: int = 1 << 21
     """Edges read at a time."""
-    threads: int = 0
-    """Threads that work; 0: as many as numba may use."""
+    threads: int = field(default_factory=default_threads)
+    """Threads that work."""
 
     @property
     def units(self) -> int:
         """How many units of rows there are."""
         return -(-self.num_nodes // (1 << self.bits))
-
-    @property
-    def workers(self) -> int:
-        """How many threads work."""
-        return self.threads or default_threads()
 
     def rows_of(self, first: int, last: int) -> tuple[int, int]:
         """The rows of a range of units."""
@@ -84,28 +81,10 @@ class UnitCounts(NamedTuple):
     """Edges from a node to itself."""
 
 
-@dataclass(frozen=True)
-class Buckets:
-    """Files of keys, one for each range of units."""
-
-    folder: Path
-    rules: RowRules
-    ranges: Sequence[tuple[int, int]]
-    """From `bucket_ranges`."""
-
-    def file(self, bucket: int) -> Path:
-        """The file with the keys of a bucket."""
-        return self.folder / f"{bucket:05}.keys"
-
-
 def count_units(
     source: EdgeSource, rules: RowRules, on_progress: OnProgress | None = None
 ) -> UnitCounts:
-    """Count the directions of every unit of rows, and check every node number.
-
-    Raises:
-        GraphError: Names the first edge that points outside the graph.
-    """
+    """Count the directions of every unit of rows, and refuse edges that leave the graph."""
 
     def work(chunk: NDArray[Any]) -> tuple[int, int, NDArray[np.int64], NDArray[Any]]:
         return *_count(*plain_ends(chunk), rules), chunk
@@ -124,14 +103,14 @@ def count_units(
     return UnitCounts(total, all_loops)
 
 
-def sorting_bytes(directions: int, workers: int) -> int:
+def sorting_bytes(directions: int, threads: int) -> int:
     """Memory to sort buckets of so many directions: one is written while each thread sorts one."""
-    return KEY_BYTES * (workers + 1) * directions
+    return KEY_BYTES * (threads + 1) * directions
 
 
-def bucket_size(room: int, workers: int) -> int:
+def bucket_size(room: int, threads: int) -> int:
     """Directions that a bucket may have where there are so many bytes of memory."""
-    return min(LARGEST_BUCKET, max(1, room // sorting_bytes(1, workers)))
+    return min(LARGEST_BUCKET, max(1, room // sorting_bytes(1, threads)))
 
 
 def bucket_ranges(
@@ -139,10 +118,7 @@ def bucket_ranges(
 ) -> list[tuple[int, int]]:
     """Cut the units into buckets of at most so many keys, a larger unit excepted.
 
-    Args:
-        counts: Directions of each unit.
-        keys: The most that a bucket may have.
-        boundary: A unit that begins a bucket, since work resumes there.
+    The unit `boundary` begins a bucket, since work resumes there.
     """
     ranges, start, held = [], 0, 0
     for unit, count in enumerate(counts.tolist()):
@@ -153,77 +129,70 @@ def bucket_ranges(
     return [*ranges, (start, len(counts))]
 
 
-def fill_buckets(
-    buckets: Buckets,
-    source: EdgeSource,
-    counts: NDArray[np.int64],
-    on_progress: OnProgress | None = None,
-) -> None:
-    """Read all edges once and put their directions into the buckets.
+class Buckets:
+    """Files of keys, one for each range of units from `bucket_ranges`."""
 
-    Args:
-        buckets: What is there is replaced.
-        source: Edges that `count_units` has seen.
-        counts: Directions of each unit of rows.
-        on_progress: Called with the edges read.
+    def __init__(self, folder: Path, rules: RowRules, ranges: Sequence[tuple[int, int]]) -> None:
+        self.folder, self.ranges, self._rules = folder, ranges, rules
 
-    Raises:
-        OSError: The disk is full, which shows before the first edge is read.
-    """
-    rules, starts = buckets.rules, [first for first, _ in buckets.ranges]
-    whole = KEY_BYTES * np.add.reduceat(counts, starts)
-    buckets.folder.mkdir(exist_ok=True)
-    for bucket, size in enumerate(whole.tolist()):
-        _allocate(buckets.file(bucket), size)
-    bucket_of_unit = np.zeros(rules.units, np.int32)
-    bucket_of_unit[starts[1:]] = 1
-    bucket_of_unit = np.cumsum(bucket_of_unit, dtype=np.int32)
+    def _file(self, bucket: int) -> Path:
+        return self.folder / f"{bucket:05}.keys"
 
-    def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-        sources, targets = plain_ends(chunk)
-        bad, _, in_units = _count(sources, targets, rules)
-        check_unchanged(bad < 0)
-        bounds = np.zeros(len(starts) + 1, np.int64)
-        np.cumsum(np.add.reduceat(in_units, starts), out=bounds[1:])
-        keys = np.empty(bounds[-1], np.int64)
-        settings = (rules.bits, rules.both, rules.keep_loops)
-        group_keys(sources, targets, bucket_of_unit, *settings, bounds[:-1].copy(), keys)
-        return chunk.shape[1], bounds, keys
+    def fill(
+        self,
+        source: EdgeSource,
+        counts: NDArray[np.int64],
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """Read all edges once and put their directions, as counted, into files that are replaced.
 
-    written, done = np.zeros(len(starts), np.int64), 0
-    for count, bounds, keys in _each_chunk(work, source, rules):
-        for bucket in range(len(starts)):
-            part = keys[bounds[bucket] : bounds[bucket + 1]]
-            _write(buckets.file(bucket), part, int(written[bucket]))
-            written[bucket] += part.nbytes
-        done += count
-        if on_progress is not None:
-            on_progress("fill buckets", done, source.num_edges)
-    check_unchanged(bool((written == whole).all()))
+        A full disk shows before the first edge is read.
+        """
+        rules, starts = self._rules, [first for first, _ in self.ranges]
+        whole = KEY_BYTES * np.add.reduceat(counts, starts)
+        self.folder.mkdir(exist_ok=True)
+        for bucket, size in enumerate(whole.tolist()):
+            _allocate(self._file(bucket), size)
+        bucket_of_unit = np.zeros(rules.units, np.int32)
+        bucket_of_unit[starts[1:]] = 1
+        bucket_of_unit = np.cumsum(bucket_of_unit, dtype=np.int32)
 
+        def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+            sources, targets = plain_ends(chunk)
+            bad, _, in_units = _count(sources, targets, rules)
+            check_unchanged(bad < 0)
+            bounds = np.zeros(len(starts) + 1, np.int64)
+            np.cumsum(np.add.reduceat(in_units, starts), out=bounds[1:])
+            keys = np.empty(bounds[-1], np.int64)
+            settings = (rules.bits, rules.both, rules.keep_loops)
+            group_keys(sources, targets, bucket_of_unit, *settings, bounds[:-1].copy(), keys)
+            return chunk.shape[1], bounds, keys
 
-def rows_of_buckets(
-    buckets: Buckets, *, first: int = 0, on_progress: OnProgress | None = None
-) -> Iterator[SortedRows]:
-    """Sort the buckets that were filled, and give the rows in order.
+        written, done = np.zeros(len(starts), np.int64), 0
+        for count, bounds, keys in _each_chunk(work, source, rules):
+            for bucket in range(len(starts)):
+                part = keys[bounds[bucket] : bounds[bucket + 1]]
+                _write(self._file(bucket), part, int(written[bucket]))
+                written[bucket] += part.nbytes
+            done += count
+            if on_progress is not None:
+                on_progress("fill buckets", done, source.num_edges)
+        check_unchanged(bool((written == whole).all()))
 
-    Args:
-        buckets: Filled by `fill_buckets`.
-        first: The bucket to begin with.
-        on_progress: Called with the buckets sorted.
-    """
+    def rows(self, first: int = 0, on_progress: OnProgress | None = None) -> Iterator[SortedRows]:
+        """Sort the buckets that were filled, from a given one on, and give the rows in order."""
 
-    def work(bucket: int) -> SortedRows:
-        keys = np.fromfile(buckets.file(bucket), np.int64)
-        return _merged(keys, buckets.rules.rows_of(*buckets.ranges[bucket]))
+        def work(bucket: int) -> SortedRows:
+            keys = np.fromfile(self._file(bucket), np.int64)
+            return _merged(keys, self._rules.rows_of(*self.ranges[bucket]))
 
-    workers, count = buckets.rules.workers, len(buckets.ranges)
-    for bucket, rows in enumerate(
-        map_in_order(work, range(first, count), threads=workers, ahead=workers), first
-    ):
-        yield rows
-        if on_progress is not None:
-            on_progress("sort buckets", bucket + 1, count)
+        threads, count = self._rules.threads, len(self.ranges)
+        for bucket, rows in enumerate(
+            map_in_order(work, range(first, count), threads=threads, ahead=threads), first
+        ):
+            yield rows
+            if on_progress is not None:
+                on_progress("sort buckets", bucket + 1, count)
 
 
 def _merged(keys: NDArray[np.int64], rows: tuple[int, int]) -> SortedRows:
@@ -239,10 +208,7 @@ def _merged(keys: NDArray[np.int64], rows: tuple[int, int]) -> SortedRows:
 
 
 def check_unchanged(as_counted: bool) -> None:
-    """Raise a `SourceError` unless the edges are those that were counted.
-
-    Compiled loops would write beyond their arrays otherwise.
-    """
+    """Refuse edges that were not counted: compiled loops would write beyond their arrays."""
     if not as_counted:
         raise SourceError(
             "The edges are not those that were counted: their files have changed since",
@@ -274,7 +240,7 @@ def _each_chunk(
 ) -> Iterator[Any]:
     """Do something with every chunk of the edges, on all threads; results in order."""
     chunks = source.chunks(rules.chunk_edges)
-    return map_in_order(work, chunks, threads=rules.workers, ahead=rules.workers + 1)
+    return map_in_order(work, chunks, threads=rules.threads, ahead=rules.threads + 1)
 
 
 def _allocate(file: Path, size: int) -> None:

@@ -88,13 +88,7 @@ def merge_keys(
     targets: NDArray[np.int32],
     degrees: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Keep each target of a row once.
-
-    Args:
-        keys: Sorted.
-        first_row: The row that `degrees` begins with.
-        targets: Receives the targets of all rows; may share the memory of the keys.
-        degrees: Counts the targets of each row.
+    """Keep each target of a row once, from sorted keys; targets may share the memory of the keys.
 
     Returns:
         How many targets there are, and how many different directions were listed.

@@ -5,35 +5,28 @@ What is on disk is recorded after some buckets. Work that was killed resumes wit
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
-import sys
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scr.compute import OnProgress
+from scr.compute import OnProgress, resident_bytes
 from scr.graph import edge_steps
+from scr.ingest._plan import IngestPlan
 from scr.ingest._row_buckets import (
+    LARGEST_BUCKET,
     Buckets,
     RowRules,
     SortedRows,
     UnitCounts,
     bucket_ranges,
-    bucket_size,
     count_units,
-    fill_buckets,
-    rows_of_buckets,
-    sorting_bytes,
 )
 from scr.sources import EdgeSource
 from scr.storage import ArrayEntry, StreamedArray, WorkFolder, sync
 
 CHECKPOINT_BYTES = 1 << 30
 """Written between two records: bringing it to the disk stops everything else."""
-SMALLEST_CHUNK = 1 << 14
-"""Edges read at a time, at least."""
 FILES = ("indptr.npy", "indices.npy")
 _BUCKETS = "buckets"
 
@@ -57,9 +50,7 @@ def write_rows(
     source: EdgeSource,
     rules: RowRules,
     work: WorkFolder,
-    *,
-    room: Callable[[int], int] = lambda _: sys.maxsize,
-    refuse: Callable[[int], Exception] = MemoryError,
+    plan: IngestPlan | None = None,
     on_progress: OnProgress | None = None,
 ) -> WrittenRows:
     """Sort edges into rows and write them to the files `indptr.npy` and `indices.npy`.
@@ -68,9 +59,7 @@ def write_rows(
         source: The edges.
         rules: What becomes of them.
         work: The folder of the files, which records what is finished.
-        room: Bytes of memory for buckets, at the time of the call, if so many edges are read at a
-            time; by default as many as the largest buckets take.
-        refuse: The error to raise if so many bytes are needed.
+        plan: How much memory there is; none: as much as the largest buckets take.
         on_progress: Called in every step.
     """
     finished = work.finished("rows")
@@ -80,10 +69,13 @@ def write_rows(
         try:
             if written.row < rules.num_nodes:  # else only the end of the last attempt is missing
                 first = written.row >> rules.bits
-                rules, keys = fitting(rules, int(counts.directions[first:].max()), room, refuse)
+                keys = LARGEST_BUCKET
+                if plan is not None:
+                    largest = int(counts.directions[first:].max())
+                    rules, keys = plan.fit(rules, largest, resident_bytes())
                 buckets = _filled(source, rules, work, counts, keys, first, on_progress)
                 bucket = [start for start, _ in buckets.ranges].index(first)
-                for rows in rows_of_buckets(buckets, first=bucket, on_progress=on_progress):
+                for rows in buckets.rows(bucket, on_progress):
                     written.write(rows)
             finished = written.finish(counts.loops)
         finally:
@@ -93,21 +85,6 @@ def write_rows(
     listed = source.num_edges - loops
     steps = edge_steps(loops, listed, finished["listed"], indices.shape[0])
     return WrittenRows(indptr, indices, loops, steps)
-
-
-def fitting(
-    rules: RowRules, largest: int, room: Callable[[int], int], refuse: Callable[[int], Exception]
-) -> tuple[RowRules, int]:
-    """Chunks so small that the largest unit of rows can be sorted, and the size of buckets.
-
-    A plan is made before anybody knows of rows with very many edges.
-    """
-    chunk, needed = rules.chunk_edges, sorting_bytes(largest, rules.workers)
-    while needed > room(chunk) and chunk > SMALLEST_CHUNK:
-        chunk //= 2
-    if needed > room(chunk):
-        raise refuse(needed)
-    return dataclasses.replace(rules, chunk_edges=chunk), bucket_size(room(chunk), rules.workers)
 
 
 def count_rows(
@@ -144,7 +121,7 @@ def _filled(
     ranges = bucket_ranges(directions, keys, boundary=first)
     buckets = Buckets(work.file(_BUCKETS), rules, ranges)
     shutil.rmtree(buckets.folder, ignore_errors=True)
-    fill_buckets(buckets, source, directions, on_progress)
+    buckets.fill(source, directions, on_progress)
     work.finish(_BUCKETS, ranges, [_BUCKETS])
     return buckets
 

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, resident_bytes
+from scr.compute import OnProgress
 from scr.errors import GraphError
-from scr.features import features_step, open_features
+from scr.features import features_step
 from scr.graph import (
     KIND,
     SCHEMA,
@@ -27,12 +27,11 @@ from scr.graph import (
     open_store,
     store_arrays,
     store_metadata,
-    stored_feature_type,
     storing_steps,
 )
-from scr.ingest._features import FILE, check_linkable, store_features
-from scr.ingest._plan import IngestPlan, IngestSize, too_little_memory
-from scr.ingest._row_buckets import RowRules
+from scr.ingest._features import FILE, store_features
+from scr.ingest._plan import IngestPlan
+from scr.ingest._row_buckets import UNIT_BITS, RowRules
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
 from scr.sources import EdgeSource, IngestOptions, as_edge_source, make_graph, reading_step
 from scr.sources.readers import RawGraph
@@ -43,73 +42,30 @@ from scr.storage import ArrayEntry, ArtifactWriter, WorkFolder, write_npy
 class Parts:
     """A source, taken apart so that what is finished can be let go."""
 
-    nodes: RawGraph | None
-    """Everything but the edges and the dense features; none once it is written."""
+    nodes: RawGraph
+    """Everything but the edges and the dense features; deleted once it is written."""
     edges: EdgeSource
     features: NDArray[Any] | None
     """Dense features as they are on disk or in memory, converted when they are written."""
-    features_from: Path | None
-    """The file that was given instead of the source's own features."""
-
-    @property
-    def linked_features(self) -> Any:
-        """The features, if there are any, that could be linked."""
-        if self.features is None and self.nodes is not None:
-            return self.nodes.features
-        return self.features
+    steps: tuple[str, ...]
+    """What the reader has done, in words."""
 
 
-def take_apart(raw: RawGraph, options: IngestOptions, source: str | Path) -> Parts:
+def take_apart(raw: RawGraph, features: Any) -> Parts:
     """Set edges and dense features apart from everything else.
 
     Args:
         raw: What a reader gave.
-        options: May name other features.
-        source: What the user calls it, for messages.
+        features: Its own, or those of another file.
     """
-    given = None if options.features is None else Path(options.features).expanduser()
-    if given is not None:
-        features: Any = open_features(given, raw.num_nodes, f"`{source}`")
-    else:
-        features = raw.features
     if isinstance(features, np.ndarray) and features.dtype.kind not in "iufb":
         features = as_features(features)
-    is_dense = isinstance(features, np.ndarray)
-    nothing = np.zeros((2, 0), np.int64)
-    nodes = dataclasses.replace(raw, edges=nothing, features=None if is_dense else features)
-    return Parts(
-        nodes=nodes,
-        edges=as_edge_source(raw.edges),
-        features=features if is_dense else None,
-        features_from=given,
+    dense = features if isinstance(features, np.ndarray) else None
+    nodes = dataclasses.replace(
+        raw, edges=np.zeros((2, 0), np.int64), features=features if dense is None else None
     )
-
-
-def size_of(parts: Parts, options: IngestOptions, *, link: bool) -> IngestSize:
-    """What a plan has to know of a source."""
-    nodes, features = parts.nodes, parts.features
-    if nodes is None:
-        raise ValueError("the source is half written already")
-    memory_only = None
-    if nodes.weights is not None:
-        memory_only = f"{parts.edges.num_edges:,} edges with weights, which works in memory only,"
-    elif not options.drop_duplicates:
-        memory_only = f"{parts.edges.num_edges:,} edges to count them, which works in memory only,"
-    splits = (nodes.train, nodes.valid, nodes.test)
-    stored = 8 * nodes.num_nodes + sum(8 * len(each) for each in splits if each is not None)
-    size = 0 if features is None else features.size * stored_feature_type(features).itemsize
-    is_mapped = isinstance(features, np.memmap)
-    return IngestSize(
-        nodes=nodes.num_nodes,
-        edges=parts.edges.num_edges,
-        both=options.symmetrize,
-        edge_bytes=2 * parts.edges.dtype.itemsize,
-        read_seconds=parts.edges.read_seconds,
-        node_bytes=stored + (0 if nodes.ids is None else nodes.ids.nbytes),
-        feature_source_bytes=features.nbytes if features is not None and is_mapped else 0,
-        feature_store_bytes=0 if link else size,
-        memory_only=memory_only,
-    )
+    steps = (reading_step(raw), *raw.notes)
+    return Parts(nodes=nodes, edges=as_edge_source(raw.edges), features=dense, steps=steps)
 
 
 def stream_ingest(
@@ -121,10 +77,10 @@ def stream_ingest(
     *,
     overwrite: bool = False,
     link: bool = False,
-    bits: int | None = None,
+    bits: int = UNIT_BITS,
     on_progress: OnProgress | None = None,
 ) -> Graph:
-    """Write a store within the memory of a plan, whole or not at all.
+    """Write a store within the memory of a plan, whole or not at all; see `ingest`.
 
     Args:
         parts: From `take_apart`; its nodes are let go once they are written.
@@ -134,17 +90,14 @@ def stream_ingest(
         plan: How much memory there is.
         overwrite: Replace a store that is there already.
         link: Leave the features where they are.
-        bits: Rows of a unit, as a power of two; none: the usual.
+        bits: Rows of a unit, as a power of two.
         on_progress: Called in every step.
     """
     # Before hours of work, and once more when it is done.
     ArtifactWriter(store, kind=KIND, overwrite=overwrite).check_target()
-    if link:
-        check_linkable(parts.linked_features)
     rules = RowRules(
-        num_nodes=_num_nodes(parts), both=options.symmetrize,
-        keep_loops=not options.drop_self_loops, chunk_edges=plan.chunk_edges,
-        **({} if bits is None else {"bits": bits}),
+        num_nodes=parts.nodes.num_nodes, both=options.symmetrize,
+        keep_loops=not options.drop_self_loops, chunk_edges=plan.chunk_edges, bits=bits,
     )  # fmt: skip
     with WorkFolder(store, _identity(options, source, rules, link=link)) as work:
         described = _write_nodes(parts, options, source, work)
@@ -152,47 +105,27 @@ def stream_ingest(
         features = None
         if parts.features is not None:
             features = store_features(parts.features, work, link=link, on_progress=on_progress)
-        rows = write_rows(
-            parts.edges, rules, work,
-            room=lambda chunk_edges: plan.room(resident_bytes(), chunk_edges),
-            refuse=lambda needed: too_little_memory(needed, plan, resident_bytes()),
-            on_progress=on_progress,
-        )  # fmt: skip
+        rows = write_rows(parts.edges, rules, work, plan, on_progress)
         _assemble(work, described, features, rows, overwrite=overwrite)
     return open_store(store)
-
-
-def _num_nodes(parts: Parts) -> int:
-    if parts.nodes is None:
-        raise ValueError("the source is half written already")
-    return parts.nodes.num_nodes
 
 
 def _identity(
     options: IngestOptions, source: Path, rules: RowRules, *, link: bool
 ) -> dict[str, Any]:
+    """All that decides the content of the parts: settings, and names, sizes and times of files."""
     given = [Path(each).expanduser() for each in (options.features, options.splits) if each]
     # Planetoid files are named by what their names begin with.
-    files = [source] if source.exists() else sorted(source.parent.glob(f"{source.name}.*"))
-    settings = {name: str(value) for name, value in dataclasses.asdict(options).items()}
-    return {
-        "files": source_identity(*files, *(file for file in given if file.exists())),
-        "options": settings, "link": link, "bits": rules.bits,
-    }  # fmt: skip
-
-
-def source_identity(*sources: Path) -> list[list[Any]]:
-    """Names, sizes and times of the files of some sources, hidden ones left out."""
-    listed = []
-    for source in sources:
-        files = sorted(source.rglob("*")) if source.is_dir() else [source]
-        for file in files:
-            if file.is_file() and not any(
-                part.startswith(".") for part in file.relative_to(source).parts
-            ):
+    sources = [source] if source.exists() else sorted(source.parent.glob(f"{source.name}.*"))
+    files = []
+    for root in (*sources, *given):
+        for file in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            is_hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
+            if file.is_file() and not is_hidden:
                 status = file.stat()
-                listed.append([str(file.absolute()), status.st_size, status.st_mtime_ns])
-    return listed
+                files.append([str(file.absolute()), status.st_size, status.st_mtime_ns])
+    settings = {name: str(value) for name, value in dataclasses.asdict(options).items()}
+    return {"files": files, "options": settings, "link": link, "bits": rules.bits}
 
 
 def _write_nodes(
@@ -200,19 +133,23 @@ def _write_nodes(
 ) -> dict[str, Any]:
     """Check, split and write everything but edges and dense features; then let it go."""
     raw, features = parts.nodes, parts.features
-    parts.nodes = None
+    del parts.nodes
     known: dict[str, Any] | None = work.finished("nodes")
-    if raw is None or known is not None:
-        return known or {}
-    if features is not None:
-        _check_shape(features, raw.num_nodes)
+    if known is not None:
+        return known
+    if features is not None and (features.ndim != 2 or len(features) != raw.num_nodes):
+        raise GraphError(
+            f"Features have the shape {features.shape}; expected {raw.num_nodes:,} rows, one for "
+            "each node, and columns"
+        )
     graph = make_graph(raw, dataclasses.replace(options, features=None), source)
-    before = (reading_step(raw, parts.edges.num_edges), *raw.notes)
-    after = graph.steps[len(before) :]
-    if features is not None and parts.features_from is not None:
-        after = (features_step(parts.features_from, features), *after, *_converted(features))
+    after = graph.steps[len(parts.steps) :]
+    if features is not None and options.features is not None:
+        # Whole numbers of a file are floats by the time that a store would have to convert them.
+        converted = storing_steps(features) if features.dtype.kind == "f" else ()
+        after = (features_step(options.features, features), *after, *converted)
     known = {
-        "arrays": {}, "name": graph.name, "nodes": graph.num_nodes, "before": before,
+        "arrays": {}, "name": graph.name, "nodes": graph.num_nodes, "before": parts.steps,
         "after": after, "class_names": graph.class_names, "directed": graph.directed,
         "features": graph.num_features if features is None else features.shape[1],
         "sparse_features": sp.issparse(graph.features),
@@ -224,20 +161,6 @@ def _write_nodes(
             ).as_json()
     work.finish("nodes", known, [f"{name}.npy" for name in known["arrays"]])
     return known
-
-
-def _converted(features: NDArray[Any]) -> tuple[str, ...]:
-    # Whole numbers of a file are floats by the time that a store would have to convert them.
-    return storing_steps(features) if features.dtype.kind == "f" else ()
-
-
-def _check_shape(features: NDArray[Any], num_nodes: int) -> None:
-    if features.ndim != 2:
-        raise GraphError(f"Features have the shape {features.shape}; expected (nodes, features)")
-    if len(features) != num_nodes:
-        raise GraphError(
-            f"Features have {len(features):,} rows; expected {num_nodes:,}, one for each node"
-        )
 
 
 def _assemble(

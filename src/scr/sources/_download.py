@@ -85,19 +85,20 @@ def download(
                 hint="move it away, or choose another data folder",
             )
         return Downloaded(folder, None)
-    begin = progress or (lambda _: lambda _done, _total: None)
+    begin, url = progress or (lambda _: lambda _done, _total: None), url or dataset.url
     part, record = data / f"{name}.zip.part", data / f"{name}.download.json"
     try:
         data.mkdir(parents=True, exist_ok=True)
-        size = fetch(url or dataset.url, part, begin("fetch"))
+        size = fetch(url, part, begin("fetch"))
         digest = _sha256(part, begin("check"))
-        _check(digest, sha256, record, part, url or dataset.url)
         try:
+            _check(digest, sha256, record, url)
             unpack(part, folder, dataset.archive, begin("unpack"))
         except SourceError:
-            _forget(part)
+            _forget(part)  # it would be taken for the beginning of the right archive
             raise
-        _write_record(record, {"url": url or dataset.url, "bytes": size, "sha256": digest})
+        content = {"url": url, "bytes": size, "sha256": digest}
+        write_bytes(record, (json.dumps(content, indent=1) + "\n").encode())
         archive = data / f"{name}.zip" if keep_archive else None
         if archive is not None:
             part.rename(archive)
@@ -117,7 +118,7 @@ def _sha256(file: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _check(actual: str, given: str | None, record: Path, part: Path, url: str) -> None:
+def _check(actual: str, given: str | None, record: Path, url: str) -> None:
     """Compare the checksum with the one given, else with that of an earlier download."""
     known = _read_record(record)
     if given is not None:
@@ -128,7 +129,6 @@ def _check(actual: str, given: str | None, record: Path, part: Path, url: str) -
         return
     if actual == expected:
         return
-    _forget(part)
     hint = "download it again, or check the number"
     if given is None:
         hint = f"if OGB has changed its archive, remove `{record}` and download it again"
@@ -139,7 +139,7 @@ def _check(actual: str, given: str | None, record: Path, part: Path, url: str) -
 
 
 def _forget(part: Path) -> None:
-    """Remove what was fetched: it would be taken for the beginning of the right archive."""
+    """Remove what was fetched, and the record of whose bytes they are."""
     part.unlink(missing_ok=True)
     part.with_name(f"{part.name}.json").unlink(missing_ok=True)
 
@@ -150,7 +150,3 @@ def _read_record(record: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _write_record(record: Path, content: dict[str, Any]) -> None:
-    write_bytes(record, (json.dumps(content, indent=1) + "\n").encode())

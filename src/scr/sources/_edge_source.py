@@ -6,6 +6,7 @@ A reader hands over an `EdgeSource` instead of an array where it can. Whatever f
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import SourceError
-from scr.storage import READ_SPEED, FileRegion, fill, open_for_reading, region_of
+from scr.storage import READ_SPEED, FileRegion, region_of
 
 CHUNK_EDGES = 1 << 21
 """Edges read at a time: 16 MiB of 32-bit numbers."""
@@ -64,12 +65,7 @@ class FileEdges(EdgeSource):
     """Edges of a region of a file: sources and then targets, or pairs one after the other."""
 
     def __init__(self, region: FileRegion, *, is_pairs: bool) -> None:
-        """Plan to read a region.
-
-        Args:
-            region: Of shape (2, edges) or, if they are pairs, (edges, 2).
-            is_pairs: Whether each source lies beside its target.
-        """
+        """Plan to read a region of shape (2, edges) or, if they are pairs, (edges, 2)."""
         self._region, self._is_pairs = region, is_pairs
         self.num_edges = region.shape[0] if is_pairs else region.shape[1]
         self.dtype, self.read_seconds = region.dtype, region.bytes / READ_SPEED
@@ -86,12 +82,8 @@ class FileEdges(EdgeSource):
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         if self._is_pairs:
             return self._region.read(start, stop).T
-        chunk = np.empty((2, stop - start), self.dtype)
-        with open_for_reading(self._region.path) as descriptor:
-            for end, part in enumerate(chunk):
-                first = end * self.num_edges + start
-                fill(descriptor, self._region.offset + first * self.dtype.itemsize, part)
-        return chunk
+        flat = dataclasses.replace(self._region, shape=(2 * self.num_edges,))
+        return np.stack([flat.read(end + start, end + stop) for end in (0, self.num_edges)])
 
 
 class JoinedEdges(EdgeSource):

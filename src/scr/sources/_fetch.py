@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from scr.errors import SourceError, StoreError
+from scr.errors import SourceError
+from scr.sources._room import check_room
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes done and the bytes in all, if they are known."""
@@ -48,12 +48,15 @@ def fetch(url: str, file: Path, progress: Progress) -> int:
     start, version = _what_is_there(file, state, url)
     try:
         response = _ask(url, start, version)
+        if response is None:
+            return start
         with response:
             start = start if _continues(response, start) else 0
             size = _size(response, start)
-            if start and start == size:
-                return size
-            _check_room(file.parent, url, size, start)
+            # Room for the rest, and for the content, which is at least as large as the archive.
+            needed = 0 if size is None else 2 * size - start
+            hint = "free some space, or choose another data folder"
+            check_room(file.parent, needed, f"{url}, with its archive,", hint=hint)
             version = response.headers.get("ETag") or response.headers.get("Last-Modified")
             state.write_text(json.dumps({"url": url, "version": version, "bytes": size}))
             done = _copy(_blocks(response, url), file, start, size, progress)
@@ -78,6 +81,7 @@ def _what_is_there(file: Path, state: Path, url: str) -> tuple[int, str | None]:
 
 
 def _ask(url: str, start: int, version: str | None) -> Any:
+    """The answer of the server, or none where nothing is left to fetch."""
     headers = {"User-Agent": "scr"}
     # A weak tag names equal meaning, not equal bytes, and may not be used to join parts.
     if start and version is not None and not version.startswith("W/"):
@@ -91,24 +95,7 @@ def _ask(url: str, start: int, version: str | None) -> Any:
             raise
         total = _total(error.headers)
         error.close()
-        if total == start:
-            return _Complete(start)
-        return _ask(url, 0, None)
-
-
-class _Complete:
-    """Stands for an answer where nothing is left to fetch."""
-
-    status = _PARTIAL_CONTENT
-
-    def __init__(self, size: int) -> None:
-        self.headers: Mapping[str, str] = {"Content-Range": f"bytes {size}-{size}/{size}"}
-
-    def __enter__(self) -> _Complete:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+        return None if total == start else _ask(url, 0, None)
 
 
 def _continues(response: Any, start: int) -> bool:
@@ -128,17 +115,6 @@ def _size(response: Any, start: int) -> int | None:
 def _total(headers: Any) -> int | None:
     total = str(headers.get("Content-Range", "")).rpartition("/")[2]
     return int(total) if total.isdecimal() else None
-
-
-def _check_room(folder: Path, url: str, size: int | None, start: int) -> None:
-    """Room for the rest, and for the content, which is at least as large as the archive."""
-    needed = 0 if size is None else 2 * size - start
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise StoreError(
-            f"{url} needs {needed:,} bytes with what is in it; {free:,} are free in `{folder}`",
-            hint="free some space, or choose another data folder",
-        )
 
 
 def _blocks(response: Any, url: str) -> Iterator[bytes]:

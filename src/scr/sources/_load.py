@@ -17,7 +17,8 @@ from typing import Any
 
 from scr.errors import SourceError
 from scr.features import replace_features
-from scr.graph import Graph, apply_split
+from scr.graph import Graph, apply_split, open_store
+from scr.sources._digits import digits
 from scr.sources._formats import format_of
 from scr.sources._ogb_datasets import OGB_DATASETS, find_dataset
 from scr.sources._options import IngestOptions
@@ -49,13 +50,9 @@ def load_graph(
     Raises:
         SourceError: Nothing at the path is recognized; the message lists what would be.
     """
-    options = options or IngestOptions()
-    if split is not None:
-        options = dataclasses.replace(options, split=split)
-    if splits is not None:
-        options = dataclasses.replace(options, splits=splits)
-    if features is not None:
-        options = dataclasses.replace(options, features=features)
+    given = {"split": split, "splits": splits, "features": features}
+    given = {name: value for name, value in given.items() if value is not None}
+    options = dataclasses.replace(options or IngestOptions(), **given)  # type: ignore[arg-type]
     graph = read_source(source, options)
     # Later, the source is read without options: with others than these it would be another graph.
     is_found_again = options == _changeable(options)
@@ -72,19 +69,24 @@ def lasting_source(source: str | Path) -> str:
 def read_source(source: str | Path, options: IngestOptions | None = None) -> Graph:
     """Read a source with all its options; see `load_graph`."""
     options = options or IngestOptions()
-    path = find_source(source)
-    is_embedded = str(source) in DATASETS and not path.exists()
-    if is_finished(source) and options != _changeable(options):
+    if not is_finished(source):
+        return make_graph(read_raw(source, options), options, source)
+    if options != _changeable(options):
         raise SourceError(
             f"`{source}` is a finished graph, of which only the splits and the features can be "
             "changed",
             hint="leave out the other options, or read the source that it was made from",
         )
-    if is_embedded:
-        return _finish(_embedded(str(source), options), options, source)
-    if is_finished(source):
-        return _finish(_open(path, options), options, source)
-    return make_graph(read_raw(source, options), options, source)
+    path = find_source(source)
+    if not path.exists():
+        # Split i of the embedded data set is the one drawn with seed i.
+        return _finish(digits(seed=options.own_split or 0), options, source)
+    if options.own_split is not None:
+        raise SourceError(
+            f"`{path}` is a store, which has one split; split {options.split} was asked for",
+            hint="give a file of splits (`splits`)",
+        )
+    return _finish(open_store(path), options, source)
 
 
 def is_finished(source: str | Path) -> bool:
@@ -140,19 +142,13 @@ def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: st
     return _finish(graph, options, source)
 
 
-def reading_step(raw: RawGraph | RawTypedGraph, edges: int | None = None) -> str:
-    """How much was read, in words: the first step of a graph.
-
-    Args:
-        raw: What a reader gave.
-        edges: How many edges there are, if they are not with it.
-    """
+def reading_step(raw: RawGraph | RawTypedGraph) -> str:
+    """How much was read, in words: the first step of a graph."""
     if isinstance(raw, RawTypedGraph):
         count = sum(each.shape[1] for each in raw.relations.values())
         types = ", ".join(f"{nodes:,} {kind}" for kind, nodes in raw.num_nodes.items())
         return f"read {count:,} edges of {len(raw.relations)} relations between {types}"
-    count = raw.edges.shape[1] if edges is None else edges
-    return f"read {count:,} edges of {raw.num_nodes:,} nodes"
+    return f"read {raw.edges.shape[1]:,} edges of {raw.num_nodes:,} nodes"
 
 
 def find_source(source: str | Path) -> Path:
@@ -175,25 +171,6 @@ def _finish(graph: Graph, options: IngestOptions, source: str | Path) -> Graph:
     if options.features is not None:
         graph = replace_features(graph, options.features, f"`{source}`")
     return draw_split(graph, options)
-
-
-def _embedded(name: str, options: IngestOptions) -> Graph:
-    from scr.sources._digits import digits
-
-    makers = {"digits": digits}
-    # Split i of an embedded data set is the one drawn with seed i.
-    return makers[name](seed=options.own_split or 0)
-
-
-def _open(path: Path, options: IngestOptions) -> Graph:
-    from scr.graph import open_store
-
-    if options.own_split is not None:
-        raise SourceError(
-            f"`{path}` is a store, which has one split; split {options.split} was asked for",
-            hint="give a file of splits (`splits`)",
-        )
-    return open_store(path)
 
 
 def draw_split(graph: Graph, options: IngestOptions) -> Graph:

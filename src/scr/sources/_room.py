@@ -9,14 +9,7 @@ from scr.errors import StoreError
 
 
 def check_room(folder: Path, needed: int, what: str, *, hint: str) -> None:
-    """Raise a `StoreError` if fewer bytes are free than needed.
-
-    Args:
-        folder: Where they will be written.
-        needed: How many.
-        what: What they are, for the message.
-        hint: What to do.
-    """
+    """Raise a `StoreError` if fewer bytes are free in a folder than `what` needs."""
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise StoreError(

@@ -11,19 +11,19 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from scr.errors import SourceError, StoreError
+from scr.errors import SourceError
+from scr.sources._fetch import Progress
+from scr.sources._room import check_room
 from scr.sources.readers._ogb import is_ogb
 from scr.storage import publish_folder
 
 _CHUNK = 1 << 22
 
 
-def unpack(
-    archive: Path, folder: Path, inside: str, progress: Callable[[int, int | None], None]
-) -> None:
+def unpack(archive: Path, folder: Path, inside: str, progress: Progress) -> None:
     """Unpack a data set.
 
     Args:
@@ -45,8 +45,15 @@ def unpack(
             members = [member for member in packed.infolist() if not member.is_dir()]
             for member in members:
                 _refuse_unsafe(member, archive)
-            _check_room(members, folder.parent, archive)
-            _extract(packed, members, partial, progress)
+            total = sum(member.file_size for member in members)
+            hint = "free some space and run the same command again"
+            check_room(folder.parent, total, f"`{archive}`", hint=hint)
+            partial.mkdir()
+            done = 0
+            for member in members:
+                for size in _extract(packed, member, partial):
+                    done += size
+                    progress(done, total)
         publish_folder(_data_set_in(partial, inside, archive), folder)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         # zipfile says by a RuntimeError that an archive is encrypted or compressed in a new way.
@@ -70,33 +77,15 @@ def _refuse_unsafe(member: zipfile.ZipInfo, archive: Path) -> None:
         )
 
 
-def _check_room(members: list[zipfile.ZipInfo], folder: Path, archive: Path) -> None:
-    needed = sum(member.file_size for member in members)
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise StoreError(
-            f"`{archive}` takes {needed:,} bytes unpacked; {free:,} are free in `{folder}`",
-            hint="free some space and run the same command again",
-        )
-
-
-def _extract(
-    packed: zipfile.ZipFile,
-    members: list[zipfile.ZipInfo],
-    folder: Path,
-    progress: Callable[[int, int | None], None],
-) -> None:
-    total, done = sum(member.file_size for member in members), 0
-    folder.mkdir()
-    for member in members:
-        target = folder.joinpath(*PurePosixPath(member.filename).parts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Reading to the end compares the CRC; "x" refuses two members of one name.
-        with packed.open(member) as source, target.open("xb") as file:
-            while chunk := source.read(_CHUNK):
-                file.write(chunk)
-                done += len(chunk)
-                progress(done, total)
+def _extract(packed: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> Iterator[int]:
+    """Write a member to its file; yields the size of each piece that is written."""
+    target = folder.joinpath(*PurePosixPath(member.filename).parts)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Reading to the end compares the CRC; "x" refuses two members of one name.
+    with packed.open(member) as source, target.open("xb") as file:
+        while chunk := source.read(_CHUNK):
+            file.write(chunk)
+            yield len(chunk)
 
 
 def _data_set_in(folder: Path, inside: str, archive: Path) -> Path:

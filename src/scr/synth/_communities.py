@@ -146,7 +146,6 @@ class _Members:
 def community_graph(config: CommunityConfig) -> Graph:
     """Make a graph; equal configs make equal graphs."""
     counts = {config.target: config.nodes, **config.others}
-    class_of_community = _community_classes(config)
     members, seniority = {}, np.zeros(0)
     membership, popular = config.generator("communities"), config.generator("popularity")
     for kind, count in counts.items():
@@ -155,7 +154,9 @@ def community_graph(config: CommunityConfig) -> Graph:
         members[kind] = _Members(community, np.exp(config.popularity * logs))
         if kind == config.target:
             seniority = logs + popular.standard_normal(count)
-    classes = _node_classes(config, class_of_community, members[config.target].community)
+    # The classes that features are drawn by.
+    half = config.generator("mixtures").integers(0, 2, config.nodes)
+    classes = _community_classes(config)[members[config.target].community, half]
     splits = _splits(config, seniority)
     labels = np.full(config.nodes, -1, np.int64)
     known = np.concatenate(list(splits.values()))
@@ -197,14 +198,6 @@ def _community_classes(config: CommunityConfig) -> NDArray[np.int64]:
     second = (chances <= drawn[:, None]).sum(axis=1)
     is_mixed = generator.random(config.communities) < config.mixed
     return np.stack([first, np.where(is_mixed, second, first)], axis=1)
-
-
-def _node_classes(
-    config: CommunityConfig, of_community: NDArray[np.int64], community: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The class of every target node, that its features are drawn by."""
-    second = config.generator("mixtures").integers(0, 2, config.nodes)
-    return np.asarray(of_community[community, second])
 
 
 def _noisy_labels(config: CommunityConfig, classes: NDArray[np.int64]) -> NDArray[np.int64]:

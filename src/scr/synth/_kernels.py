@@ -56,17 +56,10 @@ def fill_edges(
     edges: NDArray[np.int32], start: int, nodes: int, classes: int, homophily: float,
     power: float, edge_key: np.uint64, permutation_key: np.uint64,
 ) -> None:  # fmt: skip
-    """Draw the edges `start`, `start` + 1 ... into the columns of an array.
+    """Draw the edges `start`, `start` + 1 ... into the columns of an array of shape (2, edges).
 
-    Args:
-        edges: Written in place. Shape (2, edges).
-        start: Number of the first edge.
-        nodes: How many nodes there are.
-        classes: How many classes there are.
-        homophily: Chance that the other end is of the same class.
-        power: 1 - 1 / (degree exponent - 1).
-        edge_key: Of the random numbers.
-        permutation_key: Of the node numbers.
+    `homophily` is the chance that the other end is of the same class, and `power` is
+    1 - 1 / (degree exponent - 1); the keys are those of random numbers and of node numbers.
     """
     half_bits = _half_bits(nodes)
     # Class sizes differ by one node at most, so one normalizer of the ranks serves all.

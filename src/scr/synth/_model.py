@@ -7,21 +7,21 @@ noise. Edge e is a function of the seed and of e alone (a counter-based random g
 ranks become node numbers by a keyed permutation that needs no table, so that chunks can be made in
 any order and nothing but one chunk is in memory.
 
-`synth_graph` gives a graph in memory, `_writer.py` streams the same graph to disk.
+`_writer.py` streams the graph to disk, as a store or as shards, `_ogb_layout.py` as OGB does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import map_in_order
 from scr.config import check
-from scr.graph import Graph
+from scr.sources import EdgeSource
 from scr.synth._kernels import fill_edges, fill_labels, fill_parts
 
 EDGE_CHUNK = 1 << 20
@@ -106,102 +106,81 @@ class SynthConfig:
         return np.uint64(sequence.generate_state(1, np.uint64)[0])
 
 
-def synth_graph(config: SynthConfig | None = None, **settings: Any) -> Graph:
-    """Make a synthetic graph in memory.
+class SynthEdges(EdgeSource):
+    """Edges that are drawn whenever they are read, the same each time."""
 
-    Args:
-        config: What to make.
-        **settings: Instead of a config: its fields.
-    """
-    config = config or SynthConfig(**settings)
-    edges = np.concatenate(list(edge_chunks(config)), axis=1)
-    labels = draw_labels(config, np.empty(config.nodes, np.int64))
-    blocks = list(feature_blocks(config, labels))
-    splits = draw_splits(config, labels)
-    return Graph.from_edges(
-        edges,
-        features=np.concatenate(blocks) if blocks else None,
-        labels=visible_labels(config, labels, splits).astype(np.int64, copy=False),
-        num_nodes=config.nodes,
-        class_names=config.class_names(),
-        name="synth",
-        steps=(config.step(),),
-        **{name: nodes if len(nodes) else None for name, nodes in splits.items()},
-    )
+    dtype = np.dtype(np.int32)
+
+    def __init__(self, config: SynthConfig) -> None:
+        self._config, self.num_edges = config, config.edges
+
+    def chunks(self, size: int = EDGE_CHUNK, start: int = 0) -> Iterator[NDArray[np.int32]]:
+        """Draw the edges from number `start` on, so many at a time. Shape (2, size)."""
+        config = self._config
+        for first in range(start, config.edges, size):
+            edges = np.empty((2, min(size, config.edges - first)), np.int32)
+            fill_edges(
+                edges, first, config.nodes, config.classes, config.homophily,
+                1 - 1 / (config.degree_exponent - 1), config.key("edges"),
+                config.key("permutation"),
+            )  # fmt: skip
+            yield edges
 
 
-def edge_chunks(
-    config: SynthConfig, chunk: int = EDGE_CHUNK, *, start: int = 0
-) -> Iterator[NDArray[np.int32]]:
-    """Draw the edges from number `start` on, so many at a time. Shape (2, chunk)."""
-    for first in range(start, config.edges, chunk):
-        edges = np.empty((2, min(chunk, config.edges - first)), np.int32)
-        fill_edges(
-            edges, first, config.nodes, config.classes, config.homophily,
-            1 - 1 / (config.degree_exponent - 1), config.key("edges"), config.key("permutation"),
-        )  # fmt: skip
-        yield edges
+class SynthNodes(NamedTuple):
+    """What is drawn for the nodes, but for their features."""
 
-
-def draw_labels(config: SynthConfig, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Write the class of every node into an array, which may be a memory map."""
-    fill_labels(labels, config.nodes, config.classes, config.key("permutation"))
-    return labels
-
-
-def draw_splits(config: SynthConfig, labels: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    classes: NDArray[np.int64]
+    """Of every node, hidden ones included."""
+    labels: NDArray[Any]
+    """What a reader of the graph sees: all classes, or those of the splits and -1 elsewhere."""
+    splits: dict[str, NDArray[np.int64]]
     """Node numbers of train, valid and test."""
-    part = np.empty(config.nodes, np.int8)
+
+
+def draw_nodes(config: SynthConfig) -> SynthNodes:
+    """Draw classes and splits."""
+    classes, part = np.empty(config.nodes, np.int64), np.empty(config.nodes, np.int8)
+    fill_labels(classes, config.nodes, config.classes, config.key("permutation"))
     rest = 1.0 if config.test_fraction is None else config.test_fraction
     chances = config.train_chances()
-    fill_parts(part, labels, chances, config.valid_fraction, rest, config.key("splits"))
-    return {
+    fill_parts(part, classes, chances, config.valid_fraction, rest, config.key("splits"))
+    splits = {
         name: np.flatnonzero(part == code) for code, name in enumerate(("train", "valid", "test"))
     }
-
-
-def visible_labels(
-    config: SynthConfig, labels: NDArray[np.int64], splits: Mapping[str, NDArray[np.int64]]
-) -> NDArray[Any]:
-    """The labels that a reader of the graph sees: all, or those of the splits and -1 elsewhere."""
     if config.test_fraction is None:
-        return labels
+        return SynthNodes(classes, classes, splits)
     # A hundred million labels of a few classes: 2 bytes each instead of 8.
     kind = np.int16 if config.classes <= np.iinfo(np.int16).max else np.int32
-    visible = np.full(config.nodes, -1, kind)
+    labels = np.full(config.nodes, -1, kind)
     for nodes in splits.values():
-        visible[nodes] = labels[nodes]
-    return visible
+        labels[nodes] = classes[nodes]
+    return SynthNodes(classes, labels, splits)
 
 
 def feature_blocks(
-    config: SynthConfig, labels: NDArray[np.int64], start: int = 0
+    config: SynthConfig, classes: NDArray[np.int64], start: int = 0
 ) -> Iterator[NDArray[Any]]:
     """Draw the features, `ROW_CHUNK` rows at a time: the mean of the class plus normal noise.
 
-    Blocks have random streams of their own, so the next ones are drawn by other threads while the
-    caller writes this one.
-
-    Args:
-        config: What to make.
-        labels: Class of every node, hidden ones included.
-        start: Number of the first block.
+    Blocks, of which `start` is the first, have random streams of their own, so the next ones are
+    drawn by other threads while the caller writes this one.
     """
     if config.features == 0:
         return
     means = _generator(config, "means", 0).standard_normal((config.classes, config.features))
     means = (means * config.signal / np.sqrt(config.features)).astype(np.float32)
     yield from map_in_order(
-        lambda block: _feature_block(config, labels, means, block),
+        lambda block: _feature_block(config, classes, means, block),
         range(start, -(-config.nodes // ROW_CHUNK)),
         threads=_DRAWING_THREADS, ahead=_DRAWING_THREADS + 1,
     )  # fmt: skip
 
 
 def _feature_block(
-    config: SynthConfig, labels: NDArray[np.int64], means: NDArray[np.float32], block: int
+    config: SynthConfig, classes: NDArray[np.int64], means: NDArray[np.float32], block: int
 ) -> NDArray[Any]:
-    rows = labels[block * ROW_CHUNK : (block + 1) * ROW_CHUNK]
+    rows = classes[block * ROW_CHUNK : (block + 1) * ROW_CHUNK]
     noise = _generator(config, "noise", block).standard_normal(
         (len(rows), config.features), dtype=np.float32
     )

@@ -24,14 +24,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from scr.storage import atomic_folder, check_new_folder
-from scr.synth._model import (
-    SynthConfig,
-    draw_labels,
-    draw_splits,
-    edge_chunks,
-    feature_blocks,
-    visible_labels,
-)
+from scr.synth._model import SynthConfig, SynthEdges, draw_nodes, feature_blocks
 
 _CATEGORIES = "labelidx2productcategory.csv.gz"
 _GZIP_LEVEL = 3
@@ -88,14 +81,13 @@ def write_synth_ogb(config: SynthConfig, folder: str | Path) -> Path:
         config: What to make.
         folder: The folder to make; it must not exist, or be empty.
     """
-    labels = draw_labels(config, np.empty(config.nodes, np.int64))
-    splits = draw_splits(config, labels)
+    nodes = draw_nodes(config)
     return write_ogb(
         folder,
-        edges=edge_chunks(config),
-        labels=visible_labels(config, labels, splits),
-        splits=splits,
-        features=feature_blocks(config, labels),
+        edges=SynthEdges(config).chunks(),
+        labels=nodes.labels,
+        splits=nodes.splits,
+        features=feature_blocks(config, nodes.classes),
         class_names=config.class_names(),
     )
 

@@ -2,7 +2,7 @@
 
 Nothing larger than some chunks of edges, some blocks of feature rows, some buckets of edges (see
 `scr.ingest`: about 0.4 GB on two cores) and 17 bytes per node (offsets, labels, splits) is in
-memory. The store holds the same graph, bit for bit, as `synth_graph` and as ingesting the shards.
+memory. The store holds the same graph, bit for bit, as ingesting the shards.
 
 A store appears whole or not at all. Shards do so too, and resume after a kill: edge e and block b
 of the features do not depend on what came before them.
@@ -11,8 +11,6 @@ of the features do not depend on what came before them.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +23,6 @@ from numpy.typing import NDArray
 from scr.compute import OnProgress, map_in_order
 from scr.graph import KIND, SCHEMA, store_metadata
 from scr.ingest import RowRules, write_rows
-from scr.sources import EdgeSource
 from scr.storage import (
     ArtifactWriter,
     WorkFolder,
@@ -39,11 +36,9 @@ from scr.synth._model import (
     EDGE_CHUNK,
     ROW_CHUNK,
     SynthConfig,
-    draw_labels,
-    draw_splits,
-    edge_chunks,
+    SynthEdges,
+    draw_nodes,
     feature_blocks,
-    visible_labels,
 )
 
 SHARD_EDGES = 1 << 23
@@ -74,15 +69,14 @@ def write_synth_store(
         ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer,
     ):
         steps, stored = _write_edges(config, writer, on_progress)
-        labels = draw_labels(config, np.empty(config.nodes, np.int64))
-        splits = draw_splits(config, labels)
-        writer.write_array("labels", visible_labels(config, labels, splits), np.int64)
-        for name, nodes in splits.items():
-            writer.write_array(name, nodes)
+        nodes = draw_nodes(config)
+        writer.write_array("labels", nodes.labels, np.int64)
+        for name, part in nodes.splits.items():
+            writer.write_array(name, part)
         if config.features:
             shape = (config.nodes, config.features)
             stream = writer.stream_array("features", shape, config.dtype)
-            for block in feature_blocks(config, labels):
+            for block in feature_blocks(config, nodes.classes):
                 stream.write(block)
                 if on_progress is not None:
                     on_progress(_FEATURES, stream.rows, config.nodes)
@@ -106,19 +100,6 @@ def _write_edges(
     steps = [f"dropped {rows.loops:,} self-loops", f"merged {merged:,} repeated edges",
              f"symmetrized: {stored // 2:,} edges became {stored:,} stored directions"]  # fmt: skip
     return steps, stored
-
-
-class SynthEdges(EdgeSource):
-    """Edges that are drawn whenever they are read."""
-
-    dtype = np.dtype(np.int32)
-
-    def __init__(self, config: SynthConfig) -> None:
-        self._config, self.num_edges = config, config.edges
-
-    def chunks(self, size: int = EDGE_CHUNK) -> Iterator[NDArray[np.int32]]:
-        """The same edges each time."""
-        return edge_chunks(self._config, size)
 
 
 def write_synth_shards(
@@ -145,15 +126,14 @@ def write_synth_shards(
     with WorkFolder(folder, identity) as work:
         work.file(_SHARDS).mkdir(exist_ok=True)
         _write_edge_shards(config, work, kind, on_progress)
-        labels = draw_labels(config, np.empty(config.nodes, np.int64))
-        splits = draw_splits(config, labels)
-        arrays = {"labels": visible_labels(config, labels, splits)}
-        arrays |= {name: nodes for name, nodes in splits.items() if len(nodes)}
-        for name, array in arrays.items():
-            _save_array(work, f"{name}.npy", array)
-        del splits, arrays
+        classes, labels, splits = draw_nodes(config)
+        _save(work, "labels.npy", labels)
+        for name, nodes in splits.items():
+            if len(nodes):
+                _save(work, f"{name}.npy", nodes)
+        del labels, splits
         if config.features:
-            _write_features(config, work, labels, on_progress)
+            _write_features(config, work, classes, on_progress)
         publish_folder(work.file(_SHARDS), folder)
     return folder
 
@@ -162,13 +142,12 @@ def _write_edge_shards(
     config: SynthConfig, work: WorkFolder, kind: str, on_progress: OnProgress | None
 ) -> None:
     """Write the shards that are missing; one is written while the next one is drawn."""
-    save = _save_array if kind == "npy" else _save_table
     names = [f"edges-{number:05}.{kind}" for number in range(-(-config.edges // SHARD_EDGES))]
     # Shards are finished in order, so the missing ones are the last ones.
     first = sum(work.finished(name) is not None for name in names)
-    chunks = edge_chunks(config, SHARD_EDGES, start=first * SHARD_EDGES)
+    chunks = SynthEdges(config).chunks(SHARD_EDGES, first * SHARD_EDGES)
     written = map_in_order(
-        lambda shard: save(work, *shard), zip(names[first:], chunks, strict=True),
+        lambda shard: _save(work, *shard), zip(names[first:], chunks, strict=True),
         threads=1, ahead=2,
     )  # fmt: skip
     for number, _ in enumerate(written, start=first + 1):
@@ -177,7 +156,10 @@ def _write_edge_shards(
 
 
 def _write_features(
-    config: SynthConfig, work: WorkFolder, labels: NDArray[np.int64], on_progress: OnProgress | None
+    config: SynthConfig,
+    work: WorkFolder,
+    classes: NDArray[np.int64],
+    on_progress: OnProgress | None,
 ) -> None:
     """Write the features as a stream, from the first block that is not whole in the file."""
     name = "features.npy"
@@ -199,7 +181,7 @@ def _write_features(
             stream.write(header.getvalue())
             start = 0
         done = start * ROW_CHUNK
-        for block in feature_blocks(config, labels, start):
+        for block in feature_blocks(config, classes, start):
             block.tofile(stream)
             done += len(block)
             if on_progress is not None:
@@ -208,19 +190,11 @@ def _write_features(
     work.finish(name, files=[_SHARDS])
 
 
-def _save_array(work: WorkFolder, name: str, array: NDArray[Any]) -> None:
-    with _shard(work, name) as file:
-        np.save(file, array)
-
-
-def _save_table(work: WorkFolder, name: str, edges: NDArray[np.int32]) -> None:
-    with _shard(work, name) as file:
-        pyarrow.parquet.write_table(pa.table({"source": edges[0], "target": edges[1]}), file)
-
-
-@contextmanager
-def _shard(work: WorkFolder, name: str) -> Iterator[Path]:
-    """A file of the result, to be written; known to the journal in the end."""
+def _save(work: WorkFolder, name: str, array: NDArray[Any]) -> None:
+    """Write a file of the result, as its name ends, and tell the journal."""
     with atomic_file(work.file(f"{_SHARDS}/{name}"), partial=work.file(name)) as file:
-        yield file
+        if file.suffix == ".npy":
+            np.save(file, array)
+        else:
+            pyarrow.parquet.write_table(pa.table({"source": array[0], "target": array[1]}), file)
     work.finish(name, files=[_SHARDS])

@@ -22,13 +22,8 @@ from scr.errors import SourceError
 
 _NO_LABEL = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 """How R, pandas and SQL write a missing value."""
-_SPLITS = {
-    "train": "train",
-    "valid": "valid",
-    "val": "valid",
-    "validation": "valid",
-    "test": "test",
-}
+_SPLITS = {"": -1, "train": 0, "valid": 1, "val": 1, "validation": 1, "test": 2}
+"""What a cell may say, and which part of the split that is, -1 for none."""
 
 
 def column_names(path: Path) -> list[str]:
@@ -97,8 +92,7 @@ def id_column(column: pa.ChunkedArray, path: Path) -> pa.Array:
     if not pa.types.is_integer(column.type):
         column = _as_text(column, "id", path)
     if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
-        raise SourceError(f"`{path}`, row {row + 1}: the id is missing")
+        raise SourceError(f"`{path}`, row {first_null(column) + 1}: the id is missing")
     ids = column.combine_chunks()
     if len(pc.unique(ids)) < len(ids):
         values = ids.to_numpy(zero_copy_only=False)
@@ -148,21 +142,16 @@ def split_column(column: pa.ChunkedArray, path: Path) -> dict[str, NDArray[np.in
     """Node numbers of each split that a column names; empty cells belong to none."""
     text = _as_text(column, "split", path)
     text = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(text, "")))
-    known = pa.array(["", *_SPLITS])
-    place = pc.index_in(text, value_set=known)
-    if place.null_count:
-        row = pc.index(pc.is_null(place), True).as_py()
+    numbers = pc.index_in(text, value_set=pa.array(list(_SPLITS)))
+    if numbers.null_count:
+        row = first_null(numbers)
         raise SourceError(
             f"`{path}`, row {row + 1}: the split is `{column[row].as_py()}`; "
             "expected train, valid, test or nothing"
         )
-    places = place.to_numpy()
-    names = ["", *_SPLITS.values()]
-    found = {
-        part: np.flatnonzero(np.isin(places, [i for i, name in enumerate(names) if name == part]))
-        for part in ("train", "valid", "test")
-    }
-    return {part: nodes.astype(np.int64) for part, nodes in found.items() if len(nodes)}
+    parts = np.array(list(_SPLITS.values()))[numbers.to_numpy()]
+    split = {name: np.flatnonzero(parts == i) for i, name in enumerate(("train", "valid", "test"))}
+    return {name: nodes for name, nodes in split.items() if len(nodes)}
 
 
 def number_column(column: pa.ChunkedArray, name: str, path: Path, *, hint: str) -> NDArray[Any]:
@@ -176,11 +165,15 @@ def number_column(column: pa.ChunkedArray, name: str, path: Path, *, hint: str) 
             hint=hint,
         )
     if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
-        raise SourceError(
-            f"`{path}`, row {row + 1}: `{name}` is missing; expected a number", hint=hint
-        )
+        row = first_null(column) + 1
+        raise SourceError(f"`{path}`, row {row}: `{name}` is missing; expected a number", hint=hint)
     return np.asarray(column.cast(pa.float32(), safe=False).to_numpy())
+
+
+def first_null(column: pa.Array | pa.ChunkedArray) -> int:
+    """The first row without a value, or -1."""
+    row: int = pc.index(pc.is_null(column), True).as_py()
+    return row
 
 
 def _as_text(column: pa.ChunkedArray, role: str, path: Path) -> pa.ChunkedArray:

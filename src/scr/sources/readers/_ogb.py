@@ -76,17 +76,14 @@ def _read_binary(
     parts: dict[str, Any] = {"edges": data.mapped("edge_index"), "labels": labels}
     _check_shape(parts["edges"], (2, edges), data.name_of("edge_index"))
     if with_features:
-        parts["features"] = data.mapped("node_feat")
-        _check_shape(parts["features"], (nodes, None), data.name_of("node_feat"))
+        features = parts["features"] = data.mapped("node_feat")
+        _check_shape(features, (nodes, features.shape[-1]), data.name_of("node_feat"))
     return nodes, parts
 
 
-def _check_shape(array: NDArray[Any], expected: tuple[int | None, ...], what: str) -> None:
-    fits = len(array.shape) == len(expected) and all(
-        size in (None, actual) for actual, size in zip(array.shape, expected, strict=True)
-    )
-    if not fits:
-        shown = ", ".join("any" if size is None else f"{size:,}" for size in expected)
+def _check_shape(array: NDArray[Any], expected: tuple[int, ...], what: str) -> None:
+    if array.shape != expected:
+        shown = ", ".join(f"{size:,}" for size in expected)
         raise SourceError(
             f"{what} has the shape {array.shape}; expected ({shown}), as the counts in "
             "`data.npz` say"
@@ -117,11 +114,7 @@ def read_split(
 ) -> dict[str, Any]:
     """The official split of a folder, with the notes of the graph and its name.
 
-    Args:
-        folder: Has `split` in it.
-        num_nodes: How many nodes can be in the split.
-        notes: What was decided before.
-        kind: The labeled type, which has a folder of its own where there are several types.
+    Where there are several types, the labeled type `kind` has a folder of its own.
     """
     splits = sorted(path for path in (folder / "split").iterdir() if path.is_dir())
     if len(splits) != 1:
@@ -189,12 +182,12 @@ def read_label_table(
 def whole_labels(
     values: NDArray[Any], where: str, names: tuple[str, ...] | None
 ) -> NDArray[np.int64]:
-    """Make labels of numbers in which NaN means unknown.
+    """Make labels of numbers in which NaN means unknown; none may lie beyond the known classes.
 
     Args:
         values: Shape (nodes,) or (nodes, 1), possibly a memory map, which is read in chunks.
         where: The file, for messages.
-        names: Of the classes, if they are known: no label may lie beyond them.
+        names: Of the classes, if they are known.
     """
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

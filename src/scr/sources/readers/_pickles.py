@@ -83,10 +83,6 @@ class _ArrayState:
         return flat.reshape(shape, order=order).astype(wanted)
 
 
-def _new_array(*_: object) -> _ArrayState:
-    return _ArrayState()  # its own state, set next, has shape and type
-
-
 def _array_of_bytes(data: object, dtype: _DtypeState, shape: object, order: str) -> _ArrayState:
     # How protocol 5 writes arrays.
     array = _ArrayState()
@@ -106,10 +102,6 @@ def _new_dict(*_: object) -> dict[Any, Any]:
     return {}
 
 
-def _new_list(items: Any = ()) -> list[Any]:
-    return list(items)
-
-
 def _encode(text: str, encoding: str = "latin1") -> bytes:
     # How Python 3 writes bytes in old protocols; other codecs could decompress bombs.
     if encoding != "latin1":
@@ -126,8 +118,8 @@ def _new_object(cls: object, *_: object) -> object:
 _STAND_INS: dict[str, Callable[..., Any]] = {
     "numpy.ndarray": _Marker,
     "numpy.dtype": _DtypeState,
-    "numpy.core.multiarray._reconstruct": _new_array,
-    "numpy._core.multiarray._reconstruct": _new_array,
+    "numpy.core.multiarray._reconstruct": _ArrayState,
+    "numpy._core.multiarray._reconstruct": _ArrayState,
     "numpy.core.multiarray.scalar": _new_scalar,
     "numpy._core.multiarray.scalar": _new_scalar,
     "numpy.core.numeric._frombuffer": _array_of_bytes,
@@ -135,7 +127,7 @@ _STAND_INS: dict[str, Callable[..., Any]] = {
     "collections.defaultdict": _new_dict,
     "collections.OrderedDict": _new_dict,
     "builtins.bytearray": bytearray,
-    "builtins.list": _new_list,
+    "builtins.list": list,
     "builtins.dict": _new_dict,
     "builtins.object": _Marker,
     "copyreg._reconstructor": _new_object,

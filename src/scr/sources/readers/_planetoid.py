@@ -9,8 +9,10 @@ In Citeseer some of those places have no row at all: such nodes get no features 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
@@ -51,42 +53,68 @@ def planetoid_prefix(path: Path) -> Path | None:
 def read_planetoid(prefix: Path) -> RawGraph:
     """Read the eight files that begin with `prefix`, such as `folder/ind.cora`."""
     parts = {part: _read_part(prefix, part) for part in _PICKLED}
-    order = _read_test_index(prefix)
-    first = parts["allx"].shape[0]
-    places = _test_places(prefix, order, first, parts["tx"].shape[0], len(parts["graph"]))
+    first, count = parts["allx"].shape[0], len(parts["y"])
+    order = _read_test_index(prefix, first, parts["tx"].shape[0], len(parts["graph"]))
     _check_shapes(prefix, parts)
     num_nodes = max(first, int(order.max(initial=-1)) + 1)
-    features = _place_rows(parts["allx"], parts["tx"], places, num_nodes)
-    one_hot = _place_rows(parts["ally"], parts["ty"], places, num_nodes).toarray()
+    one_hot = _place_rows(parts["ally"], parts["ty"], order, num_nodes).toarray()
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)
-    train_count = len(parts["y"])
-    valid_end = min(train_count + _VALIDATION_NODES, first)
+    missing = int((labels < 0).sum())
+    note = f"{missing} nodes have no row in the files: no features, no label"
     return RawGraph(
         name=prefix.name.removeprefix("ind."),
         edges=_edges(parts["graph"], prefix),
         num_nodes=num_nodes,
-        features=features,
+        features=_place_rows(parts["allx"], parts["tx"], order, num_nodes),
         labels=labels,
-        train=np.arange(train_count, dtype=np.int64),
-        valid=np.arange(train_count, valid_end, dtype=np.int64),
+        train=np.arange(count, dtype=np.int64),
+        valid=np.arange(count, min(count + _VALIDATION_NODES, first), dtype=np.int64),
         test=np.sort(order),
-        notes=_notes(labels),
+        notes=(note,) if missing else (),
     )
 
 
-def _read_part(prefix: Path, part: str) -> Any:
+@contextmanager
+def _open_part(prefix: Path, part: str) -> Iterator[IO[bytes]]:
     path = prefix.with_name(f"{prefix.name}.{part}")
     try:
         with path.open("rb") as file:
-            value = read_pickle(file, what=f"`{path}`")
+            yield file
     except OSError as error:
         raise SourceError(
             f"A Planetoid graph needs `{path}`, which cannot be read: {error.strerror}"
         ) from None
+
+
+def _read_part(prefix: Path, part: str) -> Any:
+    with _open_part(prefix, part) as file:
+        value = read_pickle(file, what=f"`{prefix}.{part}`")
     is_matrix = isinstance(value, (np.ndarray, scipy.sparse.csr_array)) and value.ndim == 2
     if not (isinstance(value, dict) if part == "graph" else is_matrix):
-        raise SourceError(f"`{path}` holds a {type(value).__name__}, not what `{part}` should be")
+        raise SourceError(
+            f"`{prefix}.{part}` holds a {type(value).__name__}, not what `{part}` should be"
+        )
     return value
+
+
+def _read_test_index(prefix: Path, first: int, rows: int, limit: int) -> NDArray[np.int64]:
+    """Where the test rows belong: so many different rows, from `first` on and below `limit`."""
+    with _open_part(prefix, "test.index") as file:
+        words = file.read().split()
+    try:
+        order = np.array(words, dtype=np.int64)
+    except ValueError as error:
+        raise SourceError(
+            f"`{prefix}.test.index` should be one row number per line: {error}"
+        ) from None
+    distinct = np.unique(order)
+    inside = not rows or (len(distinct) and first <= distinct[0] and distinct[-1] < limit)
+    if not (len(order) == len(distinct) == rows and inside):
+        raise SourceError(
+            f"`{prefix}.test.index` should name {rows} different rows from {first} to "
+            f"{limit - 1}; it names {len(distinct)} in {len(order)} lines"
+        )
+    return order
 
 
 def _check_shapes(prefix: Path, parts: dict[str, Any]) -> None:
@@ -101,44 +129,17 @@ def _check_shapes(prefix: Path, parts: dict[str, Any]) -> None:
             )
 
 
-def _read_test_index(prefix: Path) -> NDArray[np.int64]:
-    path = prefix.with_name(f"{prefix.name}.test.index")
-    try:
-        return np.array(path.read_text(encoding="ascii").split(), dtype=np.int64)
-    except OSError as error:
-        raise SourceError(
-            f"A Planetoid graph needs `{path}`, which cannot be read: {error.strerror}"
-        ) from None
-    except ValueError as error:
-        raise SourceError(f"`{path}` should be one row number per line: {error}") from None
-
-
-def _test_places(
-    prefix: Path, order: NDArray[np.int64], first: int, rows: int, limit: int
-) -> NDArray[np.int64]:
-    distinct = np.unique(order)
-    inside = not rows or (len(distinct) and first <= distinct[0] and distinct[-1] < limit)
-    if not (len(order) == len(distinct) == rows and inside):
-        raise SourceError(
-            f"`{prefix}.test.index` should name {rows} different rows from {first} to "
-            f"{limit - 1}; it names {len(distinct)} in {len(order)} lines"
-        )
-    return order
-
-
 def _place_rows(
-    known: Any, test: Any, places: NDArray[np.int64], rows: int
+    known: Any, test: Any, order: NDArray[np.int64], rows: int
 ) -> scipy.sparse.csr_array:
-    """Stack the known rows above the test rows, each of which goes to its place."""
+    """Stack the known rows above the test rows, each of which goes where `order` says."""
     source = scipy.sparse.csr_array(scipy.sparse.vstack([known, test], format="csr"))
-    known_rows = np.arange(known.shape[0])
-    targets = np.concatenate([known_rows, places])
-    shape = (rows, source.shape[0])
-    ones = np.ones(len(targets), dtype=source.dtype)
-    move = scipy.sparse.csr_array((ones, (targets, np.arange(source.shape[0]))), shape=shape)
-    placed = scipy.sparse.csr_array(move @ source)
-    placed.sort_indices()
-    return placed
+    targets = np.concatenate([np.arange(known.shape[0]), order])
+    ones, shape = np.ones(len(targets), dtype=source.dtype), (rows, source.shape[0])
+    move = scipy.sparse.csr_array((ones, (targets, np.arange(len(targets)))), shape=shape)
+    matrix = scipy.sparse.csr_array(move @ source)
+    matrix.sort_indices()
+    return matrix
 
 
 def _edges(graph: dict[Any, Any], prefix: Path) -> NDArray[np.int64]:
@@ -150,8 +151,3 @@ def _edges(graph: dict[Any, Any], prefix: Path) -> NDArray[np.int64]:
     except (TypeError, ValueError) as error:
         raise SourceError(f"`{prefix}.graph` should list neighbors by number: {error}") from None
     return np.stack([sources, targets])
-
-
-def _notes(labels: NDArray[np.int64]) -> tuple[str, ...]:
-    missing = int((labels < 0).sum())
-    return (f"{missing} nodes have no row in the files: no features, no label",) if missing else ()

@@ -69,12 +69,7 @@ def unexpected_array(what: str, array: NDArray[Any], expected: str) -> SourceErr
 
 
 def as_labels(labels: Any, what: str) -> NDArray[np.int64]:
-    """Check that there is one whole number per node.
-
-    Args:
-        labels: As a file has them.
-        what: The array and its file, for the message.
-    """
+    """Check that `what`, an array of a file, has one whole number per node."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise unexpected_array(what, labels, "one whole number per node, -1 where unknown")
@@ -82,11 +77,9 @@ def as_labels(labels: Any, what: str) -> NDArray[np.int64]:
 
 
 def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_array:
-    """Build a CSR matrix from untrusted arrays; every index is checked before compiled code runs.
+    """Build a CSR matrix from untrusted ``data``, ``indices``, ``indptr`` and ``shape``.
 
-    Args:
-        parts: ``data``, ``indices``, ``indptr`` and ``shape``.
-        what: The matrix and its file, for the message.
+    Every index is checked before compiled code runs.
     """
     try:
         rows, columns = (int(size) for size in np.asarray(parts["shape"]).ravel())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources._edge_source import CHUNK_EDGES, EdgeSource
-from scr.sources.readers._columns import plain_integers, readable
+from scr.sources.readers._columns import first_null, plain_integers, readable
 
 EDGES_PER_SECOND = 1e6
 """Measured on one busy core with CSV and numbers for ids, a third of it with text; for estimates of
@@ -39,14 +39,7 @@ class TableEdges(EdgeSource):
     def __init__(
         self, path: Path, ends: list[str], numbers_of: Mapper, edges_per_second: float
     ) -> None:
-        """Count the edges of a table.
-
-        Args:
-            path: Ends in `.csv` or `.parquet`.
-            ends: The columns of sources and targets.
-            numbers_of: How a column becomes node numbers.
-            edges_per_second: Read and mapped, about.
-        """
+        """Count the edges of a table, of which the columns `ends` hold sources and targets."""
         self._path, self._ends, self._numbers_of = path, ends, numbers_of
         with readable(path):
             if path.suffix == ".parquet":
@@ -85,8 +78,8 @@ def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
 
     Args:
         ids: Of the nodes, in the order of their numbers.
-        path: The table of edges, for messages.
-        nodes_path: The table of nodes, for messages.
+        path: The table of edges, for messages, as is that of the nodes.
+        nodes_path: The table of nodes.
     """
     # Numbers beyond int64 are looked up as they are.
     is_ordered = pa.types.is_integer(ids.type) and ids.type != pa.uint64() and len(ids) > 0
@@ -98,7 +91,7 @@ def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
         plain = plain_integers(column)
         numbers = look_up(plain)
         if numbers.null_count:
-            row = pc.index(pc.is_null(numbers), True).as_py()
+            row = first_null(numbers)
             unknown = plain[row].as_py()
             value = "empty" if unknown in (None, "") else f"`{unknown}`"
             raise SourceError(

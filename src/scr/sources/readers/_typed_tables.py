@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
+from scr.sources.readers._columns import first_null
 from scr.sources.readers._graph_toml import NodeTable, Relation, read_graph_toml
 from scr.sources.readers._raw import RawTypedGraph
 from scr.sources.readers._table_edges import id_mapper
@@ -74,7 +75,11 @@ def _nodes_of_edges(kind: str, listed: Mapping[Relation, ListedEdges]) -> Nodes:
         for end, (name, column) in zip((source, target), edges.ends.items(), strict=True):
             if end != kind:
                 continue
-            row = _first_empty(column)
+            # In a CSV, where all ids are text, nothing is empty text.
+            is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+            nothing = pa.scalar(None, column.type)
+            ids = pc.if_else(pc.equal(column, ""), nothing, column) if is_text else column
+            row = first_null(ids)
             if row >= 0:
                 raise SourceError(
                     f"`{edges.path}`, row {row + 1}: the {name} is empty; "
@@ -90,15 +95,6 @@ def _nodes_of_edges(kind: str, listed: Mapping[Relation, ListedEdges]) -> Nodes:
         columns = [column.cast(pa.string()) for column in columns]
     chunks = [chunk for column in columns for chunk in column.chunks]
     return Nodes(ids=pc.unique(pa.chunked_array(chunks, type=columns[0].type)))
-
-
-def _first_empty(column: pa.ChunkedArray) -> int:
-    """The first row without an id, or -1: nothing, or empty text, as a CSV has it."""
-    is_empty = pc.is_null(column)
-    if not pa.types.is_integer(column.type):
-        is_empty = pc.equal(pc.fill_null(column.cast(pa.string()), ""), "")
-    row: int = pc.index(is_empty, True).as_py()
-    return row
 
 
 def _numbers(
