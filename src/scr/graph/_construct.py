@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
-from scr.errors import GraphError
+from scr.errors import ConfigError, GraphError
 from scr.graph._arrays import (
     as_edge_index,
     as_features,
@@ -92,6 +92,15 @@ def from_edges(
         indptr=edges.indptr, indices=edges.indices, weights=edges.weights, features=features,
         name=name, directed=not undirected, steps=(*steps, *edges.steps),
     )  # fmt: skip
+
+
+def refuse_directed(settings: Mapping[str, Any]) -> None:
+    """What makes a graph takes the opposite of what a graph then has."""
+    if "directed" in settings:
+        value = settings["directed"]
+        raise ConfigError(
+            "directed", value, "the setting `undirected`", hint=f"give `undirected={not value}`"
+        )
 
 
 def with_labels(
@@ -216,6 +225,7 @@ def from_pyg(
         target: The type whose nodes are classified, where there are several types.
         **settings: As in `from_edges` or `from_relations`; they win over what ``data`` says.
     """
+    refuse_directed(settings)
     if hasattr(data, "node_types") and hasattr(data, "edge_types"):
         return from_hetero_data(cls, data, split=split, target=target, **settings)
     if target is not None:

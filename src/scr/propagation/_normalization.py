@@ -16,7 +16,7 @@ Reads a graph's CSR arrays, which may be memory maps; makes a `NormalizedAdjacen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -62,6 +62,14 @@ class NormalizedAdjacency:
     def num_edges(self) -> int:
         """Stored edges, self-loops that are only added not counted."""
         return len(self.indices)
+
+    def first_rows(self, count: int) -> NormalizedAdjacency:
+        """Of all rows, only the first: for products of which no others are needed."""
+        edges = slice(int(self.indptr[count]))
+        weights = None if self.weights is None else self.weights[edges]
+        return replace(
+            self, indptr=self.indptr[: count + 1], indices=self.indices[edges], weights=weights
+        )
 
     def to_scipy(self) -> sp.csr_array:
         """The normalized matrix itself, in float64: for tests and for small graphs."""

@@ -45,21 +45,6 @@ def product(
     )
 
 
-def product_of_first_rows(
-    adjacency: NormalizedAdjacency,
-    scaled: NDArray[Any],
-    out: NDArray[Any],
-    *,
-    rows: int,
-    threads: int | None = None,
-) -> bool:
-    """As `product`; of `out`, only so many rows are written."""
-    edges = EdgeChunk(0, rows, 0, int(adjacency.indptr[rows]))
-    indices = adjacency.indices[: edges.stop]
-    weights = None if adjacency.weights is None else adjacency.weights[: edges.stop]
-    return product_rows(adjacency, edges, indices, weights, scaled, out, [], threads=threads)
-
-
 def product_rows(
     adjacency: NormalizedAdjacency,
     chunk: EdgeChunk,
