@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from scr.errors import ConfigError, SCRError, SourceError, StoreError
-from scr.graph import open_store, verify_store
+from scr.graph import open_store
 from scr.ingest import _row_buckets as row_buckets
 from scr.sources import load_graph
+from scr.storage import verify as verify_store
 from scr.synth import SynthConfig, write_synth_shards, write_synth_store
 from scr.synth import _writer as synth_writer
 from scr.synth._model import ROW_CHUNK, edge_chunks, feature_blocks, synth_graph

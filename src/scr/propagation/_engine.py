@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, memory_budget, readable_bytes
-from scr.errors import ConfigError, GraphError, MemoryBudgetError
+from scr.compute import aligned_empty, check_memory, memory_budget
+from scr.errors import ConfigError, GraphError
 from scr.features import LazyFeatures
 from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig, StorageType
 from scr.propagation._hops import Hops
@@ -150,12 +150,10 @@ def propagate_mixture(
     source = check_features(graph, features)
     shape, targets = (graph.num_nodes, int(source.shape[1])), graph.num_targets
     needed = shape[1] * (4 * targets + 2 * shape[0] * np.dtype(dtype).itemsize)
-    if needed > memory_budget(memory):
-        raise MemoryBudgetError(
-            f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs "
-            f"{readable_bytes(needed)}; the budget is {readable_bytes(memory_budget(memory))}",
-            hint="reduce the columns (`data.reduce`), or use float16",
-        )
+    check_memory(
+        f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs",
+        needed, memory_budget(memory), hint="reduce the columns (`data.reduce`), or use float16",
+    )  # fmt: skip
     total = np.zeros((targets, shape[1]), dtype=np.float32)
     is_unit = config.hop_scale == "unit"
     for place, _, hop in _hops(graph, config, shape[1], source, None, threads):

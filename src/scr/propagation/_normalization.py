@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.compute import cut_rows
 from scr.config import check_value
 from scr.errors import GraphError
 from scr.propagation._config import Norm
@@ -165,7 +166,7 @@ def row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[
             sums[at : at + CHUNK_ROWS] = np.diff(indptr[at : at + CHUNK_ROWS + 1])
         return sums
     # Whole rows per step, so that float64 sums need no float64 copy of all weights.
-    steps = _whole_rows(indptr)
+    steps = cut_rows(indptr, 0, len(sums), edges=CHUNK_ROWS, rows=CHUNK_ROWS)
     edges = [(int(indptr[first]), int(indptr[last])) for first, last in steps]
     for (first, last), (chunk,) in zip(steps, stream_rows([weights], edges), strict=True):
         starts = indptr[first:last] - indptr[first]
@@ -176,17 +177,6 @@ def row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[
             made[filled] = np.add.reduceat(chunk.astype(np.float64), starts[filled])
         sums[first:last] = made
     return sums
-
-
-def _whole_rows(indptr: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ranges of rows with at most `CHUNK_ROWS` edges and rows, or of a single row."""
-    ranges, first = [], 0
-    while first < len(indptr) - 1:
-        near = indptr[first : first + CHUNK_ROWS + 1]
-        fitting = int(np.searchsorted(near, indptr[first] + CHUNK_ROWS, side="right")) - 1
-        ranges.append((first, first + max(fitting, 1)))
-        first = ranges[-1][1]
-    return ranges
 
 
 def _column_sums(

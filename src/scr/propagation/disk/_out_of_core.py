@@ -61,7 +61,7 @@ class OutOfCore:
         """Make the hops in a `.npy`, resuming earlier work."""
         if self.work.assembled is not None and not result_is_there(file, self._layout):
             # With the half-made result, rows of the parts are gone.
-            self.work.restart(self.plan.layout)
+            self.work.begin(self.plan.layout)
         while True:
             try:
                 self._compute_missing()
