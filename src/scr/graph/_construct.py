@@ -142,7 +142,7 @@ def _infer_num_nodes(sources: Any, targets: Any, *per_node: Any) -> int:
     return int(max(sources.max(), targets.max())) + 1
 
 
-def from_scipy(cls: type[Graph], adjacency: Any, **settings: Any) -> Graph:
+def from_scipy(cls: type[Graph], /, adjacency: Any, **settings: Any) -> Graph:
     """Make a graph from a square SciPy sparse matrix; A[i, j] is the edge i -> j.
 
     Args:
@@ -214,7 +214,7 @@ def from_networkx(
 
 
 def from_pyg(
-    cls: type[Graph], data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+    cls: type[Graph], /, data: Any, *, split: int = 0, target: str | None = None, **settings: Any
 ) -> Graph:
     """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with the same attributes.
 

@@ -226,11 +226,11 @@ def _hops(
     columns = int(source.shape[1])
     buffers = [aligned_empty((graph.num_nodes * width,), config.dtype) for _ in range(2)]
 
-    def filled(block: slice) -> list[NDArray[Any]]:
+    def filled(block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
         shape = (graph.num_nodes, block.stop - block.start)
-        matrices = [flat[: math.prod(shape)].reshape(shape) for flat in buffers]
-        fill_block(matrices[0], source, block, threads=threads)
-        return matrices
+        current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
+        fill_block(current, source, block, threads=threads)
+        return current, spare
 
     for block in _blocks(width, columns):
         yield 0, block, filled(block)[0]
