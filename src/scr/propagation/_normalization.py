@@ -161,10 +161,8 @@ def row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[
     """
     sums = np.empty(len(indptr) - 1)
     if weights is None:
-        # By parts: NumPy would make all differences in int64 first.
-        for at in range(0, len(sums), CHUNK_ROWS):
-            sums[at : at + CHUNK_ROWS] = np.diff(indptr[at : at + CHUNK_ROWS + 1])
-        return sums
+        # Into `sums`: `np.diff` would make all differences in int64 first.
+        return np.subtract(indptr[1:], indptr[:-1], out=sums)
     # Whole rows per step, so that float64 sums need no float64 copy of all weights.
     steps = cut_rows(indptr, 0, len(sums), edges=CHUNK_ROWS, rows=CHUNK_ROWS)
     edges = [(int(indptr[first]), int(indptr[last])) for first, last in steps]
