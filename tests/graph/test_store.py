@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from scr.errors import StoreError
-from scr.graph import Graph, open_store, verify_store, write_store
+from scr.graph import Graph, open_store, write_store
+from scr.storage import verify
 
 
 def assert_same(found, expected):
@@ -100,7 +101,7 @@ def test_a_store_is_not_replaced_by_one_that_is_linked_to_its_features(tmp_path,
     path = random_graph().save(tmp_path / "store")
     with pytest.raises(StoreError, match="is about to be replaced"):
         write_store(open_store(path), path, overwrite=True, link_features=True)
-    verify_store(path)
+    verify(path)
     assert [each.name for each in tmp_path.iterdir()] == ["store"]
 
 
@@ -113,13 +114,13 @@ def test_a_truncated_store_is_told(tmp_path, random_graph):
 
 def test_verify_finds_a_changed_byte(tmp_path, random_graph):
     path = random_graph().save(tmp_path / "store")
-    verify_store(path)
+    verify(path)
     with (path / "features.npy").open("r+b") as stream:
         stream.seek(-1, os.SEEK_END)
         stream.write(b"\x7f")
     open_store(path)
     with pytest.raises(StoreError, match="features"):
-        verify_store(path)
+        verify(path)
 
 
 def test_a_store_with_two_types_of_one_name_is_refused(tmp_path, random_graph):
@@ -163,7 +164,7 @@ def test_a_typed_graph_comes_back_as_memory_maps_with_its_fingerprint(tmp_path, 
     np.testing.assert_array_equal(found.other_features["author"], [[0, 1], [2, 3]])
     monkeypatch.setattr("scr.graph._store.checksums", lambda _: pytest.fail("read an array"))
     assert found.fingerprint() == expected
-    verify_store(tmp_path / "store")
+    verify(tmp_path / "store")
 
 
 @pytest.mark.filterwarnings("ignore:.*no training label")

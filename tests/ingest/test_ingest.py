@@ -5,10 +5,11 @@ import pytest
 from tests.sources.readers.ogb_files import random_arrays, write_papers, write_products
 
 from scr.errors import GraphError, MemoryBudgetError, SourceError
-from scr.graph import open_store, verify_store
+from scr.graph import open_store
 from scr.ingest import _plan as ingest_plan
 from scr.ingest import ingest, plan_of
 from scr.sources import IngestOptions, load_graph
+from scr.storage import verify as verify_store
 
 
 @pytest.fixture

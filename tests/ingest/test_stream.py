@@ -21,7 +21,7 @@ from scr.compute import default_threads
 from scr.config import parse_bytes
 from scr.errors import GraphError, MemoryBudgetError, SourceError, StoreError
 from scr.features import open_features
-from scr.graph import open_store, verify_store
+from scr.graph import open_store
 from scr.ingest import IngestPlan, ingest, plan_of
 from scr.ingest import _plan as ingest_plan
 from scr.ingest import _row_writer as row_writer
@@ -31,6 +31,7 @@ from scr.ingest._row_buckets import RowRules
 from scr.sources import IngestOptions, load_graph, read_raw
 from scr.sources.readers import _npz as npz
 from scr.storage import read_manifest, row_chunks
+from scr.storage import verify as verify_store
 
 
 class Tight(IngestPlan):

@@ -29,7 +29,7 @@ from scr.propagation import (
     propagate,
     propagate_mixture,
 )
-from scr.propagation import _feature_rows as feature_rows
+from scr.propagation import _steps as steps_module
 from scr.propagation._cache import hops_key
 from scr.propagation._subsets import draw_subsets
 from scr.propagation.disk import _edge_chunks as edge_chunks
@@ -53,8 +53,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(edge_selection, "STEP_EDGES", 50)
     monkeypatch.setattr(disk_plan, "SLAB_BYTES", (2000, 2000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
-    monkeypatch.setattr(feature_rows, "PART_BYTES", 100)
-    monkeypatch.setattr(feature_rows, "PART_ROWS", 3)
+    monkeypatch.setattr(steps_module, "PART_BYTES", 100)
+    monkeypatch.setattr(steps_module, "PART_ROWS", 3)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is tested here
 
 

@@ -12,9 +12,10 @@ import pytest
 from tests.synth.graphs import synth_graph
 
 from scr.errors import ConfigError, SCRError, SourceError, StoreError
-from scr.graph import open_store, verify_store
+from scr.graph import open_store
 from scr.ingest import _row_writer as row_writer
 from scr.sources import load_graph
+from scr.storage import verify as verify_store
 from scr.synth import SynthConfig, write_synth_shards, write_synth_store
 from scr.synth import _writer as synth_writer
 from scr.synth._model import ROW_CHUNK, SynthEdges, feature_blocks

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scr.compute._loops import compiled as compiled
     from scr.compute._loops import compiled_parallel as compiled_parallel
     from scr.compute._loops import compiled_reordered as compiled_reordered
+    from scr.compute._loops import cut_rows as cut_rows
     from scr.compute._loops import default_threads as default_threads
     from scr.compute._loops import ends_of as ends_of
     from scr.compute._loops import equal_ends as equal_ends
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from scr.compute._loops import run_between as run_between
     from scr.compute._loops import run_ranges as run_ranges
     from scr.compute._memory import available_bytes as available_bytes
+    from scr.compute._memory import check_memory as check_memory
     from scr.compute._memory import memory_budget as memory_budget
     from scr.compute._memory import peak_bytes as peak_bytes
     from scr.compute._memory import process_budget as process_budget

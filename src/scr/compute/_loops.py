@@ -101,6 +101,27 @@ def ends_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return ends
 
 
+def cut_rows(
+    indptr: NDArray[np.int64], first: int, last: int, *, edges: int, rows: int
+) -> list[tuple[int, int]]:
+    """Ranges of rows, each with at most so many edges and rows, or of a single longer row.
+
+    Args:
+        indptr: Bounds of the rows.
+        first: First row.
+        last: Row after the last.
+        edges: Most edges of a range.
+        rows: Most rows of a range.
+    """
+    cuts = []
+    while first < last:
+        near = indptr[first : min(first + rows, last) + 1]
+        count = int(np.searchsorted(near, near[0] + edges, side="right")) - 1
+        cuts.append((first, first + max(count, 1)))
+        first = cuts[-1][1]
+    return cuts
+
+
 def equal_ends(rows: int, work: int = 1) -> NDArray[np.int64]:
     """Row offsets of rows that are equally much work."""
     return np.arange(rows + 1, dtype=np.int64) * work

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from scr.config import parse_bytes
+from scr.errors import MemoryBudgetError
 
 AUTO_SHARE = 0.8
 """Share of the available memory that `memory="auto"` takes: the rest is for the page cache."""
@@ -76,6 +77,14 @@ def memory_budget(memory: str | int) -> int:
     if memory == "auto":
         return int(AUTO_SHARE * available_bytes())
     return parse_bytes(memory)
+
+
+def check_memory(what: str, needed: int, budget: int, *, hint: str) -> None:
+    """Raise a `MemoryBudgetError` that begins with `what` if more is needed than there is."""
+    if needed > budget:
+        raise MemoryBudgetError(
+            f"{what} {readable_bytes(needed)}; the budget is {readable_bytes(budget)}", hint=hint
+        )
 
 
 def readable_bytes(count: int) -> str:

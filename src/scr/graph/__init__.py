@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from scr.graph._graph import check_graph as check_graph
     from scr.graph._node_file import read_nodes as read_nodes
     from scr.graph._open_store import open_store as open_store
-    from scr.graph._open_store import verify_store as verify_store
     from scr.graph._relations import ONE_RELATION as ONE_RELATION
     from scr.graph._relations import Relation as Relation
     from scr.graph._relations import edge_code as edge_code
     from scr.graph._relations import find_relation as find_relation
-    from scr.graph._split_rules import apply_split as apply_split
+    from scr.graph._splits import apply_split as apply_split
     from scr.graph._splits import per_class_split as per_class_split
     from scr.graph._splits import random_split as random_split
     from scr.graph._splits import read_splits as read_splits

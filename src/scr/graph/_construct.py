@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
-from scr.errors import GraphError
+from scr.errors import ConfigError, GraphError
 from scr.graph._arrays import (
     as_edge_index,
     as_features,
@@ -94,6 +94,15 @@ def from_edges(
     )  # fmt: skip
 
 
+def refuse_directed(settings: Mapping[str, Any]) -> None:
+    """What makes a graph takes the opposite of what a graph then has."""
+    if "directed" in settings:
+        value = settings["directed"]
+        raise ConfigError(
+            "directed", value, "the setting `undirected`", hint=f"give `undirected={not value}`"
+        )
+
+
 def with_labels(
     cls: type[Graph],
     num_nodes: int,
@@ -133,7 +142,7 @@ def _infer_num_nodes(sources: Any, targets: Any, *per_node: Any) -> int:
     return int(max(sources.max(), targets.max())) + 1
 
 
-def from_scipy(cls: type[Graph], adjacency: Any, **settings: Any) -> Graph:
+def from_scipy(cls: type[Graph], /, adjacency: Any, **settings: Any) -> Graph:
     """Make a graph from a square SciPy sparse matrix; A[i, j] is the edge i -> j.
 
     Args:
@@ -205,7 +214,7 @@ def from_networkx(
 
 
 def from_pyg(
-    cls: type[Graph], data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+    cls: type[Graph], /, data: Any, *, split: int = 0, target: str | None = None, **settings: Any
 ) -> Graph:
     """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with the same attributes.
 
@@ -216,6 +225,7 @@ def from_pyg(
         target: The type whose nodes are classified, where there are several types.
         **settings: As in `from_edges` or `from_relations`; they win over what ``data`` says.
     """
+    refuse_directed(settings)
     if hasattr(data, "node_types") and hasattr(data, "edge_types"):
         return from_hetero_data(cls, data, split=split, target=target, **settings)
     if target is not None:

@@ -80,7 +80,7 @@ def select_edges(graph: Graph, codes: Iterable[int], files: Path | None = None) 
     arrays = {"indices": np.asarray(graph.indices)}
     if graph.weights is not None:
         arrays["weights"] = np.asarray(graph.weights, dtype=np.float32)
-    selected: dict[str, NDArray[Any]] = {}
+    selected: dict[str, Any] = {}
     if files is None:
         selected = {name: np.empty(total, array.dtype) for name, array in arrays.items()}
     bounds = in_memory(np.asarray(graph.indptr))
@@ -114,7 +114,7 @@ def select_edges(graph: Graph, codes: Iterable[int], files: Path | None = None) 
 
 
 def _new_files(files: Path, names: Iterable[str], stack: ExitStack) -> dict[str, BinaryIO]:
-    streams = {}
+    streams: dict[str, BinaryIO] = {}
     for name in names:
         file = files.with_name(f"{files.name}-{name}")
         file.unlink(missing_ok=True)  # a new file: the old one may still be mapped

@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.errors import ConfigError, GraphError
+from scr.errors import GraphError
+from scr.graph import _construct
 from scr.graph._arrays import as_split
-from scr.graph._construct import from_edges, from_features, from_networkx, from_pyg, from_scipy
 from scr.graph._edge_selection import relation_codes, select_edges
 from scr.graph._relations import ONE_RELATION, Relation
 from scr.graph._store import fingerprint, write_store
@@ -37,15 +37,6 @@ SPLITS = ("train", "valid", "test")
 
 def _no_nodes() -> NDArray[np.int64]:
     return np.zeros(0, np.int64)
-
-
-def _refuse_directed(settings: Mapping[str, Any]) -> None:
-    """What makes a graph takes the opposite of what a graph then has."""
-    if "directed" in settings:
-        value = settings["directed"]
-        raise ConfigError(
-            "directed", value, "the setting `undirected`", hint=f"give `undirected={not value}`"
-        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -239,8 +230,8 @@ class Graph:
                 ``weights``, ``num_nodes``, ``ids``, ``class_names``, ``name``, ``self_loops``,
                 ``duplicates``.
         """
-        _refuse_directed(settings)
-        return from_edges(cls, edge_index, **settings)
+        _construct.refuse_directed(settings)
+        return _construct.from_edges(cls, edge_index, **settings)
 
     @classmethod
     def from_relations(
@@ -263,38 +254,18 @@ class Graph:
         """
         return from_relations(cls, relations, features, labels, target, **settings)
 
-    @classmethod
-    def from_scipy(cls, adjacency: Any, **settings: Any) -> Graph:
-        """Make a graph from a square SciPy sparse matrix; settings as in `from_edges`."""
-        _refuse_directed(settings)
-        return from_scipy(cls, adjacency, **settings)
+    from_scipy = classmethod(_construct.from_scipy)
+    from_pyg = classmethod(_construct.from_pyg)
 
     @classmethod
     def from_networkx(cls, network: nx.Graph[Any], **settings: Any) -> Graph:
         """Make a graph from NetworkX; features, labels and splits may name node attributes."""
-        _refuse_directed(settings)
-        return from_networkx(cls, network, **settings)
-
-    @classmethod
-    def from_pyg(
-        cls, data: Any, *, split: int = 0, target: str | None = None, **settings: Any
-    ) -> Graph:
-        """Make a graph from a PyG ``Data`` or ``HeteroData``.
-
-        Args:
-            data: Or anything with the same attributes.
-            split: Which column to take where the masks are two-dimensional.
-            target: Of a ``HeteroData``: the type whose nodes are classified; none: the only one
-                with ``y``.
-            **settings: Win over what ``data`` says.
-        """
-        _refuse_directed(settings)
-        return from_pyg(cls, data, split=split, target=target, **settings)
+        return _construct.from_networkx(cls, network, **settings)
 
     @classmethod
     def from_features(cls, features: Any, k: int = 10, **settings: Any) -> Graph:
         """Link each row to its k nearest rows, for people who have no graph."""
-        return from_features(cls, features, k, **settings)
+        return _construct.from_features(cls, features, k, **settings)
 
 
 def check_graph(graph: Any) -> Graph:

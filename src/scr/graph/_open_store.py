@@ -13,7 +13,7 @@ from scr.graph._graph import Graph
 from scr.graph._relations import Relation
 from scr.graph._store import ARRAYS, KIND, OPTIONAL, SCHEMA
 from scr.graph._validation import warn_missing_classes
-from scr.storage import Manifest, open_array, read_manifest, verify
+from scr.storage import Manifest, open_array, read_manifest
 
 
 def open_store(path: str | Path) -> Graph:
@@ -65,9 +65,3 @@ def _open_features(
         names = [f"features_{part}{suffix}" for part in ("data", "indices", "indptr")]
         return sp.csr_array(tuple(open_array(manifest, name) for name in names), shape=shape)
     return open_array(manifest, f"features{suffix}") if shape[1] else None
-
-
-def verify_store(path: str | Path) -> Manifest:
-    """Read every byte of a store and compare checksums; a `StoreError` names what differs."""
-    read_manifest(path, KIND, schema=SCHEMA)
-    return verify(path)

@@ -1,19 +1,23 @@
 """Which nodes train, validate and test: drawn at random, drawn per class, or read from a file.
 
 Only nodes with a label take part. Everything that is drawn depends on a seed and on nothing else.
+The command line, recipes and Python say a split in one word (`apply_split`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.errors import GraphError, SourceError
+from scr.errors import ConfigError, GraphError, SourceError
+from scr.graph._graph import Graph
 
+_Number = TypeVar("_Number", int, float)
 _SMALL_CLASS_SHARE = 3
 """A small class gives at most one in so many nodes to training, and as many to validation."""
 
@@ -24,6 +28,49 @@ class Split(NamedTuple):
     train: NDArray[np.int64]
     valid: NDArray[np.int64]
     test: NDArray[np.int64]
+
+
+def apply_split(graph: Graph, rule: str | Path, *, number: int = 0, seed: int = 0) -> Graph:
+    """Split a graph as a rule says, and record it in its steps.
+
+    Args:
+        graph: Any graph with labels.
+        rule: `per-class:TRAIN,VALID` (nodes), `random:TRAIN,VALID` (shares), or an `.npz` file.
+        number: Which split of the file; a drawn split uses seed + number, so that the numbers
+            0, 1, 2... are different draws.
+        seed: Of drawn splits.
+    """
+    split, step = _make_split(graph, str(rule), number, seed)
+    parts = {name: nodes if len(nodes) else None for name, nodes in split._asdict().items()}
+    return dataclasses.replace(graph.with_split(**parts), steps=(*graph.steps, step))
+
+
+def _make_split(graph: Graph, rule: str, number: int, seed: int) -> tuple[Split, str]:
+    kind, _, values = rule.partition(":")
+    if kind == "per-class":
+        train, valid = _two_numbers(rule, values, int)
+        split = per_class_split(graph.labels, train, valid, seed=seed + number)
+        step = f"drew {train} training and {valid} validation nodes per class"
+        return split, f"{step} with seed {seed + number}"
+    if kind == "random":
+        share, valid_share = _two_numbers(rule, values, float)
+        split = random_split(graph.labels, share, valid_share, seed=seed + number)
+        step = f"drew {share:.4g} of the labeled nodes for training and {valid_share:.4g} for"
+        return split, f"{step} validation with seed {seed + number}"
+    split = read_splits(rule, number, labels=graph.labels)
+    return split, f"took split {number} of {Path(rule).name}"
+
+
+def _two_numbers(rule: str, values: str, kind: type[_Number]) -> tuple[_Number, _Number]:
+    try:
+        train, valid = (kind(value) for value in values.split(","))
+    except ValueError:
+        expected = (
+            "`per-class:TRAIN,VALID` or `random:TRAIN,VALID`, such as `per-class:20,30` or "
+            "`random:0.1,0.1`"
+        )
+        raise ConfigError("splits", rule, expected) from None
+    return train, valid
 
 
 def random_split(

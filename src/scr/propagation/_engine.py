@@ -8,7 +8,7 @@ a fixed weighted sum of the hops.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +16,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, memory_budget, readable_bytes
-from scr.errors import ConfigError, GraphError, MemoryBudgetError
+from scr.compute import aligned_empty, check_memory, memory_budget
+from scr.errors import ConfigError, GraphError
 from scr.features import LazyFeatures
 from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig, StorageType
-from scr.propagation._feature_rows import fill_block
 from scr.propagation._hops import Hops
 from scr.propagation._kept_rows import kept_rows
 from scr.propagation._plan import keeps_targets_only, plan_propagation
-from scr.propagation._steps import add_scaled, advance, fill, unit_rows, walk
+from scr.propagation._steps import add_scaled, advance, fill, fill_block, unit_rows, walk
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
 from scr.propagation.disk import DiskRequest, propagate_to_disk
+from scr.storage import ranges
 
 if TYPE_CHECKING:
     from scr.graph import Graph
-
-__all__ = ["propagate", "propagate_mixture", "unit_rows"]
 
 
 def propagate(
@@ -102,11 +100,16 @@ def propagate(
     width = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
     if keeps_targets_only(graph, chosen):
         array = aligned_empty((rows, matrices_of(config, chosen), columns), config.dtype)
-        _propagate_to_rows(graph, config, width, source, array, kept, chosen, threads)
+        for place, block, hop in _hops(graph, config, width, source, chosen, threads):
+            part = hop[: graph.num_targets] if kept is None else hop[kept]
+            fill(array[:, place, block], part, threads=threads)
     else:
         array = aligned_empty((graph.num_nodes, config.matrices, columns), config.dtype)
         _propagate_in_memory(graph, config, width, source, array, threads)
         array = array if kept is None else array[kept]
+    if config.hop_scale == "unit":
+        for place in range(array.shape[1]):
+            unit_rows(array[:, place], threads=threads)
     return Hops(array, settings=hop_settings(config, chosen), nodes_kept=kept)
 
 
@@ -147,26 +150,14 @@ def propagate_mixture(
     source = check_features(graph, features)
     shape, targets = (graph.num_nodes, int(source.shape[1])), graph.num_targets
     needed = shape[1] * (4 * targets + 2 * shape[0] * np.dtype(dtype).itemsize)
-    if needed > memory_budget(memory):
-        raise MemoryBudgetError(
-            f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs "
-            f"{readable_bytes(needed)}; the budget is {readable_bytes(memory_budget(memory))}",
-            hint="reduce the columns (`data.reduce`), or use float16",
-        )
-    unit = config.hop_scale == "unit"
-    current, spare = aligned_empty(shape, dtype), aligned_empty(shape, dtype)
+    check_memory(
+        f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs",
+        needed, memory_budget(memory), hint="reduce the columns (`data.reduce`), or use float16",
+    )  # fmt: skip
     total = np.zeros((targets, shape[1]), dtype=np.float32)
-    fill(current, source, threads=threads)
-    add_scaled(total, current[:targets], factors[0], unit=unit, threads=threads)
-    for way in ways_of(config):
-        fill(current, source, threads=threads)
-        adjacency = adjacency_of(graph, config, way)
-        hops = walk(
-            adjacency, current, spare, config.hops, threads=threads,
-            last_rows=None if targets == shape[0] else targets,
-        )  # fmt: skip
-        for place, hop in zip(way.places, hops, strict=True):
-            add_scaled(total, hop[:targets], factors[place], unit=unit, threads=threads)
+    is_unit = config.hop_scale == "unit"
+    for place, _, hop in _hops(graph, config, shape[1], source, None, threads):
+        add_scaled(total, hop[:targets], factors[place], unit=is_unit, threads=threads)
     return total
 
 
@@ -204,7 +195,7 @@ def _propagate_in_memory(
     threads: int | None,
 ) -> None:
     """Every hop straight into its place; one block of columns serves as spare."""
-    fill(array[:, 0], source, threads=threads)
+    fill_block(array[:, 0], source, slice(None), threads=threads)
     for way in ways_of(config):
         adjacency = adjacency_of(graph, config, way)
         spare = None
@@ -217,48 +208,41 @@ def _propagate_in_memory(
                 room = None if spare is None else spare[:, : target.shape[1]]
                 advance(adjacency, current, target, room, threads=threads)
                 current = target
-    if config.hop_scale == "unit":
-        for hop in range(config.matrices):
-            unit_rows(array[:, hop], threads=threads)
 
 
-def _propagate_to_rows(
+def _hops(
     graph: Graph,
     config: PropagationConfig,
     width: int,
     source: Any,
-    array: NDArray[Any],
-    kept: NDArray[np.int64] | None,
     subsets: Subsets,
     threads: int | None,
-) -> None:
-    """Hops of all nodes in two blocks that take turns; the rows of the result are copied out."""
-    targets = graph.num_targets
-    size = graph.num_nodes * width
-    buffers = [aligned_empty((size,), config.dtype) for _ in range(2)]
+) -> Iterator[tuple[int, slice, NDArray[Any]]]:
+    """Yield every hop of every block of columns, with its place; two matrices take turns.
 
-    def copy(place: int, block: slice, hop: NDArray[Any]) -> None:
-        rows = hop[:targets] if kept is None else hop[kept]
-        fill(array[:, place, block], rows, threads=threads)
+    Each must be read before the next one is asked for. Of the last hop of a walk, rows of nodes
+    that are not of the target type hold anything.
+    """
+    columns = int(source.shape[1])
+    buffers = [aligned_empty((graph.num_nodes * width,), config.dtype) for _ in range(2)]
 
-    blocks = _blocks(width, array.shape[2])
-    shapes = [(graph.num_nodes, block.stop - block.start) for block in blocks]
-    for block, shape in zip(blocks, shapes, strict=True):
-        hop = buffers[0][: math.prod(shape)].reshape(shape)
-        fill_block(hop, source, block, threads=threads)
-        copy(0, block, hop)
+    def filled(block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+        shape = (graph.num_nodes, block.stop - block.start)
+        current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
+        fill_block(current, source, block, threads=threads)
+        return current, spare
+
+    for block in _blocks(width, columns):
+        yield 0, block, filled(block)[0]
     for way in ways_of(config, subsets):
         adjacency = adjacency_of(graph, config, way)
-        for block, shape in zip(blocks, shapes, strict=True):
-            current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
-            fill_block(current, source, block, threads=threads)
-            hops = walk(adjacency, current, spare, config.hops, threads=threads, last_rows=targets)
+        for block in _blocks(width, columns):
+            hops = walk(
+                adjacency, *filled(block), config.hops, threads=threads, last_rows=graph.num_targets
+            )
             for place, hop in zip(way.places, hops, strict=True):
-                copy(place, block, hop)
-    if config.hop_scale == "unit":
-        for place in range(array.shape[1]):
-            unit_rows(array[:, place], threads=threads)
+                yield place, block, hop
 
 
 def _blocks(width: int, columns: int) -> list[slice]:
-    return [slice(at, min(at + width, columns)) for at in range(0, columns, max(width, 1))]
+    return [slice(*part) for part in ranges(columns, max(width, 1))]

@@ -16,13 +16,14 @@ Reads a graph's CSR arrays, which may be memory maps; makes a `NormalizedAdjacen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.compute import cut_rows
 from scr.config import check_value
 from scr.errors import GraphError
 from scr.propagation._config import Norm
@@ -62,6 +63,14 @@ class NormalizedAdjacency:
     def num_edges(self) -> int:
         """Stored edges, self-loops that are only added not counted."""
         return len(self.indices)
+
+    def first_rows(self, count: int) -> NormalizedAdjacency:
+        """Of all rows, only the first: for products of which no others are needed."""
+        edges = slice(int(self.indptr[count]))
+        weights = None if self.weights is None else self.weights[edges]
+        return replace(
+            self, indptr=self.indptr[: count + 1], indices=self.indices[edges], weights=weights
+        )
 
     def to_scipy(self) -> sp.csr_array:
         """The normalized matrix itself, in float64: for tests and for small graphs."""
@@ -152,12 +161,10 @@ def row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[
     """
     sums = np.empty(len(indptr) - 1)
     if weights is None:
-        # By parts: NumPy would make all differences in int64 first.
-        for at in range(0, len(sums), CHUNK_ROWS):
-            sums[at : at + CHUNK_ROWS] = np.diff(indptr[at : at + CHUNK_ROWS + 1])
-        return sums
+        # Into `sums`: `np.diff` would make all differences in int64 first.
+        return np.subtract(indptr[1:], indptr[:-1], out=sums)
     # Whole rows per step, so that float64 sums need no float64 copy of all weights.
-    steps = _whole_rows(indptr)
+    steps = cut_rows(indptr, 0, len(sums), edges=CHUNK_ROWS, rows=CHUNK_ROWS)
     edges = [(int(indptr[first]), int(indptr[last])) for first, last in steps]
     for (first, last), (chunk,) in zip(steps, stream_rows([weights], edges), strict=True):
         starts = indptr[first:last] - indptr[first]
@@ -168,17 +175,6 @@ def row_sums(indptr: NDArray[np.int64], weights: FloatVector | None) -> NDArray[
             made[filled] = np.add.reduceat(chunk.astype(np.float64), starts[filled])
         sums[first:last] = made
     return sums
-
-
-def _whole_rows(indptr: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ranges of rows with at most `CHUNK_ROWS` edges and rows, or of a single row."""
-    ranges, first = [], 0
-    while first < len(indptr) - 1:
-        near = indptr[first : first + CHUNK_ROWS + 1]
-        fitting = int(np.searchsorted(near, indptr[first] + CHUNK_ROWS, side="right")) - 1
-        ranges.append((first, first + max(fitting, 1)))
-        first = ranges[-1][1]
-    return ranges
 
 
 def _column_sums(

@@ -25,8 +25,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, memory_budget, readable_bytes, run_on_threads
-from scr.errors import ConfigError, MemoryBudgetError
+from scr.compute import aligned_empty, check_memory, memory_budget, run_on_threads
+from scr.errors import ConfigError
 from scr.propagation._config import PropagationConfig
 from scr.propagation._engine import check_features
 from scr.propagation._steps import unit_rows
@@ -93,7 +93,13 @@ class RandomPropagation:
         source = check_features(graph, features)
         self.nodes, self.columns = int(source.shape[0]), int(source.shape[1])
         self.unit = config.row_scale == "unit"
-        _check_memory(self.nodes, self.columns, graph.num_edges * config.hops, memory)
+        # Before anything is copied: features twice, edges for each hop.
+        needed = 8 * self.nodes * self.columns + EDGE_BYTES * graph.num_edges * config.hops
+        check_memory(
+            f"Random propagation of {self.nodes:,} nodes x {self.columns:,} columns needs",
+            needed, memory_budget(memory),
+            hint="`scr` propagates nothing in training; or reduce the columns (`data.reduce`)",
+        )  # fmt: skip
         self._tiles = _tiles(source)
         self._walks = _walks(graph, config, np.asarray(weights, np.float32))
         self._memory = threading.local()
@@ -201,15 +207,3 @@ def _hop(adjacency: sp.csr_array, factor: np.float32, turn: int) -> _Hop:
     for array in hop:
         array.flags.writeable = False
     return hop
-
-
-def _check_memory(nodes: int, columns: int, edges: int, memory: str | int) -> None:
-    """Refuse what does not fit before anything is copied: features twice, edges for each hop."""
-    needed = 2 * 4 * nodes * columns + EDGE_BYTES * edges
-    budget = memory_budget(memory)
-    if needed > budget:
-        raise MemoryBudgetError(
-            f"Random propagation of {nodes:,} nodes x {columns:,} columns needs "
-            f"{readable_bytes(needed)}; the budget is {readable_bytes(budget)}",
-            hint="`scr` propagates nothing in training; or reduce the columns (`data.reduce`)",
-        )

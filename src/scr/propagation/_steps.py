@@ -2,37 +2,85 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.compute import run_on_threads
 from scr.errors import ConfigError
+from scr.features import LazyFeatures
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel._product import product, product_of_first_rows
+from scr.propagation.kernel import product
 from scr.propagation.kernel._rows import scale_rows
+from scr.storage import ranges, region_of, stream_rows
 
 ROWS_PER_STEP = 1 << 13
 """Rows handled at once by elementwise passes: a few megabytes, which stay in the cache."""
+PART_BYTES = 16 * 2**20
+"""Features read at once."""
+PART_ROWS = 1 << 13
+"""Parts are a multiple of this, on which NumPy's own buffers end as they do for all rows."""
 
 
-def fill(out: NDArray[Any], features: Any, *, threads: int | None = None) -> None:
-    """Copy features, dense or sparse, into a float32 or float16 matrix."""
-    if isinstance(features, np.ndarray) and _is_plain(features):
-        _check_fits(scale_rows(features, None, out, threads=threads), "a feature")
+def fill(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None) -> None:
+    """Copy a dense matrix into one of float32 or float16."""
+    if _is_plain(matrix):
+        _check_fits(scale_rows(matrix, None, out, threads=threads), "a feature")
         return
 
     def copy(part: slice) -> None:
-        rows: Any = features[part]
-        dense = rows.toarray() if sp.issparse(features) else rows
-        block = np.ascontiguousarray(dense, dtype=np.float32)
+        block = np.ascontiguousarray(matrix[part], dtype=np.float32)
         _check_fits(scale_rows(block, None, out[part], threads=1), "a feature")
 
     _for_rows(len(out), copy, threads)
+
+
+def fill_block(
+    out: NDArray[Any], source: Any, columns: slice, *, threads: int | None = None
+) -> None:
+    """Copy some columns of the features, which may be too large to be held, into a matrix.
+
+    Args:
+        out: Shape (nodes, columns of the block), float32 or float16.
+        source: Dense, lazy or in CSR form; all columns.
+        columns: The block.
+    """
+    done = 0
+    for rows in _feature_parts(source):
+        part = rows[:, columns]
+        dense = part if isinstance(part, np.ndarray) else part.toarray()
+        fill(out[done : done + len(dense)], dense, threads=threads)
+        done += len(dense)
+
+
+def _feature_parts(source: Any) -> Iterator[Any]:
+    """Rows of the features: read by plain reads, scaled or made dense part by part."""
+    parts = ranges(source.shape[0], _part_rows(source))
+    if isinstance(source, LazyFeatures):
+        for (rows,) in stream_rows([source.source], parts):
+            yield source.fitted.transform(rows)
+    elif isinstance(source, np.ndarray):
+        yield from (rows for (rows,) in stream_rows([source], parts))
+    else:
+        yield from (source[start:stop] for start, stop in parts)
+
+
+def _part_rows(source: Any) -> int:
+    row_bytes: int = max(source.shape[1] * np.dtype(source.dtype).itemsize, 1)
+    return max(PART_BYTES // row_bytes // PART_ROWS, 1) * PART_ROWS
+
+
+def filling_bytes(source: Any) -> int:
+    """Memory that `fill_block` takes."""
+    rows = min(_part_rows(source), source.shape[0])
+    dense = rows * source.shape[1]
+    if isinstance(source, LazyFeatures):
+        # Two buffers of the file, and what scaling makes of one: a few matrices in float32.
+        return int(dense * (2 * source.source.dtype.itemsize + 3 * 4))
+    is_held = isinstance(source, np.ndarray) and region_of(source) is None
+    return 0 if is_held else int(2 * dense * source.dtype.itemsize)
 
 
 def advance(
@@ -92,10 +140,9 @@ def walk(
             hold anything. None: all.
     """
     for hop in range(1, hops + 1):
-        multiply: Callable[..., bool] = product
         if hop == hops and last_rows is not None:
-            multiply = functools.partial(product_of_first_rows, rows=last_rows)
-        current, spare = take_turns(adjacency, current, spare, threads=threads, multiply=multiply)
+            adjacency = adjacency.first_rows(last_rows)
+        current, spare = take_turns(adjacency, current, spare, threads=threads)
         yield current
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -77,7 +77,7 @@ class WorkFolder:
         self._lock = FileLock(self.path / LOCK, timeout=0)
         self._journal = -1
 
-    def __enter__(self) -> WorkFolder:
+    def __enter__(self) -> Self:
         with disk_errors(self.target):
             self._acquire()
             try:

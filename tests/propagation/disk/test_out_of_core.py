@@ -19,7 +19,7 @@ from scr.errors import ConfigError, GraphError, MemoryBudgetError, StoreError
 from scr.graph import Graph
 from scr.graph import _store as store
 from scr.propagation import PropagationConfig, kept_rows, propagate
-from scr.propagation import _feature_rows as feature_rows
+from scr.propagation import _steps as steps_module
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
@@ -55,8 +55,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(edge_chunks, "CHUNK_ROWS", 11)
     monkeypatch.setattr(disk_plan, "SLAB_BYTES", (4000, 4000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
-    monkeypatch.setattr(feature_rows, "PART_BYTES", 100)
-    monkeypatch.setattr(feature_rows, "PART_ROWS", 3)
+    monkeypatch.setattr(steps_module, "PART_BYTES", 100)
+    monkeypatch.setattr(steps_module, "PART_ROWS", 3)
     monkeypatch.setattr(out_of_core, "GATHER_BYTES", 500)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is tested here
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.compute import cut_rows, default_threads
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import product_of_chosen_rows
 from scr.propagation.kernel._nonzero_rows import product_rows_of_nonzero
 from scr.propagation.kernel._product import product_rows
-from scr.propagation.kernel._rows import EdgeChunk
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces
 from scr.storage import stream_rows
 
 CHUNK_EDGES = 1 << 24
@@ -36,21 +37,15 @@ def edge_chunks(indptr: NDArray[np.int64], chunk_edges: int | None = None) -> li
         chunk_edges: Most edges of a chunk; at least a piece of a hub.
     """
     most = max(CHUNK_EDGES if chunk_edges is None else chunk_edges, _rows.HUB_EDGES)
-    count, first = len(indptr) - 1, 0
+    step = most // _rows.HUB_EDGES * _rows.HUB_EDGES
     chunks = []
-    while first < count:
-        start = int(indptr[first])
-        within = indptr[first : first + CHUNK_ROWS + 1]
-        last = first + int(np.searchsorted(within, start + most, side="right")) - 1
-        if last > first:
-            chunks.append(EdgeChunk(first, last, start, int(indptr[last])))
-            first = last
-            continue
-        end, step = int(indptr[first + 1]), most // _rows.HUB_EDGES * _rows.HUB_EDGES
-        chunks += [
-            EdgeChunk(first, first + 1, at, min(at + step, end)) for at in range(start, end, step)
-        ]
-        first += 1
+    for first, last in cut_rows(indptr, 0, len(indptr) - 1, edges=most, rows=CHUNK_ROWS):
+        start, stop = int(indptr[first]), int(indptr[last])
+        if stop - start <= most:
+            chunks.append(EdgeChunk(first, last, start, stop))
+        else:
+            hub = ((at, min(at + step, stop)) for at in range(start, stop, step))
+            chunks += [EdgeChunk(first, last, *part) for part in hub]
     return chunks
 
 
@@ -85,13 +80,25 @@ def product_by_chunks(
         multiply = functools.partial(product_rows_of_nonzero, nonzero=nonzero)
     elif rows is not None:
         multiply = functools.partial(product_of_chosen_rows, rows=rows)
-    arrays = [adjacency.indices] + ([] if adjacency.weights is None else [adjacency.weights])
+    indptr, arrays = adjacency.indptr, [adjacency.indices]
+    if adjacency.weights is not None:
+        arrays.append(adjacency.weights)
     pieces: list[NDArray[np.float32]] = []
     fits = True
     ranges = [(chunk.start, chunk.stop) for chunk in chunks]
     for chunk, (indices, *rest) in zip(chunks, stream_rows(arrays, ranges), strict=True):
         weights = rest[0] if rest else None
-        fits &= multiply(adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads)
+        end = int(indptr[chunk.last])
+        if (chunk.start, chunk.stop) == (indptr[chunk.first], end):
+            fits &= multiply(adjacency, chunk, indices, weights, scaled, out, threads=threads)
+        elif out.size and (rows is None or np.diff(np.searchsorted(rows, chunk[:2]))):
+            # A part of a hub's row, cut where its sum is cut in memory too.
+            row = RowArrays(indices, weights, scaled, out, chunk.start)
+            pieces += hub_pieces(row, chunk.start, chunk.stop, threads or default_threads())
+            if chunk.stop == end:
+                scale, own = adjacency.row_scale, adjacency.self_loops
+                fits &= row.finish(chunk.first, pieces, scale, own)
+                pieces.clear()
         if on_rows is not None and not pieces:
             on_rows(out[chunk.first : chunk.last])
         if on_edges is not None:

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from scr.compute import OnProgress, ProgressCount, aligned_empty
 from scr.graph import relation_codes, select_edges
-from scr.propagation._feature_rows import fill_block
 from scr.propagation._normalization import NormalizedAdjacency, normalize
-from scr.propagation._steps import take_turns
+from scr.propagation._steps import fill_block, take_turns
 from scr.propagation._subsets import Subset
 from scr.propagation._walks import Way
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
@@ -35,6 +34,7 @@ from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.disk._pieces import DamagedPieceError, Pieces, PieceWriter
 from scr.propagation.disk._plan import DiskPlan, DiskRequest
 from scr.propagation.disk._steps import Step, block_steps
+from scr.storage import ranges
 
 GATHER_BYTES = 16 * 2**20
 """Kept rows copied out at once."""
@@ -52,9 +52,7 @@ class OutOfCore:
         self._on_progress = on_progress
         self._rows = request.picked
         width = max(plan.block_columns, 1)
-        blocks = [
-            slice(at, min(at + width, request.columns)) for at in range(0, request.columns, width)
-        ]
+        blocks = [slice(*part) for part in ranges(request.columns, width)]
         shape = (plan.rows, request.matrices, request.columns)
         self._layout = Layout(shape, np.dtype(request.config.dtype), blocks)
         self._adjacencies: dict[tuple[str, Subset | None], NormalizedAdjacency] = {}
@@ -63,7 +61,7 @@ class OutOfCore:
         """Make the hops in a `.npy`, resuming earlier work."""
         if self.work.assembled is not None and not result_is_there(file, self._layout):
             # With the half-made result, rows of the parts are gone.
-            self.work.restart(self.plan.layout)
+            self.work.begin(self.plan.layout)
         while True:
             try:
                 self._compute_missing()

@@ -11,7 +11,6 @@ import zlib
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,21 +33,13 @@ class DamagedPieceError(Exception):
         self.name = name
 
 
-class Pieces:
+class Pieces(WorkFolder):
     """The pieces of one propagation, and how far their assembly is."""
-
-    def __init__(self, work: WorkFolder) -> None:
-        self._work = work
-
-    @property
-    def path(self) -> Path:
-        """The work folder."""
-        return self._work.path
 
     @property
     def layout(self) -> Mapping[str, Any]:
-        """How the result is cut into pieces; empty before `restart`."""
-        return self._work.finished(_LAYOUT) or {}
+        """How the result is cut into pieces; empty before `begin`."""
+        return self.finished(_LAYOUT) or {}
 
     @property
     def slab_rows(self) -> int:
@@ -58,12 +49,8 @@ class Pieces:
     @property
     def assembled(self) -> int | None:
         """First row that is in the result already; none before assembly has begun."""
-        row: int | None = self._work.finished(_ASSEMBLED)
+        row: int | None = self.finished(_ASSEMBLED)
         return row
-
-    def file(self, name: str) -> Path:
-        """The file of a piece."""
-        return self._work.file(name)
 
     def has(self, name: str, at_least: int | None = None) -> bool:
         """Whether a piece is finished and of the right size.
@@ -72,7 +59,7 @@ class Pieces:
             name: The piece.
             at_least: Bytes that must be left of a piece that is being assembled; all by default.
         """
-        piece = self._work.finished(name)
+        piece = self.finished(name)
         if piece is None:
             return False
         size = self.file(name).stat().st_size
@@ -82,20 +69,20 @@ class Pieces:
 
     def names(self) -> list[str]:
         """Names of the pieces that the journal knows."""
-        return [name for name in self._work.parts() if name not in (_LAYOUT, _ASSEMBLED)]
+        return [name for name in self.parts() if name not in (_LAYOUT, _ASSEMBLED)]
 
     def record(self, name: str, size: int, crc32: list[int]) -> None:
         """Note a piece whose file is whole and synced."""
-        self._work.finish(name, {"bytes": size, "crc32": crc32}, [name])
+        self.finish(name, {"bytes": size, "crc32": crc32}, [name])
 
     def remove(self, name: str) -> None:
         """Forget a piece, then remove its file."""
-        self._work.forget(name)
+        self.forget(name)
         self.file(name).unlink(missing_ok=True)
 
     def record_assembled(self, row: int) -> None:
         """Note that rows from here on are in the result and synced."""
-        self._work.finish(_ASSEMBLED, row, [RESULT])
+        self.finish(_ASSEMBLED, row, [RESULT])
 
     def read_slab(self, name: str, slab: int, out: NDArray[Any]) -> None:
         """Fill an array with one slab of a piece, and compare its checksum.
@@ -103,7 +90,7 @@ class Pieces:
         Raises:
             DamagedPieceError: It is not what was written.
         """
-        piece, row_bytes = self._work.finished(name), out.nbytes // max(len(out), 1)
+        piece, row_bytes = self.finished(name), out.nbytes // max(len(out), 1)
         try:
             with open_for_reading(self.file(name)) as descriptor:
                 fill(descriptor, slab * self.slab_rows * row_bytes, out)
@@ -118,11 +105,11 @@ class Pieces:
         for slab, at in enumerate(range(0, len(out), self.slab_rows)):
             self.read_slab(name, slab, out[at : at + self.slab_rows])
 
-    def restart(self, layout: Mapping[str, Any]) -> None:
+    def begin(self, layout: Mapping[str, Any]) -> None:
         """Remove everything and begin with another layout."""
         if self.layout:
-            self._work.restart()
-        self._work.finish(_LAYOUT, dict(layout))
+            self.restart()
+        self.finish(_LAYOUT, dict(layout))
 
 
 class PieceWriter:

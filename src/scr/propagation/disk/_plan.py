@@ -31,9 +31,9 @@ from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
 from scr.graph import edge_bytes, selection_bytes
 from scr.propagation._config import PropagationConfig
-from scr.propagation._feature_rows import chunk_bytes
 from scr.propagation._normalization import CHUNK_ROWS, turned_bytes
 from scr.propagation._plan import NARROWEST_BLOCK, subset_sizes
+from scr.propagation._steps import filling_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.kernel import _rows
@@ -212,7 +212,7 @@ class DiskRequest:
     def _memory_bytes(self, width: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
         slabs = 2 * min(self._slab_rows, self._kept) * self._row_bytes
-        block = 2 * width * self.graph.num_nodes * self._item + chunk_bytes(self.source)
+        block = 2 * width * self.graph.num_nodes * self._item + filling_bytes(self.source)
         return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
 
     @property

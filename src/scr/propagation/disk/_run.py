@@ -21,7 +21,6 @@ from scr.propagation.disk._pieces import RESULT, Pieces
 from scr.propagation.disk._plan import DiskRequest
 from scr.storage import (
     ArtifactWriter,
-    WorkFolder,
     as_bytes,
     checksums,
     ranges,
@@ -50,12 +49,11 @@ def propagate_to_disk(
     for array in (graph.labels, graph.train, graph.valid, graph.test, graph.indices, codes):
         release(array)
     ArtifactWriter(target, kind=KIND, overwrite=overwrite).check_target()
-    with WorkFolder(target, _identity(request)) as folder:
-        work = Pieces(folder)
+    with Pieces(target, _identity(request)) as work:
         width = work.layout.get("block_columns")
         plan = request.plan(target, used_bytes=work_bytes(target), block_columns=width)
         if width != plan.block_columns:
-            work.restart(plan.layout)
+            work.begin(plan.layout)
         result = work.file(RESULT)
         OutOfCore(request, plan, work, on_progress).run(result / f"{ARRAY}.npy")
         for file in result.iterdir():

@@ -31,7 +31,6 @@ def product_of_chosen_rows(
     weights: NDArray[np.float32] | None,
     scaled: NDArray[Any],
     out: NDArray[Any],
-    pieces: list[NDArray[np.float32]],
     *,
     rows: NDArray[np.int64],
     threads: int | None = None,
@@ -41,19 +40,14 @@ def product_of_chosen_rows(
     if len(chosen) == 0 or out.size == 0:
         return True
     indptr = adjacency.indptr
-    is_whole = (chunk.start, chunk.stop) == (indptr[chunk.first], indptr[chunk.last])
     is_hub = indptr[chosen + 1] - indptr[chosen] > _rows.HUB_EDGES
-    if not is_whole:  # some pieces of one hub
-        return product_rows(
-            adjacency, chunk, indices, weights, scaled, out, pieces, threads=threads
-        )
     fits = True
     for hub in chosen[is_hub].tolist():
         start, stop = int(indptr[hub]), int(indptr[hub + 1])
         part = slice(start - chunk.start, stop - chunk.start)
         edges, values = indices[part], None if weights is None else weights[part]
         row = EdgeChunk(hub, hub + 1, start, stop)
-        fits &= product_rows(adjacency, row, edges, values, scaled, out, pieces, threads=threads)
+        fits &= product_rows(adjacency, row, edges, values, scaled, out, threads=threads)
     for some in _parts(indptr, chosen[~is_hub], out.shape[1]):
         bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=adjacency.self_loops)
         neighbors = np.empty(len(edges), indices.dtype)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import run_on_threads
+from scr.compute import default_threads, run_on_threads
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces, sum_ranges
@@ -48,7 +47,6 @@ def product_rows_of_nonzero(
     weights: NDArray[np.float32] | None,
     scaled: NDArray[Any],
     out: NDArray[Any],
-    pieces: list[NDArray[np.float32]],
     *,
     nonzero: NDArray[np.uint8],
     threads: int | None = None,
@@ -56,48 +54,22 @@ def product_rows_of_nonzero(
     """As `kernel.product_rows`, where `nonzero` are the bits of the rows of `scaled`."""
     if out.size == 0:
         return True
-    threads = numba.config.NUMBA_NUM_THREADS if threads is None else threads
+    threads = default_threads() if threads is None else threads
     scale, own = adjacency.row_scale, adjacency.self_loops
     bounds = adjacency.indptr[chunk.first : chunk.last + 1] - chunk.start
+    # The sums of hubs are cut into pieces of all their edges.
     hubs = np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
-
-    def finish(hub: int, sums: list[NDArray[np.float32]]) -> bool:
-        return RowArrays(indices, weights, scaled, out).finish(hub, sums, scale, own)
-
-    def pieces_between(start: int, stop: int) -> list[NDArray[np.float32]]:
-        """Sums of a hub's edges, cut as if none of them were left out."""
-        made: list[NDArray[np.float32]] = []
-        for at in range(start, stop, _rows.HUB_EDGES):
-            part = slice(at, min(at + _rows.HUB_EDGES, stop))
-            kept = _are_set(nonzero, indices[part])
-            neighbors = indices[part][kept]
-            values = None if weights is None else weights[part][kept]
-            arrays = RowArrays(neighbors, values, scaled, out)
-            zero = [np.zeros(scaled.shape[1], dtype=np.float32)]
-            made += hub_pieces(arrays, 0, len(neighbors), 1) if len(neighbors) else zero
-        return made
-
-    if chunk.stop - chunk.start != bounds[-1] or bounds[0] != 0:  # a part of one hub's row
-        pieces += pieces_between(0, len(indices))
-        if chunk.stop < adjacency.indptr[chunk.last]:
-            return True
-        fits = finish(chunk.first, pieces)
-        pieces.clear()
-        return fits
     kept_bounds, neighbors, values = _kept_edges(
         bounds, hubs, indices, weights, nonzero, chunk.first if own else -1, threads
     )
     arrays = RowArrays(neighbors, values, scaled, out[chunk.first : chunk.last])
     factors = None if scale is None else scale[chunk.first : chunk.last]
     fits = sum_ranges(kept_bounds, arrays, factors, False, threads)
-    for hub in hubs:
-        sums = pieces_between(int(bounds[hub]), int(bounds[hub + 1]))
-        fits &= finish(chunk.first + int(hub), sums)
+    every = RowArrays(indices, weights, scaled, out)
+    for hub in hubs.tolist():
+        sums = hub_pieces(every, int(bounds[hub]), int(bounds[hub + 1]), threads)
+        fits &= every.finish(chunk.first + hub, sums, scale, own)
     return fits
-
-
-def _are_set(bits: NDArray[np.uint8], places: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray((bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1, dtype=np.bool_)
 
 
 def _kept_edges(

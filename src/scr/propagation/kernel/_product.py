@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scr.compute import default_threads
 from scr.propagation._normalization import NormalizedAdjacency
-from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces, sum_ranges
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
 from scr.propagation.kernel._tiles import product_by_tiles, tiles_pay
 
 
@@ -41,23 +41,8 @@ def product(
     """
     edges = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
     return product_rows(
-        adjacency, edges, adjacency.indices, adjacency.weights, scaled, out, [], threads=threads
+        adjacency, edges, adjacency.indices, adjacency.weights, scaled, out, threads=threads
     )
-
-
-def product_of_first_rows(
-    adjacency: NormalizedAdjacency,
-    scaled: NDArray[Any],
-    out: NDArray[Any],
-    *,
-    rows: int,
-    threads: int | None = None,
-) -> bool:
-    """As `product`; of `out`, only so many rows are written."""
-    edges = EdgeChunk(0, rows, 0, int(adjacency.indptr[rows]))
-    indices = adjacency.indices[: edges.stop]
-    weights = None if adjacency.weights is None else adjacency.weights[: edges.stop]
-    return product_rows(adjacency, edges, indices, weights, scaled, out, [], threads=threads)
 
 
 def product_rows(
@@ -67,14 +52,10 @@ def product_rows(
     weights: NDArray[np.float32] | None,
     scaled: NDArray[Any],
     out: NDArray[Any],
-    pieces: list[NDArray[np.float32]],
     *,
     threads: int | None = None,
 ) -> bool:
-    """Some rows of `product`, from a part of the edges.
-
-    A hub with more edges than a chunk may hold comes in several chunks of whole pieces, so that
-    its sum is the same to the last bit as if all of its edges were at hand.
+    """Some rows of `product`, from all of their edges.
 
     Args:
         adjacency: Its own edges and weights are not read, only `indptr` and what scales rows.
@@ -83,26 +64,16 @@ def product_rows(
         weights: Their weights; none: all are 1.
         scaled: As for `product`, all rows.
         out: As for `product`; only the rows of the chunk are written.
-        pieces: Sums of the hub that is under way; an empty list at first, then the same again.
         threads: As for `product`.
 
     Returns:
         False if a float16 result overflowed.
     """
+    if out.size and tiles_pay(scaled, weights):
+        count = default_threads() if threads is None else threads
+        return product_by_tiles(adjacency, chunk, indices, scaled, out, count)
     arrays = RowArrays(indices, weights, scaled, out, chunk.start)
-    indptr, scale, own = adjacency.indptr, adjacency.row_scale, adjacency.self_loops
-    begin, end = int(indptr[chunk.first]), int(indptr[chunk.last])
-    if (chunk.start, chunk.stop) == (begin, end):
-        if out.size and tiles_pay(scaled, weights):
-            count = default_threads() if threads is None else threads
-            return product_by_tiles(adjacency, chunk, indices, scaled, out, count)
-        return sum_ranges(indptr, arrays, scale, own, threads, (chunk.first, chunk.last))
-    if arrays.out.size == 0:
-        return True
-    threads = default_threads() if threads is None else threads
-    pieces += hub_pieces(arrays, chunk.start, chunk.stop, threads)
-    if chunk.stop < end:
-        return True
-    fits = arrays.finish(chunk.first, pieces, scale, own)
-    pieces.clear()
-    return fits
+    return sum_ranges(
+        adjacency.indptr, arrays, adjacency.row_scale, adjacency.self_loops, threads,
+        (chunk.first, chunk.last),
+    )  # fmt: skip

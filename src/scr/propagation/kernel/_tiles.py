@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import CACHE_LINE, aligned_empty, run_on_threads
+from scr.compute import CACHE_LINE, aligned_empty, cut_rows, run_on_threads
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._rows import (
@@ -80,8 +80,14 @@ def product_by_tiles(
     indptr = adjacency.indptr
     bounds = indptr[chunk.first : chunk.last + 1]
     hubs = chunk.first + np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
-    most = max(PIECE_EDGES, _rows.HUB_EDGES)
-    pieces = _pieces(indptr, chunk, hubs, most)
+    starts, stops = [chunk.first, *(hubs + 1).tolist()], [*hubs.tolist(), chunk.last]
+    pieces = [
+        piece
+        for start, stop in zip(starts, stops, strict=True)
+        for piece in cut_rows(
+            indptr, start, stop, edges=max(PIECE_EDGES, _rows.HUB_EDGES), rows=PIECE_ROWS
+        )
+    ]
     free: queue.SimpleQueue[_Buffers] = queue.SimpleQueue()
     rows = min(PIECE_ROWS, chunk.last - chunk.first)
     longest = max((int(indptr[last] - indptr[first]) for first, last in pieces), default=0)
@@ -134,21 +140,6 @@ def product_by_tiles(
         sums = hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
         fits.append(arrays.finish(hub, sums, adjacency.row_scale, adjacency.self_loops))
     return all(fits)
-
-
-def _pieces(
-    indptr: NDArray[np.int64], chunk: EdgeChunk, hubs: NDArray[np.int64], most: int
-) -> list[tuple[int, int]]:
-    """Ranges of rows between the hubs, each with few enough edges and rows."""
-    pieces, first = [], chunk.first
-    for stop in [*hubs.tolist(), chunk.last]:
-        while first < stop:
-            near = indptr[first : min(first + PIECE_ROWS, stop) + 1]
-            count = int(np.searchsorted(near, near[0] + most, side="right")) - 1
-            pieces.append((first, first + count))
-            first += count
-        first = stop + 1
-    return pieces
 
 
 @compiled_loop
