@@ -58,7 +58,10 @@ class HopBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig(Settings):
-    """Settings that every encoder has; each encoder file adds its own."""
+    """Settings that every encoder has; each encoder file adds its own.
+
+    A subclass that only has another default leaves the text below the field to this one.
+    """
 
     section: ClassVar[str] = "encoder"
 

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from scr.config import Chance, Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
-from scr.encoders.fused._activation import make_norm
-from scr.encoders.fused._dropout import dropout
+from scr.encoders.fused import dropout, make_norm
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._label_branch import LabelBranch
 
@@ -44,7 +43,6 @@ class SGCConfig(EncoderConfig):
     """
 
     input_dropout: Chance = 0.5
-    """Chance that an input feature is dropped out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,6 @@ class SSGCConfig(EncoderConfig):
     layers: Count = 2
     """Linear layers after the average; 1 is the paper's linear model."""
     norm: Literal["batch", "layer", "none"] = "none"
-    """Normalization before every activation; `none` suits small training sets."""
     norm_place: Literal["before", "after"] = "before"
     """Whether normalization comes before the activation or after it, as GRAND has it."""
     input_norm: Literal["batch", "none"] = "none"

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from scr.config import Chance, Count, Natural, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
-from scr.encoders.fused._activation import activate
-from scr.encoders.fused._dropout import dropout
+from scr.encoders.fused import activate, dropout
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh, mix_hops
@@ -40,7 +39,6 @@ class GAMLPConfig(EncoderConfig):
     hop_layers: Natural = 2
     """Linear layers of each hop's MLP; 0 weighs the hops as they are."""
     input_dropout: Chance = 0.2
-    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.5
     """Chance that an attention weight is dropped out."""
     activation: AttentionActivation = "leaky_relu"
@@ -119,12 +117,10 @@ class GAMLP(Encoder):
         return weights.unsqueeze(2)
 
     def _activate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        slope = None if self.slope is None else self.slope.expand(x.shape[1])
         return activate(
             x,
-            nn.Identity(),
             bias=None if bias is None else bias.flatten(),
-            slope=slope,
+            slope=self.slope,
             chance=self.config.dropout,
             training=self.training,
             overwrite=True,
@@ -163,8 +159,8 @@ class GAMLPJK(GAMLP):
     def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
         if cast(GAMLPJKConfig, config).label_attention == "recursive":
             return super()._build_label_branch(config, shape)
-        sizes = shape.classes, shape.label_hops
-        mixture = JKLabelMixture(*sizes, config.activation, config, config.attention_dropout)
+        attention = config.activation, config.attention_dropout
+        mixture = JKLabelMixture(config, shape, *attention)
         return LabelBranch(config, shape, mixture=mixture)
 
     def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:

@@ -35,9 +35,7 @@ class GATConfig(GraphEncoderConfig):
     output_heads: Count = 1
     """Attention heads of the last layer, whose results are averaged; 8 for PubMed in the paper."""
     dropout: Chance = 0.6
-    """Chance that a hidden unit is dropped out: the noise that SCR's views differ by."""
     input_dropout: Chance = 0.6
-    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.6
     """Chance that a neighbor is left out of a sum."""
 

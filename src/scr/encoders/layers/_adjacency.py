@@ -96,12 +96,12 @@ class Adjacency:
 
     def _times_elsewhere(self, x: Tensor) -> Tensor:
         """On any device, in any precision, with a copy of a row for each edge."""
-        receivers = np.repeat(np.arange(self.rows), np.diff(self.indptr))
-        gathered = x.index_select(0, torch.from_numpy(self.indices.astype(np.int64)).to(x.device))
+        senders, receivers = self.edge_index(x.device)
+        gathered = x.index_select(0, senders)
         if self.weights is not None:
             gathered = gathered * _vector(self.weights, x)[:, None]
         made = x.new_zeros(self.rows, x.shape[1])
-        made.index_add_(0, torch.from_numpy(receivers).to(x.device), gathered)
+        made.index_add_(0, receivers, gathered)
         return made if self.row_scale is None else made * _vector(self.row_scale, x)[:, None]
 
     def edge_index(self, device: torch.device) -> Tensor:

@@ -36,9 +36,9 @@ def attend_linear(
         z: What the last layer of each hop and head reads, shape (rows, hops * heads, inputs).
         weight: Shape (hops * heads, inputs, outputs).
         bias: Shape (hops * heads, outputs).
-        vectors: What dots are taken with, shape (heads, vectors, outputs).
-        context: Anything else that the weights depend on.
-        weigh: From dots (rows, hops, heads, vectors) and context to weights (rows, hops, heads).
+        vectors: Shape (heads, vectors, outputs).
+        context: For ``weigh``.
+        weigh: The attention.
 
     Returns:
         Shape (rows, heads, outputs).
@@ -60,16 +60,9 @@ def attend_linear(
 class _AttendedLinear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        z: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        seen: Tensor,
-        offset: Tensor,
-        context: Tensor,
-        weigh: Weigh,
-        heads: int,
-    ) -> Tensor:
+        ctx: Any, z: Tensor, weight: Tensor, bias: Tensor, seen: Tensor, offset: Tensor,
+        context: Tensor, weigh: Weigh, heads: int,
+    ) -> Tensor:  # fmt: skip
         groups, _, outputs = weight.shape
         dots = dots_of_rows(z.unsqueeze(1), seen).squeeze(1) + offset
         by_head = dots.view(len(z), -1, heads, dots.shape[-1])
@@ -133,15 +126,9 @@ def _add_product(z: Tensor, weight: Tensor, shares: Tensor, group: int, mixed: T
 
 
 def _product_gradient(
-    z: Tensor,
-    weight: Tensor,
-    shares: Tensor,
-    group: int,
-    incoming: Tensor,
-    by_z: Tensor,
-    by_weight: Tensor,
-    by_shares: Tensor,
-) -> None:
+    z: Tensor, weight: Tensor, shares: Tensor, group: int, incoming: Tensor,
+    by_z: Tensor, by_weight: Tensor, by_shares: Tensor,
+) -> None:  # fmt: skip
     """Backward pass of `_add_product`; the factor w of z's gradient is left for later."""
     rows = _chosen_rows(shares, group)
     if rows is None:

@@ -58,7 +58,7 @@ class InitialResidualMLP(nn.Module):
         last = len(self.layers) - 1
         if last > 0:
             first = self._layer(0, x, residual=x if x.shape[1] == self.hidden else None)
-            x = self._activate(first, nn.Identity())
+            x = self._activate(first)
             for index in range(1, last):
                 x = self._layer(index, torch.lerp(x, first, self.alpha), residual=x, active=True)
         return self._layer(last, x)
@@ -74,7 +74,7 @@ class InitialResidualMLP(nn.Module):
     def _activate(
         self,
         x: Tensor,
-        norm: nn.Module,
+        norm: nn.Module | None = None,
         bias: Tensor | None = None,
         residual: Tensor | None = None,
         *,
@@ -88,7 +88,7 @@ class InitialResidualMLP(nn.Module):
             norm,
             bias=bias,
             residual=residual,
-            slope=slope.expand(x.shape[1]),
+            slope=slope,
             chance=self.dropout if active else 0.0,
             training=self.training,
             overwrite=fresh,

@@ -76,15 +76,13 @@ class JKLabelMixture(LabelMixture):
 
     def __init__(
         self,
-        classes: int,
-        hops: int,
-        activation: AttentionActivation,
         config: EncoderConfig,
+        shape: ProblemShape,
+        activation: AttentionActivation,
         attention_dropout: float,
     ) -> None:
-        self.config = config
-        self.attention_dropout = attention_dropout
-        super().__init__(classes, hops, activation)
+        self.config, self.attention_dropout = config, attention_dropout
+        super().__init__(shape.classes, shape.label_hops, activation)
 
     def _build_attention(self, classes: int) -> None:
         columns, layers = self.hops * classes, self.config.label_layers

@@ -82,15 +82,9 @@ class SubsetMixture(nn.Module):
 
 
 def mix_subsets(hops: Tensor, first: Tensor, weight: Tensor) -> Tensor:
-    """Mix every hop over the subsets.
+    """From (rows, 1 + subsets * hops, features) to (rows, hops + 1, features).
 
-    Args:
-        hops: Shape (rows, 1 + subsets * hops, features).
-        first: Of hop 0, shape (features,).
-        weight: Of the others, shape (hops, subsets, features).
-
-    Returns:
-        Shape (rows, hops + 1, features).
+    The weights are those of hop 0, (features,), and of the others, (hops, subsets, features).
     """
     count, subsets, _ = weight.shape
     if hops.shape[1] != 1 + subsets * count:
