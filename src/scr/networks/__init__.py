@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.networks._base import Embedded as Embedded
+    from scr.networks._base import GraphBatch as GraphBatch
     from scr.networks._base import GraphEncoder as GraphEncoder
     from scr.networks._base import GraphEncoderConfig as GraphEncoderConfig
     from scr.networks._base import LayeredEncoder as LayeredEncoder
-    from scr.networks._batch import Embedded as Embedded
-    from scr.networks._batch import GraphBatch as GraphBatch
     from scr.networks._catalog import COUPLED as COUPLED
     from scr.networks._catalog import ENCODERS as ENCODERS
     from scr.networks._catalog import encoder_class as encoder_class

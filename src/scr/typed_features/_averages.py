@@ -18,7 +18,7 @@ from scr.errors import MemoryBudgetError
 from scr.graph import Graph, select_edges
 from scr.propagation import normalize
 from scr.propagation.kernel import product
-from scr.typed_features._common_width import rows_of
+from scr.typed_features._fitted import rows_of
 
 _FEWEST_COLUMNS = 8
 """Fewer at once would read every edge for a fraction of a cache line."""

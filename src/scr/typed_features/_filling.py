@@ -16,8 +16,13 @@ from numpy.typing import NDArray
 from scr.compute import OnProgress
 from scr.graph import Graph
 from scr.typed_features._averages import fill_by_averages
-from scr.typed_features._common_width import known_features, rows_of
-from scr.typed_features._fitted import FittedCompletion, parts_of, root_mean_square
+from scr.typed_features._fitted import (
+    FittedCompletion,
+    known_features,
+    parts_of,
+    root_mean_square,
+    rows_of,
+)
 
 
 def fill(

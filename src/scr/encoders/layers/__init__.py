@@ -8,7 +8,6 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.encoders.layers._adjacency import Adjacency as Adjacency
-    from scr.encoders.layers._adjacency import Selection as Selection
     from scr.encoders.layers._adjacency import inverse as inverse
     from scr.encoders.layers._label_branch import LabelBranch as LabelBranch
     from scr.encoders.layers._sparse_rows import Projected as Projected

@@ -8,7 +8,7 @@ kept. Other devices and precisions take torch's own `index_add`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from scr.compute import empty
+from scr.compute import empty, ends_of
 from scr.encoders.fused._parallel import fits_kernels
 from scr.propagation import NormalizedAdjacency
 from scr.propagation.kernel import product
-
-Selection = slice | NDArray[np.int64]
-"""Rows of a matrix: a range, which is taken without a copy, or their numbers."""
 
 PRODUCT_SPEEDUP = 16
 """Multiplications that a dense product does in the time in which a gather does one."""
@@ -48,8 +45,8 @@ class Adjacency:
     """c, one per column; none: all are 1."""
     codes: NDArray[Any] | None = None
     """The relation and direction of each edge; none where all edges are alike."""
-    own: Selection = field(default_factory=lambda: slice(0, None))
-    """The column that is each row's own node; the first ones, if nothing else is said."""
+    own: int | NDArray[np.int64] = 0
+    """The column that is each row's own node: the first of a range of columns, or all of them."""
 
     @property
     def rows(self) -> int:
@@ -63,9 +60,8 @@ class Adjacency:
 
     def own_rows(self, x: Tensor) -> Tensor:
         """What the receiving nodes have themselves. Shape (rows, features)."""
-        if isinstance(self.own, slice):
-            start = self.own.start or 0
-            return x[start : start + self.rows]
+        if isinstance(self.own, int):
+            return x[self.own : self.own + self.rows]
         return x.index_select(0, torch.from_numpy(self.own).to(x.device))
 
     def multiply(self, x: Tensor) -> Tensor:
@@ -150,29 +146,20 @@ class Adjacency:
     def range(self, start: int, stop: int) -> Adjacency:
         """A range of rows, with views of their edges."""
         first, last = int(self.indptr[start]), int(self.indptr[stop])
-        own: Selection
-        if isinstance(self.own, slice):
-            own = slice((self.own.start or 0) + start, None)
-        else:
-            own = self.own[start:stop]
-        return replace(
-            self,
-            indptr=self.indptr[start : stop + 1] - first,
-            indices=self.indices[first:last],
-            weights=None if self.weights is None else self.weights[first:last],
-            row_scale=None if self.row_scale is None else self.row_scale[start:stop],
-            codes=None if self.codes is None else self.codes[first:last],
-            own=own,
-        )
+        own = self.own + start if isinstance(self.own, int) else self.own[start:stop]
+        indptr = self.indptr[start : stop + 1] - first
+        return self._select(indptr, slice(start, stop), slice(first, last), own)
 
     def take(self, rows: NDArray[np.int64]) -> Adjacency:
         """Some rows in any order, with copies of their edges; rows may repeat."""
         starts = self.indptr[rows]
         counts = self.indptr[rows + 1] - starts
-        indptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(counts, out=indptr[1:])
+        indptr = ends_of(counts)
         edges = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
-        first = self.own.start or 0 if isinstance(self.own, slice) else None
+        own = self.own + rows if isinstance(self.own, int) else self.own[rows]
+        return self._select(indptr, rows, edges, own)
+
+    def _select(self, indptr: NDArray[np.int64], rows: Any, edges: Any, own: Any) -> Adjacency:
         return replace(
             self,
             indptr=indptr,
@@ -180,7 +167,7 @@ class Adjacency:
             weights=None if self.weights is None else self.weights[edges],
             row_scale=None if self.row_scale is None else self.row_scale[rows],
             codes=None if self.codes is None else np.asarray(self.codes[edges]),
-            own=rows + first if first is not None else cast(Any, self.own)[rows],
+            own=own,
         )
 
     def transforms_first(self, inputs: int, outputs: int) -> bool:

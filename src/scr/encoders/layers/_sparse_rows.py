@@ -63,7 +63,7 @@ class SparseRows:
         numbered = replace(self.places, weights=self.values.numpy()).take(rows)
         assert numbered.weights is not None
         return SparseRows(
-            replace(numbered, weights=None, own=slice(0, None)), torch.from_numpy(numbered.weights)
+            replace(numbered, weights=None, own=0), torch.from_numpy(numbered.weights)
         )
 
     def dropout(self, chance: float, training: bool) -> SparseRows:
