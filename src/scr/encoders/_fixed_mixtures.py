@@ -120,7 +120,8 @@ class MLP(FixedMixture):
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
         """All weight on hop 0."""
-        return np.eye(hops, dtype=np.float32)[0]
+        weights: NDArray[np.float32] = np.eye(hops, dtype=np.float32)[0]
+        return weights
 
 
 class SGC(FixedMixture):
@@ -136,7 +137,8 @@ class SGC(FixedMixture):
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
         """All weight on the last hop."""
-        return np.eye(hops, dtype=np.float32)[-1]
+        weights: NDArray[np.float32] = np.eye(hops, dtype=np.float32)[-1]
+        return weights
 
 
 class SSGC(FixedMixture):

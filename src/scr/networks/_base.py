@@ -167,24 +167,13 @@ class LayeredEncoder(GraphEncoder):
         return dropout(x, self.config.input_dropout, self.training)
 
     def layer_input(self, number: int, x: Tensor | SparseRows) -> Tensor | Projected:
-        """What a layer does with each sending node for itself, before its edges are looked at.
-
-        Args:
-            number: From 0.
-            x: Activations of the nodes that send.
-        """
+        """What layer `number` does with each sending node for itself, before it reads edges."""
         if isinstance(x, SparseRows):
             return cast(Projected, cast(Any, self.layers[number]).project(x))
         return x
 
     def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
-        """One layer with all that follows it; nothing follows the last.
-
-        Args:
-            number: From 0.
-            x: From `layer_input`. Shape (columns of the adjacency, width).
-            adjacency: The edges to the nodes that receive.
-        """
+        """One layer, on what `layer_input` gave, and all that follows it but after the last."""
         outputs = cast(Tensor, self.layers[number](x, adjacency))
         is_last = number + 1 == len(self.layers)
         return outputs if is_last else self.activate(outputs, self.norms[number])

@@ -56,14 +56,9 @@ class GATLayer(nn.Module):
     def __init__(
         self, inputs: int, heads: int, width: int, *, join: bool, attention_dropout: float = 0.0
     ) -> None:
-        """Draw weights.
+        """Draw weights of heads that each give `width` columns.
 
-        Args:
-            inputs: Columns of the input.
-            heads: How many.
-            width: Columns of the result of each.
-            join: Put heads beside each other; else take their mean.
-            attention_dropout: Chance that a weight of the softmax is dropped out.
+        Heads are put beside each other with `join`; else their mean is taken.
         """
         super().__init__()
         self.heads, self.width, self.join = heads, width, join

@@ -40,9 +40,9 @@ def fill(
         matrix: Shape (nodes, columns), all zero.
         graph: With the features of some types.
         fitted: How they are prepared.
-        embeddings: Of all nodes, shape (nodes, columns), or none where they are not asked for.
-        memory: Most memory of the process while features are averaged.
-        on_progress: Called while features are averaged.
+        embeddings: Of all nodes, in the shape of the matrix; none where they are not asked for.
+        memory: Most memory of the process; read, as `on_progress`, while features are averaged.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
     """
     config, missing = fitted.config, fitted.missing
     known = known_features(graph)

@@ -142,11 +142,12 @@ class SaintSampler:
         drawn = np.empty(self.size * each, np.int64)
         work = equal_ends(self.size, each)
         edges = self._indptr, self._indices
-        draw, *table = {
+        draws: dict[Kind, tuple[Any, ...]] = {
             "node": (draw_nodes, self._table),
             "edge": (draw_edges, *edges, self._table),
             "walk": (draw_walks, *edges, self.walk_length),
-        }[self.kind]
+        }
+        draw, *table = draws[self.kind]
         run_ranges(draw, work, *table, key, drawn, threads=self.threads)
         nodes = np.empty(min(len(drawn), self.graph.num_nodes), np.int64)
         with self._numbers.lend() as (slots, base):
@@ -214,15 +215,7 @@ def node_probabilities(
     """Write the squared norm of each column of (D + I)^-1 (A + I), which is the node sampler's P.
 
     The paper leaves open whether its matrix has self-loops; with them nodes without neighbors are
-    drawn too.
-
-    Args:
-        indptr: Row offsets of the nodes that receive from each node.
-        indices: These nodes.
-        received: Row offsets of A itself, whose differences are D.
-        weights: Written in place.
-        start: First node.
-        stop: Node after the last.
+    drawn too. Rows list the nodes that receive from each node; the differences of `received` are D.
     """
     for node in range(start, stop):
         total = 1.0 / (received[node + 1] - received[node] + 1.0) ** 2

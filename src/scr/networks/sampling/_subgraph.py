@@ -57,14 +57,11 @@ def number_nodes(
 
     Args:
         found: Nodes of the graph, with repetitions.
-        slots: As lent, with its `base`.
+        slots: As lent, with its base.
         base: What is below is of an older subgraph.
-        nodes: The nodes by number; extended in place.
-        count: How many have a number already.
+        nodes: The nodes by number, `count` of them so far; extended in place.
+        count: How many have a number already; how many have one now is returned.
         local: The number of each found node. Written in place.
-
-    Returns:
-        How many have a number now.
     """
     for place in range(len(found)):
         node = found[place]
