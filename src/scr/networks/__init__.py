@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from scr.networks._catalog import ENCODERS as ENCODERS
     from scr.networks._catalog import encoder_class as encoder_class
     from scr.networks._catalog import make_encoder as make_encoder
-    from scr.networks._cluster_gcn import ClusterGCNConfig as ClusterGCNConfig
-    from scr.networks._graph_saint import GraphSAINTConfig as GraphSAINTConfig
+    from scr.networks._graphsage import ClusterGCNConfig as ClusterGCNConfig
+    from scr.networks._graphsage import GraphSAINTConfig as GraphSAINTConfig
     from scr.networks._own_module import OWN as OWN
     from scr.networks._own_module import OwnGraphEncoder as OwnGraphEncoder
     from scr.networks._own_module import OwnModule as OwnModule

@@ -65,14 +65,7 @@ class Adjacency:
         return x.index_select(0, torch.from_numpy(self.own).to(x.device))
 
     def multiply(self, x: Tensor) -> Tensor:
-        """Sum over neighbors; the gradient flows to `x`.
-
-        Args:
-            x: Shape (columns, features).
-
-        Returns:
-            Shape (rows, features).
-        """
+        """Sum over neighbors, from (columns, features) to (rows, features), with a gradient."""
         return cast(Tensor, _Product.apply(x, self))  # type: ignore[no-untyped-call]
 
     def times(self, x: Tensor) -> Tensor:
@@ -116,8 +109,7 @@ class Adjacency:
     def transposed(self) -> Adjacency:
         """Sending nodes by row, for gradients."""
         values = np.ones(len(self.indices), np.int8) if self.weights is None else self.weights
-        shape = (self.rows, self.columns)
-        turned = sp.csr_array((values, self.indices, self.indptr), shape=shape).T.tocsr()
+        turned = self._turned(values)
         return Adjacency(
             turned.indptr.astype(np.int64, copy=False),
             turned.indices,
@@ -130,10 +122,12 @@ class Adjacency:
     @cached_property
     def transposed_order(self) -> NDArray[np.int64]:
         """The place of each edge of `transposed` among the edges."""
-        shape = (self.rows, self.columns)
         places = np.arange(len(self.indices), dtype=np.int64)
-        turned = sp.csr_array((places, self.indices, self.indptr), shape=shape).T.tocsr()
-        return cast("NDArray[np.int64]", turned.data)
+        return cast("NDArray[np.int64]", self._turned(places).data)
+
+    def _turned(self, values: NDArray[Any]) -> sp.csr_array:
+        shape = (self.rows, self.columns)
+        return sp.csr_array((values, self.indices, self.indptr), shape=shape).T.tocsr()
 
     def first_rows(self, rows: int, columns: int) -> Adjacency:
         """The first rows, which have no edges to columns beyond the first ones."""
