@@ -20,7 +20,7 @@ from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh, mix_hops
 from scr.encoders.layers._initial_residual import InitialResidualMLP
-from scr.encoders.layers._label_branch import JKLabelMixture, LabelBranch
+from scr.encoders.layers._label_branch import JKLabelMixture, LabelBranch, LabelMixture
 from scr.encoders.layers._recursive_attention import (
     AttentionActivation,
     attention_activation,
@@ -70,10 +70,12 @@ class GAMLP(Encoder):
         self.output = InitialResidualMLP(
             config, width, shape.classes, layers=config.layers, alpha=config.alpha
         )
-        self.label_branch = self._build_label_branch(config, shape) if shape.label_hops else None
+        self.label_branch = None
+        if shape.label_hops:
+            self.label_branch = LabelBranch(config, shape, self._label_mixture(config, shape))
 
-    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
-        return LabelBranch(config, shape, config.activation)
+    def _label_mixture(self, config: GAMLPConfig, shape: ProblemShape) -> LabelMixture:
+        return LabelMixture(shape, config.activation)
 
     def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
         # Together a linear layer from (history, hop) to one score, initialized as such.
@@ -156,12 +158,10 @@ class GAMLPJK(GAMLP):
         # As in the paper's code, one slope serves the summary and the residual.
         self.slope = nn.Parameter(torch.tensor([0.25]))
 
-    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
+    def _label_mixture(self, config: GAMLPConfig, shape: ProblemShape) -> LabelMixture:
         if cast(GAMLPJKConfig, config).label_attention == "recursive":
-            return super()._build_label_branch(config, shape)
-        attention = config.activation, config.attention_dropout
-        mixture = JKLabelMixture(config, shape, *attention)
-        return LabelBranch(config, shape, mixture=mixture)
+            return super()._label_mixture(config, shape)
+        return JKLabelMixture(config, shape, config.activation, config.attention_dropout)
 
     def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
         """MLPs of the hops and attention: (rows, hops, features) to (rows, columns)."""

@@ -162,7 +162,7 @@ class _LabelHeads(nn.Module):
 
     def __init__(self, config: SAGNConfig, shape: ProblemShape) -> None:
         super().__init__()
-        self.mixture = LabelMixture(shape.classes, shape.label_hops, "leaky_relu")
+        self.mixture = LabelMixture(shape)
         self.perceptron = FeedForward(
             config,
             shape.classes,

@@ -130,12 +130,9 @@ def softmax_over_neighbors(
     r"""Weights of each node's neighbors and of the node itself, which add up to 1.
 
     Args:
-        edge_scores: One per edge and head. Shape (edges, heads).
-        own_scores: Of each receiving node for itself. Shape (rows, heads).
+        edge_scores: One per edge and head. Shape (edges, heads), as that of the first result.
+        own_scores: Of each receiving node for itself. Shape (rows, heads), as that of the second.
         adjacency: The edges, without self-loops.
-
-    Returns:
-        Weights of the edges, and of the nodes themselves; shapes as given.
     """
     receivers = adjacency.edge_index(edge_scores.device)[1]
     with torch.no_grad():  # the largest is taken away before the exponential, and changes nothing
@@ -152,13 +149,8 @@ def softmax_over_neighbors(
 def weighted_sum(x: Tensor, weights: Tensor, adjacency: Adjacency) -> Tensor:
     """Sum over neighbors, each head with weights of its own; gradients flow to both.
 
-    Args:
-        x: Shape (columns, heads, width).
-        weights: Shape (edges, heads).
-        adjacency: The edges; its own weights and scales are not read.
-
-    Returns:
-        Shape (rows, heads, width).
+    From x of shape (columns, heads, width) and weights of shape (edges, heads) to (rows, heads,
+    width). The adjacency's own weights and scales are not read.
     """
     if fits_kernels(x):
         return cast(Tensor, _WeightedSum.apply(x, weights, adjacency))  # type: ignore[no-untyped-call]

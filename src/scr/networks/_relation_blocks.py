@@ -93,15 +93,8 @@ def sum_over_relations(x: Tensor, weights: Tensor, adjacency: Adjacency) -> Tens
     """Sum over codes r of mean_r(x) W_r.
 
     As a single step of autograd, each block's gradient is added to the rows that it concerns; torch
-    by itself would make a matrix of all rows for every block.
-
-    Args:
-        x: Shape (columns, inputs).
-        weights: W, shape (codes, inputs, outputs).
-        adjacency: With codes below the number of weights.
-
-    Returns:
-        Shape (rows, outputs).
+    by itself would make a matrix of all rows for every block. From x of shape (columns, inputs) and
+    W of shape (codes, inputs, outputs) to (rows, outputs).
     """
     blocks = relation_blocks(adjacency)
     return cast(Tensor, _RelationSum.apply(x, weights, blocks, adjacency.rows))  # type: ignore[no-untyped-call]

@@ -41,7 +41,7 @@ def fill_by_averages(
         matrix: Rows of all nodes; those of `known` types are read, the others must be zero.
         known: Types with features.
         memory: Most memory of the process, such as `4GiB`.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+        on_progress: Called after each block of columns.
 
     Returns:
         For each type that was filled, how many of its nodes stay zero.

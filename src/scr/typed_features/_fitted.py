@@ -144,10 +144,6 @@ class FittedCompletion:
 def fit_completion(graph: Graph, config: FeatureConfig) -> FittedCompletion:
     """Decide how all types get features, and fit what depends on those that have them.
 
-    Args:
-        graph: A graph of several types, or of one type without features.
-        config: What to do.
-
     Raises:
         GraphError: Nothing has features and they are to be averaged, or widths differ where they
             may not.
