@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from scr.config import Chance, Count, check
 from scr.encoders import ProblemShape
 from scr.encoders.fused import dropout, fits_kernels
-from scr.encoders.layers import Adjacency, Projected, SparseRows, linear
+from scr.encoders.layers import Adjacency, Projected, SparseRows
 from scr.networks._base import GraphEncoderConfig, LayeredEncoder, glorot
 
 SLOPE = 0.2
@@ -76,7 +76,9 @@ class GATLayer(nn.Module):
 
     def project(self, x: Tensor | SparseRows) -> Projected:
         """W h of every head. From (columns, inputs) to (columns, heads * width)."""
-        return Projected(linear(x, self.weight))
+        if isinstance(x, SparseRows):
+            return Projected(x.linear(self.weight))
+        return Projected(F.linear(x, self.weight))
 
     def forward(self, x: Projected, adjacency: Adjacency) -> Tensor:
         """From (columns, heads * width) to (rows, outputs)."""

@@ -1,7 +1,7 @@
 """A preparation of the features of all types, which can be stored and applied to another graph.
 
-It has the interface of `FittedFeatures`, of which it holds one for each type that has features; all
-come out with one number of columns. The width is the target type's after its own reduction, or that
+It holds a `FittedFeatures` for each type that has features, and is stored as they are; all come
+out with one number of columns. The width is the target type's after its own reduction, or that
 of the first type that has features where the target has none. Every type is scaled by its own
 numbers: words of packages and coordinates of cities have nothing to do with each other.
 """
@@ -63,11 +63,6 @@ class FittedCompletion:
     def missing(self) -> tuple[str, ...]:
         """Types that are filled in."""
         return tuple(kind for kind in self.types if kind not in self.fitted)
-
-    @property
-    def columns(self) -> int:
-        """As `width`: there is no single number of columns that come in."""
-        return self.width
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -12,6 +12,5 @@ if TYPE_CHECKING:
     from scr.encoders.layers._label_branch import LabelBranch as LabelBranch
     from scr.encoders.layers._sparse_rows import Projected as Projected
     from scr.encoders.layers._sparse_rows import SparseRows as SparseRows
-    from scr.encoders.layers._sparse_rows import linear as linear
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

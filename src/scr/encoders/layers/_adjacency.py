@@ -75,13 +75,13 @@ class Adjacency:
             x = x * _vector(self.column_scale, x)[:, None]
         if not fits_kernels(x):
             return self._times_elsewhere(x)
-        made = empty((self.rows, x.shape[1]), x)
+        sums = empty((self.rows, x.shape[1]), x)
         matrix = NormalizedAdjacency(
             self.indptr, self.indices, self.weights, self.row_scale, None, self_loops=False
         )
         threads = torch.get_num_threads()
-        product(matrix, x.contiguous().numpy(), made.numpy(), threads=threads)
-        return made
+        product(matrix, x.contiguous().numpy(), sums.numpy(), threads=threads)
+        return sums
 
     def _times_elsewhere(self, x: Tensor) -> Tensor:
         """On any device, in any precision, with a copy of a row for each edge."""
@@ -89,9 +89,9 @@ class Adjacency:
         gathered = x.index_select(0, senders)
         if self.weights is not None:
             gathered = gathered * _vector(self.weights, x)[:, None]
-        made = x.new_zeros(self.rows, x.shape[1])
-        made.index_add_(0, receivers, gathered)
-        return made if self.row_scale is None else made * _vector(self.row_scale, x)[:, None]
+        sums = x.new_zeros(self.rows, x.shape[1])
+        sums.index_add_(0, receivers, gathered)
+        return sums if self.row_scale is None else sums * _vector(self.row_scale, x)[:, None]
 
     def edge_index(self, device: torch.device) -> Tensor:
         """Senders and receivers of all edges, by receiver; made once for a device."""
@@ -191,6 +191,6 @@ def _vector(numbers: NDArray[np.float32], like: Tensor) -> Tensor:
 
 def inverse(sums: NDArray[Any], power: float = -1.0) -> NDArray[np.float32]:
     """sums^power in float32, 0 where a sum is 0."""
-    made = np.zeros(len(sums), np.float64)
-    np.power(np.asarray(sums, np.float64), power, out=made, where=np.asarray(sums) > 0)
-    return made.astype(np.float32)
+    powers = np.zeros(len(sums), np.float64)
+    np.power(np.asarray(sums, np.float64), power, out=powers, where=np.asarray(sums) > 0)
+    return powers.astype(np.float32)
