@@ -69,15 +69,9 @@ class SparseRows:
         """Drop numbers at random and scale the others, as of a dense matrix."""
         return replace(self, values=dropout(self.values, chance, training))
 
-    def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """X W^T + b, with a gradient for W and b.
-
-        Args:
-            weight: W, shape (outputs, columns).
-            bias: b, shape (outputs,).
-        """
-        product = cast(Tensor, _Linear.apply(weight, self))  # type: ignore[no-untyped-call]
-        return product if bias is None else product + bias
+    def linear(self, weight: Tensor) -> Tensor:
+        """X W^T, with a gradient for W of shape (outputs, columns)."""
+        return cast(Tensor, _Linear.apply(weight, self))  # type: ignore[no-untyped-call]
 
 
 class _Linear(torch.autograd.Function):
