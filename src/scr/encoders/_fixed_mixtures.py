@@ -1,11 +1,4 @@
-"""MLP, SGC and S2GC: an MLP on a fixed mixture of the hops, which is computed before training.
-
-The MLP reads hop 0, what can be known without the graph; SGC the last hop; S2GC an average.
-
-Papers: Wu et al. 2019, "Simplifying Graph Convolutional Networks", arXiv:1902.07153; Zhu and
-Koniusz 2021, "Simple Spectral Graph Convolution", ICLR; the `ppr` weights are those of Gasteiger et
-al. 2019, "Predict then Propagate", arXiv:1810.05997.
-"""
+"""MLP, SGC and S2GC: an MLP on a fixed mixture of the hops, which is computed before training."""
 
 from __future__ import annotations
 
@@ -109,7 +102,7 @@ class FixedMixture(Encoder):
 
 
 class MLP(FixedMixture):
-    """An MLP that reads hop 0 only."""
+    """An MLP on each node's own features: what can be known without the graph."""
 
     name = "mlp"
     config_class = MLPConfig
@@ -125,7 +118,10 @@ class MLP(FixedMixture):
 
 
 class SGC(FixedMixture):
-    """One linear layer on A^K X."""
+    """SGC: logistic regression on the farthest hop.
+
+    Paper: Wu et al. 2019, "Simplifying Graph Convolutional Networks", arXiv:1902.07153.
+    """
 
     name = "sgc"
     config_class = SGCConfig
@@ -142,7 +138,11 @@ class SGC(FixedMixture):
 
 
 class SSGC(FixedMixture):
-    """Hops averaged with fixed weights, then an MLP."""
+    """S2GC: an MLP on an average of the hops.
+
+    Papers: Zhu and Koniusz 2021, "Simple Spectral Graph Convolution", ICLR; the `ppr` weights are
+    those of Gasteiger et al. 2019, "Predict then Propagate", arXiv:1810.05997.
+    """
 
     name = "ssgc"
     config_class = SSGCConfig

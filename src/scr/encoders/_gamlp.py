@@ -1,4 +1,4 @@
-"""GAMLP: each hop is weighed against the mixture of those before it, or (JK) a summary of all.
+"""GAMLP with recursive attention: each hop is weighed against the mixture of those before it.
 
 Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355.
 """
@@ -141,7 +141,11 @@ class GAMLPJKConfig(GAMLPConfig):
 
 
 class GAMLPJK(GAMLP):
-    """GAMLP whose attention scores are act(a.r + b.x_k + c), r an MLP of all hops."""
+    """GAMLP with JK attention: each hop is weighed against a summary of all hops.
+
+    Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355; scores are
+    act(a.r + b.x_k + c), r an MLP of all hops.
+    """
 
     name = "gamlp-jk"
     config_class = GAMLPJKConfig

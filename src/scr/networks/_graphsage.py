@@ -3,12 +3,7 @@
 Paper: Hamilton et al. 2017, "Inductive Representation Learning on Large Graphs", arXiv:1706.02216;
 the variant with the mean.
 
-Two papers train such layers on subgraphs instead of sampled neighbors; their samplers are in
-`sampling`. Cluster-GCN, on parts of the graph that have few edges between them: Chiang et al. 2019,
-arXiv:1905.07953; layers are those of OGB's example for ogbn-products, in which a node's own vector
-has a weight of its own, as the paper wants by other means (its eq. 10). GraphSAINT, on subgraphs
-around random walks, without bias: Zeng et al. 2020, arXiv:1907.04931; a node that is drawn often
-counts less in the loss, and an edge less in the mean.
+Cluster-GCN and GraphSAINT train the same layers on subgraphs, from `sampling`.
 """
 
 from __future__ import annotations
@@ -98,7 +93,13 @@ class ClusterGCNConfig(GraphEncoderConfig):
 
 
 class ClusterGCN(GraphSAGE):
-    """GraphSAGE whose batches are some parts of the graph."""
+    """Cluster-GCN: GraphSAGE's layers, trained on parts of the graph with few edges between them.
+
+    Paper: Chiang et al. 2019, "Cluster-GCN: An Efficient Algorithm for Training Deep and Large
+    Graph Convolutional Networks", arXiv:1905.07953. Layers are those of OGB's example for
+    ogbn-products, in which a node's own vector has a weight of its own, as the paper wants by other
+    means (its eq. 10).
+    """
 
     name = "cluster-gcn"
     config_class = ClusterGCNConfig
@@ -122,7 +123,12 @@ class GraphSAINTConfig(GraphEncoderConfig):
 
 
 class GraphSAINT(GraphSAGE):
-    """GraphSAGE whose batches are subgraphs of random walks."""
+    """GraphSAINT: GraphSAGE's layers, trained on subgraphs around random walks, without bias.
+
+    Paper: Zeng et al. 2020, "GraphSAINT: Graph Sampling Based Inductive Learning Method",
+    arXiv:1907.04931. A node that is drawn often counts less in the loss, and an edge less in the
+    mean.
+    """
 
     name = "graph-saint"
     config_class = GraphSAINTConfig
