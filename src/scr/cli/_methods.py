@@ -1,7 +1,7 @@
 """What `scr encoders` and `scr regularizers` share: papers in short, and tables of settings.
 
-Both are read from the code: the text at the top of a file names the paper, and the text below a
-field of a section says what the setting does.
+Both are read from the code: the text at the top of a file, or of a class that shares its file with
+others, names the paper, and the text below a field of a section says what the setting does.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _PAPER = re.compile(r'Papers?: (?P<who>[^"]+ \d{4}), "[^"]+", (?P<where>[^;.,\s]
 
 
 def words_of(code: type[Any]) -> str:
-    """The text at the top of the file that a class is in, on one line."""
-    return " ".join((sys.modules[code.__module__].__doc__ or "").split())
+    """The text of a class that has a title, or else of the file that it is in, on one line."""
+    own = code.__doc__ or ""
+    text = own if ": " in own.partition("\n")[0] else sys.modules[code.__module__].__doc__ or ""
+    return " ".join(text.split())
 
 
 def headline(text: str) -> str:

@@ -58,7 +58,10 @@ class HopBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig(Settings):
-    """Settings that every encoder has; each encoder file adds its own."""
+    """Settings that every encoder has; each encoder file adds its own.
+
+    A subclass that only has another default leaves the text below the field to this one.
+    """
 
     section: ClassVar[str] = "encoder"
 
@@ -93,14 +96,8 @@ class Encoder(nn.Module, ABC):
         """Weights of a mixture of hops that never changes, or none if hops stay apart.
 
         Where an encoder only ever reads a fixed weighted sum of the hops (SGC, S2GC, MLP), the sum
-        is taken once, before training, and the encoder gets it as its only hop.
-
-        Args:
-            config: The encoder's settings.
-            hops: Matrices available, hop 0 included.
-
-        Returns:
-            Shape (hops,), or none.
+        is taken once, before training, and the encoder gets it as its only hop. `hops` counts hop 0
+        too, and the result has the shape (hops,).
         """
         return None
 

@@ -1,11 +1,4 @@
-"""MLP, SGC and S2GC: an MLP on a fixed mixture of the hops, which is computed before training.
-
-The MLP reads hop 0, what can be known without the graph; SGC the last hop; S2GC an average.
-
-Papers: Wu et al. 2019, "Simplifying Graph Convolutional Networks", arXiv:1902.07153; Zhu and
-Koniusz 2021, "Simple Spectral Graph Convolution", ICLR; the `ppr` weights are those of Gasteiger et
-al. 2019, "Predict then Propagate", arXiv:1810.05997.
-"""
+"""MLP, SGC and S2GC: an MLP on a fixed mixture of the hops, which is computed before training."""
 
 from __future__ import annotations
 
@@ -20,8 +13,7 @@ from torch import Tensor
 
 from scr.config import Chance, Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
-from scr.encoders.fused._activation import make_norm
-from scr.encoders.fused._dropout import dropout
+from scr.encoders.fused import dropout, make_norm
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._label_branch import LabelBranch
 
@@ -44,7 +36,6 @@ class SGCConfig(EncoderConfig):
     """
 
     input_dropout: Chance = 0.5
-    """Chance that an input feature is dropped out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +45,6 @@ class SSGCConfig(EncoderConfig):
     layers: Count = 2
     """Linear layers after the average; 1 is the paper's linear model."""
     norm: Literal["batch", "layer", "none"] = "none"
-    """Normalization before every activation; `none` suits small training sets."""
     norm_place: Literal["before", "after"] = "before"
     """Whether normalization comes before the activation or after it, as GRAND has it."""
     input_norm: Literal["batch", "none"] = "none"
@@ -112,7 +102,7 @@ class FixedMixture(Encoder):
 
 
 class MLP(FixedMixture):
-    """An MLP that reads hop 0 only."""
+    """An MLP on each node's own features: what can be known without the graph."""
 
     name = "mlp"
     config_class = MLPConfig
@@ -123,11 +113,15 @@ class MLP(FixedMixture):
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
         """All weight on hop 0."""
-        return np.eye(hops, dtype=np.float32)[0]
+        weights: NDArray[np.float32] = np.eye(hops, dtype=np.float32)[0]
+        return weights
 
 
 class SGC(FixedMixture):
-    """One linear layer on A^K X."""
+    """SGC: logistic regression on the farthest hop.
+
+    Paper: Wu et al. 2019, "Simplifying Graph Convolutional Networks", arXiv:1902.07153.
+    """
 
     name = "sgc"
     config_class = SGCConfig
@@ -139,11 +133,16 @@ class SGC(FixedMixture):
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
         """All weight on the last hop."""
-        return np.eye(hops, dtype=np.float32)[-1]
+        weights: NDArray[np.float32] = np.eye(hops, dtype=np.float32)[-1]
+        return weights
 
 
 class SSGC(FixedMixture):
-    """Hops averaged with fixed weights, then an MLP."""
+    """S2GC: an MLP on an average of the hops.
+
+    Papers: Zhu and Koniusz 2021, "Simple Spectral Graph Convolution", ICLR; the `ppr` weights are
+    those of Gasteiger et al. 2019, "Predict then Propagate", arXiv:1810.05997.
+    """
 
     name = "ssgc"
     config_class = SSGCConfig

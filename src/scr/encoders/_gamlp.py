@@ -1,4 +1,4 @@
-"""GAMLP: each hop is weighed against the mixture of those before it, or (JK) a summary of all.
+"""GAMLP with recursive attention: each hop is weighed against the mixture of those before it.
 
 Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355.
 """
@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from scr.config import Chance, Count, Natural, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
-from scr.encoders.fused._activation import activate
-from scr.encoders.fused._dropout import dropout
+from scr.encoders.fused import activate, dropout
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh, mix_hops
 from scr.encoders.layers._initial_residual import InitialResidualMLP
-from scr.encoders.layers._label_branch import JKLabelMixture, LabelBranch
+from scr.encoders.layers._label_branch import JKLabelMixture, LabelBranch, LabelMixture
 from scr.encoders.layers._recursive_attention import (
     AttentionActivation,
     attention_activation,
@@ -40,7 +39,6 @@ class GAMLPConfig(EncoderConfig):
     hop_layers: Natural = 2
     """Linear layers of each hop's MLP; 0 weighs the hops as they are."""
     input_dropout: Chance = 0.2
-    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.5
     """Chance that an attention weight is dropped out."""
     activation: AttentionActivation = "leaky_relu"
@@ -72,10 +70,12 @@ class GAMLP(Encoder):
         self.output = InitialResidualMLP(
             config, width, shape.classes, layers=config.layers, alpha=config.alpha
         )
-        self.label_branch = self._build_label_branch(config, shape) if shape.label_hops else None
+        self.label_branch = None
+        if shape.label_hops:
+            self.label_branch = LabelBranch(config, shape, self._label_mixture(config, shape))
 
-    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
-        return LabelBranch(config, shape, config.activation)
+    def _label_mixture(self, config: GAMLPConfig, shape: ProblemShape) -> LabelMixture:
+        return LabelMixture(shape, config.activation)
 
     def _build_attention(self, config: GAMLPConfig, shape: ProblemShape, width: int) -> None:
         # Together a linear layer from (history, hop) to one score, initialized as such.
@@ -119,12 +119,10 @@ class GAMLP(Encoder):
         return weights.unsqueeze(2)
 
     def _activate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        slope = None if self.slope is None else self.slope.expand(x.shape[1])
         return activate(
             x,
-            nn.Identity(),
             bias=None if bias is None else bias.flatten(),
-            slope=slope,
+            slope=self.slope,
             chance=self.config.dropout,
             training=self.training,
             overwrite=True,
@@ -143,7 +141,11 @@ class GAMLPJKConfig(GAMLPConfig):
 
 
 class GAMLPJK(GAMLP):
-    """GAMLP whose attention scores are act(a.r + b.x_k + c), r an MLP of all hops."""
+    """GAMLP with JK attention: each hop is weighed against a summary of all hops.
+
+    Paper: Zhang et al. 2022, "Graph Attention Multi-Layer Perceptron", arXiv:2206.04355; scores are
+    act(a.r + b.x_k + c), r an MLP of all hops.
+    """
 
     name = "gamlp-jk"
     config_class = GAMLPJKConfig
@@ -160,12 +162,10 @@ class GAMLPJK(GAMLP):
         # As in the paper's code, one slope serves the summary and the residual.
         self.slope = nn.Parameter(torch.tensor([0.25]))
 
-    def _build_label_branch(self, config: GAMLPConfig, shape: ProblemShape) -> LabelBranch:
+    def _label_mixture(self, config: GAMLPConfig, shape: ProblemShape) -> LabelMixture:
         if cast(GAMLPJKConfig, config).label_attention == "recursive":
-            return super()._build_label_branch(config, shape)
-        sizes = shape.classes, shape.label_hops
-        mixture = JKLabelMixture(*sizes, config.activation, config, config.attention_dropout)
-        return LabelBranch(config, shape, mixture=mixture)
+            return super()._label_mixture(config, shape)
+        return JKLabelMixture(config, shape, config.activation, config.attention_dropout)
 
     def mix(self, hops: Tensor, weigh: Weigh | None = None) -> Tensor:
         """MLPs of the hops and attention: (rows, hops, features) to (rows, columns)."""

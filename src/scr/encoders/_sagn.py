@@ -17,8 +17,7 @@ from torch.nn import functional as F
 from scr.config import Chance, Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import evaluating, watched_weights
-from scr.encoders.fused._activation import activate, make_norm
-from scr.encoders.fused._dropout import dropout
+from scr.encoders.fused import activate, dropout, make_norm
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._hop_mixture import Weigh
@@ -40,7 +39,6 @@ class SAGNConfig(EncoderConfig):
     heads: Count = 1
     """Attentions side by side; the logits are their mean."""
     input_dropout: Chance = 0.2
-    """Chance that an input feature is dropped out."""
     attention_dropout: Chance = 0.4
     """Chance that an attention weight is dropped out."""
     label_dropout: Chance = 0.5
@@ -164,7 +162,7 @@ class _LabelHeads(nn.Module):
 
     def __init__(self, config: SAGNConfig, shape: ProblemShape) -> None:
         super().__init__()
-        self.mixture = LabelMixture(shape.classes, shape.label_hops, "leaky_relu")
+        self.mixture = LabelMixture(shape)
         self.perceptron = FeedForward(
             config,
             shape.classes,

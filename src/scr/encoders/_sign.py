@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from scr.config import Chance, Count, Natural
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders._explanation import contribution_shares, evaluating
-from scr.encoders.fused._activation import activate
-from scr.encoders.fused._dropout import dropout
+from scr.encoders.fused import activate, dropout
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._grouped_linear import GroupedLinear
 from scr.encoders.layers._label_branch import LabelBranch
@@ -32,9 +31,7 @@ class SIGNConfig(EncoderConfig):
     hop_layers: Natural = 2
     """Linear layers of each hop's MLP; 0 joins the hops as they are."""
     dropout: Chance = 0.4
-    """Chance that a hidden unit is dropped out: the noise that SCR's views differ by."""
     input_dropout: Chance = 0.3
-    """Chance that an input feature is dropped out."""
     norm: Literal["batch", "layer", "none"] = "none"
     """Normalization before every activation of an MLP."""
 
@@ -75,15 +72,13 @@ class SIGN(Encoder):
 
     def _joined(self, batch: HopBatch) -> Tensor:
         """What each hop's MLP says, side by side: (rows, hops * columns)."""
-        joined = dropout(batch.hops, self.input_dropout, self.training).flatten(1)
-        if self.branches is not None:
-            raw = self.branches(joined.view(batch.hops.shape)).flatten(1)
-            joined = activate(
-                raw,
-                nn.Identity(),
-                slope=self.slope.expand(raw.shape[1]),
-                chance=self.dropout,
-                training=self.training,
-                overwrite=True,
-            )
-        return joined
+        hops = dropout(batch.hops, self.input_dropout, self.training)
+        if self.branches is None:
+            return hops.flatten(1)
+        return activate(
+            self.branches(hops).flatten(1),
+            slope=self.slope,
+            chance=self.dropout,
+            training=self.training,
+            overwrite=True,
+        )

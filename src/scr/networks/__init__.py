@@ -7,28 +7,22 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.networks._base import Embedded as Embedded
+    from scr.networks._base import GraphBatch as GraphBatch
     from scr.networks._base import GraphEncoder as GraphEncoder
     from scr.networks._base import GraphEncoderConfig as GraphEncoderConfig
     from scr.networks._base import LayeredEncoder as LayeredEncoder
-    from scr.networks._batch import Embedded as Embedded
-    from scr.networks._batch import GraphBatch as GraphBatch
     from scr.networks._catalog import COUPLED as COUPLED
     from scr.networks._catalog import ENCODERS as ENCODERS
     from scr.networks._catalog import encoder_class as encoder_class
     from scr.networks._catalog import make_encoder as make_encoder
-    from scr.networks._cluster_gcn import ClusterGCN as ClusterGCN
-    from scr.networks._cluster_gcn import ClusterGCNConfig as ClusterGCNConfig
-    from scr.networks._gat import GAT as GAT
-    from scr.networks._gcn import GCN as GCN
-    from scr.networks._graph_saint import GraphSAINT as GraphSAINT
-    from scr.networks._graph_saint import GraphSAINTConfig as GraphSAINTConfig
-    from scr.networks._graphsage import GraphSAGE as GraphSAGE
+    from scr.networks._graphsage import ClusterGCNConfig as ClusterGCNConfig
+    from scr.networks._graphsage import GraphSAINTConfig as GraphSAINTConfig
     from scr.networks._own_module import OWN as OWN
     from scr.networks._own_module import OwnGraphEncoder as OwnGraphEncoder
     from scr.networks._own_module import OwnModule as OwnModule
     from scr.networks._own_module import separate_module as separate_module
     from scr.networks._own_module import try_out as try_out
     from scr.networks._own_module import views_are_equal as views_are_equal
-    from scr.networks._rgcn import RGCN as RGCN
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -8,7 +8,7 @@ layer by layer, for which `layer_output` is one layer alone.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, cast
 
@@ -20,11 +20,62 @@ from scr.encoders import Encoder, EncoderConfig, ProblemShape
 from scr.encoders.fused import Norm, activate, dropout, make_norm
 from scr.encoders.layers import Adjacency, LabelBranch, Projected, SparseRows
 from scr.errors import ConfigError, GraphError
-from scr.networks._batch import GraphBatch
 
 Aggregation = Literal["mean", "sym", "relations", "none"]
 """How edges are scaled: by 1/degree; by both ends' degrees, with self-loops; by 1/degree of each
 relation and direction; not at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Which rows have no features of their own, and which learned vector each of them has."""
+
+    rows: Tensor
+    """Places among the batch's nodes."""
+    numbers: Tensor
+    """Places among all nodes that have a learned vector."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """Some nodes of the graph, or all, with the edges between them.
+
+    Layer l reads as many rows as ``layers[l]`` has columns, and gives as many as that has rows;
+    those are the first nodes of the batch, always. So the nodes that are needed for the others'
+    sake only, drop out layer by layer.
+    """
+
+    features: Tensor | SparseRows
+    """Shape (nodes, features); sparse for encoders that can read it."""
+    layers: tuple[Adjacency, ...]
+    """The edges that each layer sums over."""
+    seeds: Tensor
+    """Rows of the last layer's result whose logits are asked for; one may come twice."""
+    labels: Tensor | None = None
+    """Propagated training labels of the seeds, shape (seeds, label hops, classes)."""
+    loss_weight: Tensor | None = None
+    """Factor of each seed's loss on labels; none: 1."""
+    embedded: Embedded | None = None
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges as torch_geometric has them, senders and receivers. Shape (2, edges).
+
+        Those of the first layer, among which those of all others are.
+        """
+        return self.layers[0].edge_index(self.features.device)
+
+    def after(self, count: int) -> GraphBatch:
+        """The same nodes and edges, without the first seeds."""
+        return replace(
+            self,
+            seeds=self.seeds[count:],
+            labels=None if self.labels is None else self.labels[count:],
+            loss_weight=None if self.loss_weight is None else self.loss_weight[count:],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,24 +167,13 @@ class LayeredEncoder(GraphEncoder):
         return dropout(x, self.config.input_dropout, self.training)
 
     def layer_input(self, number: int, x: Tensor | SparseRows) -> Tensor | Projected:
-        """What a layer does with each sending node for itself, before its edges are looked at.
-
-        Args:
-            number: From 0.
-            x: Activations of the nodes that send.
-        """
+        """What layer `number` does with each sending node for itself, before it reads edges."""
         if isinstance(x, SparseRows):
             return cast(Projected, cast(Any, self.layers[number]).project(x))
         return x
 
     def layer_output(self, number: int, x: Tensor | Projected, adjacency: Adjacency) -> Tensor:
-        """One layer with all that follows it; nothing follows the last.
-
-        Args:
-            number: From 0.
-            x: From `layer_input`. Shape (columns of the adjacency, width).
-            adjacency: The edges to the nodes that receive.
-        """
+        """One layer, on what `layer_input` gave, and all that follows it but after the last."""
         outputs = cast(Tensor, self.layers[number](x, adjacency))
         is_last = number + 1 == len(self.layers)
         return outputs if is_last else self.activate(outputs, self.norms[number])

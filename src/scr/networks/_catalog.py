@@ -11,11 +11,9 @@ from typing import Any
 from scr.config import build, did_you_mean
 from scr.encoders import GAMLP, GAMLPJK, MLP, NARS, SAGN, SGC, SIGN, SSGC, Encoder, ProblemShape
 from scr.errors import ConfigError
-from scr.networks._cluster_gcn import ClusterGCN
 from scr.networks._gat import GAT
 from scr.networks._gcn import GCN
-from scr.networks._graph_saint import GraphSAINT
-from scr.networks._graphsage import GraphSAGE
+from scr.networks._graphsage import ClusterGCN, GraphSAGE, GraphSAINT
 from scr.networks._own_module import OWN, OwnModule
 from scr.networks._rgcn import RGCN
 

@@ -24,7 +24,6 @@ class GCNConfig(GraphEncoderConfig):
     """Settings of `GCN`; defaults are the paper's, but for the width."""
 
     input_dropout: Chance = 0.5
-    """Chance that an input feature is dropped out."""
 
 
 class GCNLayer(nn.Module):

@@ -29,8 +29,7 @@ from torch import Tensor, nn
 from scr.config import Settings, check
 from scr.encoders import Encoder, EncoderConfig, HopBatch, ProblemShape, evaluating
 from scr.errors import ConfigError
-from scr.networks._base import GraphEncoder, NeighborSettings
-from scr.networks._batch import GraphBatch
+from scr.networks._base import GraphBatch, GraphEncoder, NeighborSettings
 
 MOST_VIEWS = 8
 """Passes after which a module has no noise: two may be equal by chance where little is dropped."""

@@ -16,8 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from scr.encoders.layers import Adjacency, Selection, inverse
+from scr.compute import ends_of
+from scr.encoders.layers import Adjacency, inverse
 from scr.propagation import row_sums
+
+Selection = slice | NDArray[np.int64]
+"""Rows of a matrix: a range, which is taken without a copy, or their numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +42,23 @@ def relation_blocks(adjacency: Adjacency) -> tuple[RelationBlock, ...]:
 
     Rows without an edge of a code get nothing from it: c_ir is 0 there.
     """
-    kept = adjacency.__dict__.get("_relation_blocks")
-    if kept is None:
-        kept = adjacency.__dict__["_relation_blocks"] = _cut(adjacency)
-    return cast("tuple[RelationBlock, ...]", kept)
-
-
-def _cut(adjacency: Adjacency) -> tuple[RelationBlock, ...]:
-    receivers = np.repeat(np.arange(adjacency.rows), np.diff(adjacency.indptr))
-    codes = adjacency.codes
-    if codes is None:
-        codes = np.zeros(adjacency.num_edges, np.uint8)
-    # Stable, so that the edges of a code stay in the order of the rows.
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=1))
-    blocks = []
-    for code, edges in enumerate(np.split(order, ends[:-1])):
-        if len(edges):
-            weights = None if adjacency.weights is None else adjacency.weights[edges]
-            senders = adjacency.indices[edges]
-            blocks.append(_block(code, receivers[edges], senders, weights))
-    return tuple(blocks)
+    blocks: tuple[RelationBlock, ...] | None = adjacency.__dict__.get("_relation_blocks")
+    if blocks is None:
+        receivers = np.repeat(np.arange(adjacency.rows), np.diff(adjacency.indptr))
+        codes, weights = adjacency.codes, adjacency.weights
+        if codes is None:
+            codes = np.zeros(adjacency.num_edges, np.uint8)
+        # Stable, so that the edges of a code stay in the order of the rows.
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=1))
+        blocks = tuple(
+            _block(code, receivers[edges], adjacency.indices[edges],
+                   None if weights is None else weights[edges])
+            for code, edges in enumerate(np.split(order, ends[:-1]))
+            if len(edges)
+        )  # fmt: skip
+        adjacency.__dict__["_relation_blocks"] = blocks
+    return blocks
 
 
 def _block(
@@ -67,49 +67,34 @@ def _block(
     senders: NDArray[Any],
     weights: NDArray[np.float32] | None,
 ) -> RelationBlock:
-    rows, row_of = _compact(receivers)
-    columns, column_of = _compact(senders)
-    counts = np.bincount(row_of, minlength=_count(rows))
-    indptr = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=indptr[1:])
+    rows, row_of, num_rows = _compact(receivers)
+    columns, column_of, num_columns = _compact(senders)
+    indptr = ends_of(np.bincount(row_of, minlength=num_rows))
     scale = inverse(row_sums(indptr, weights))
-    indices = column_of.astype(np.int32)
-    mean = Adjacency(indptr, indices, _count(columns), weights, scale)
+    mean = Adjacency(indptr, column_of.astype(np.int32), num_columns, weights, scale)
     return RelationBlock(code, rows, columns, mean)
 
 
-def _compact(nodes: NDArray[Any]) -> tuple[Selection, NDArray[Any]]:
-    """The distinct nodes, and the place of each node among them.
+def _compact(nodes: NDArray[Any]) -> tuple[Selection, NDArray[Any], int]:
+    """The distinct nodes, the place of each node among them, and how many they are.
 
     Where they are more than half of a range, the range is taken: it needs no copy.
     """
     first = int(nodes.min())
     here = np.zeros(int(nodes.max()) - first + 1, np.bool_)
     here[nodes - first] = True
-    if 2 * np.count_nonzero(here) >= len(here):
-        return slice(first, first + len(here)), nodes - first
-    return np.flatnonzero(here) + first, (np.cumsum(here) - 1)[nodes - first]
-
-
-def _count(selection: Selection) -> int:
-    if isinstance(selection, slice):
-        return int(selection.stop - selection.start)
-    return len(selection)
+    count = int(np.count_nonzero(here))
+    if 2 * count >= len(here):
+        return slice(first, first + len(here)), nodes - first, len(here)
+    return np.flatnonzero(here) + first, (np.cumsum(here) - 1)[nodes - first], count
 
 
 def sum_over_relations(x: Tensor, weights: Tensor, adjacency: Adjacency) -> Tensor:
     """Sum over codes r of mean_r(x) W_r.
 
     As a single step of autograd, each block's gradient is added to the rows that it concerns; torch
-    by itself would make a matrix of all rows for every block.
-
-    Args:
-        x: Shape (columns, inputs).
-        weights: W, shape (codes, inputs, outputs).
-        adjacency: With codes below the number of weights.
-
-    Returns:
-        Shape (rows, outputs).
+    by itself would make a matrix of all rows for every block. From x of shape (columns, inputs) and
+    W of shape (codes, inputs, outputs) to (rows, outputs).
     """
     blocks = relation_blocks(adjacency)
     return cast(Tensor, _RelationSum.apply(x, weights, blocks, adjacency.rows))  # type: ignore[no-untyped-call]

@@ -24,7 +24,6 @@ class RGCNConfig(GraphEncoderConfig):
     """Settings of `RGCN`; width, depth and dropout are OGB's for ogbn-mag."""
 
     hidden: Count = 64
-    """Width of hidden layers."""
     bases: Natural = 0
     """Matrices that the weights of all relations are mixed from; 0: each has its own."""
     node_embeddings: bool = False

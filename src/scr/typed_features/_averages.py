@@ -18,7 +18,7 @@ from scr.errors import MemoryBudgetError
 from scr.graph import Graph, select_edges
 from scr.propagation import normalize
 from scr.propagation.kernel import product
-from scr.typed_features._common_width import rows_of
+from scr.typed_features._fitted import rows_of
 
 _FEWEST_COLUMNS = 8
 """Fewer at once would read every edge for a fraction of a cache line."""
@@ -41,7 +41,7 @@ def fill_by_averages(
         matrix: Rows of all nodes; those of `known` types are read, the others must be zero.
         known: Types with features.
         memory: Most memory of the process, such as `4GiB`.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+        on_progress: Called after each block of columns.
 
     Returns:
         For each type that was filled, how many of its nodes stay zero.

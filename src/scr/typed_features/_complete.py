@@ -1,6 +1,6 @@
 """From a graph of several types to one matrix of features for all of its nodes.
 
-Types with features are scaled and brought to one width (`_common_width.py`); the others are filled
+Types with features are scaled and brought to one width (`_fitted.py`); the others are filled
 with averages of their neighbors, embeddings, or random numbers. A graph of one type passes through
 as if nothing of this existed.
 

@@ -24,14 +24,14 @@ class EmbeddingModel:
     """One of the models, with its loss and its rows of nodes."""
 
     def __init__(self, name: str, nodes: int, relations: int, width: int, seed: int) -> None:
-        """Draw the first embeddings.
+        """Draw the first embeddings; the state of torch's own generator is left alone.
 
         Args:
             name: `transe`, `distmult` or `complex`.
             nodes: How many nodes there are.
             relations: How many relations there are.
             width: Columns of a node's embedding, real and imaginary parts of ComplEx together.
-            seed: For the first embeddings; the state of torch's own generator is left alone.
+            seed: For the first embeddings.
 
         Raises:
             ConfigError: torch_geometric is not installed.

@@ -72,15 +72,9 @@ class EmbeddingTraining:
     def run(
         self, checkpoint: Path | None, seconds: float, on_progress: OnProgress | None
     ) -> NDArray[np.float32]:
-        """Train to the end, from where an earlier attempt left off.
+        """Train to the end, from where an earlier attempt left off; gives the best epoch's rows.
 
-        Args:
-            checkpoint: Where the state is written and found again; none: nowhere.
-            seconds: Time between checkpoints, at least.
-            on_progress: Called with what is being done, how much of it is done, and of how much.
-
-        Returns:
-            The rows of nodes after the best epoch.
+        The state is written to `checkpoint`, if there is one, with at least `seconds` between.
         """
         epochs, patience = self.config.embedding_epochs, self.config.embedding_patience
         if checkpoint is not None:

@@ -45,17 +45,9 @@ def embed(
 ) -> NDArray[np.float32]:
     """Embeddings of all nodes of all types, found beside the store or trained.
 
-    Args:
-        graph: Its edges count, nothing else.
-        config: `missing` is the model; settings that begin with `embedding_` matter.
-        width: Columns of the embeddings.
-        memory: Most memory of the process.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-        device: Where to train; another kind of device gives slightly other numbers.
-        checkpoint_seconds: Time between checkpoints.
-
-    Returns:
-        Shape (nodes, width), a memory map where there is a store.
+    Shape (nodes, width), a memory map where there is a store. `config.missing` is the model, and
+    another kind of device gives slightly other numbers. Other arguments are those of
+    `complete_features`.
 
     Raises:
         ConfigError: torch_geometric is not installed.

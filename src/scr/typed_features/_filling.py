@@ -16,8 +16,13 @@ from numpy.typing import NDArray
 from scr.compute import OnProgress
 from scr.graph import Graph
 from scr.typed_features._averages import fill_by_averages
-from scr.typed_features._common_width import known_features, rows_of
-from scr.typed_features._fitted import FittedCompletion, parts_of, root_mean_square
+from scr.typed_features._fitted import (
+    FittedCompletion,
+    known_features,
+    parts_of,
+    root_mean_square,
+    rows_of,
+)
 
 
 def fill(
@@ -35,9 +40,9 @@ def fill(
         matrix: Shape (nodes, columns), all zero.
         graph: With the features of some types.
         fitted: How they are prepared.
-        embeddings: Of all nodes, shape (nodes, columns), or none where they are not asked for.
-        memory: Most memory of the process while features are averaged.
-        on_progress: Called while features are averaged.
+        embeddings: Of all nodes, in the shape of the matrix; none where they are not asked for.
+        memory: Most memory of the process; read, as `on_progress`, while features are averaged.
+        on_progress: Called with what is being done, how much of it is done, and how much there is.
     """
     config, missing = fitted.config, fitted.missing
     known = known_features(graph)

@@ -1,6 +1,9 @@
 """A preparation of the features of all types, which can be stored and applied to another graph.
 
-It has the interface of `FittedFeatures`, of which it holds one for each type that has features.
+It holds a `FittedFeatures` for each type that has features, and is stored as they are; all come
+out with one number of columns. The width is the target type's after its own reduction, or that
+of the first type that has features where the target has none. Every type is scaled by its own
+numbers: words of packages and coordinates of cities have nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -8,18 +11,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.config import build
 from scr.errors import GraphError
-from scr.features import EMBEDDINGS, FeatureConfig, FittedFeatures, Matrix
+from scr.features import (
+    EMBEDDINGS,
+    SVD_COLUMNS,
+    SVD_WORK,
+    FeatureConfig,
+    FittedFeatures,
+    Matrix,
+    choose_reduction,
+    fit_features,
+    orthonormal_directions,
+    random_directions,
+)
 from scr.graph import Graph
 from scr.storage import checksums
-from scr.typed_features._common_width import fit_to_one_width, known_features
 
 PART_ROWS = 1 << 16
 """Rows that are prepared at once."""
@@ -49,11 +63,6 @@ class FittedCompletion:
     def missing(self) -> tuple[str, ...]:
         """Types that are filled in."""
         return tuple(kind for kind in self.types if kind not in self.fitted)
-
-    @property
-    def columns(self) -> int:
-        """As `width`: there is no single number of columns that come in."""
-        return self.width
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -130,10 +139,6 @@ class FittedCompletion:
 def fit_completion(graph: Graph, config: FeatureConfig) -> FittedCompletion:
     """Decide how all types get features, and fit what depends on those that have them.
 
-    Args:
-        graph: A graph of several types, or of one type without features.
-        config: What to do.
-
     Raises:
         GraphError: Nothing has features and they are to be averaged, or widths differ where they
             may not.
@@ -146,7 +151,7 @@ def fit_completion(graph: Graph, config: FeatureConfig) -> FittedCompletion:
             "expected features of at least one type",
             hint='give some, or set `data.missing` to "random", "transe", "distmult" or "complex"',
         )
-    fitted = fit_to_one_width(known, config) if known else {}
+    fitted = _fit_to_one_width(known, config) if known else {}
     width = next((each.width for each in fitted.values()), config.embedding_width)
     missing = [kind for kind in graph.node_types if kind not in fitted]
     steps = [f"{kind}: {step}" for kind, each in fitted.items() for step in each.steps]
@@ -186,3 +191,67 @@ def root_mean_square(parts: Iterable[NDArray[np.float32]]) -> float:
         total += float(np.square(rows, dtype=np.float64).sum())
         count += len(rows)
     return float(np.sqrt(total / count)) if total > 0 else 0.0
+
+
+def known_features(graph: Graph) -> dict[str, Matrix]:
+    """Features of each type that has some, in the order of the types."""
+    matrices = {graph.target: graph.features, **graph.other_features}
+    found = {kind: matrices.get(kind) for kind in graph.node_types}
+    return {kind: matrix for kind, matrix in found.items() if matrix is not None}
+
+
+def rows_of(graph: Graph, kind: str) -> slice:
+    """Rows of the nodes of a type."""
+    numbers = graph.nodes_of(kind)
+    return slice(numbers.start, numbers.stop)
+
+
+def _fit_to_one_width(
+    features: Mapping[str, Matrix], config: FeatureConfig
+) -> dict[str, FittedFeatures]:
+    """Fit a preparation for each type; all give the width of the first one.
+
+    Raises:
+        GraphError: Widths differ and `data.project` is `none`.
+    """
+    widths = {
+        kind: matrix.shape[1] if choose_reduction(matrix, config) == "none" else config.reduce_to
+        for kind, matrix in features.items()
+    }
+    if config.project == "none" and len(set(widths.values())) > 1:
+        shown = ", ".join(f"{kind} {width:,}" for kind, width in widths.items())
+        raise GraphError(
+            f"Types have features of different widths ({shown}); expected one width, since "
+            "`data.project` is `none`",
+            hint='set `data.project = "auto"`, so that all are projected to the first of them',
+        )
+    width = next(iter(widths.values()))
+    return {
+        kind: fit_features(matrix, config)
+        if widths[kind] == width
+        else _fit_to_width(matrix, config, width)
+        for kind, matrix in features.items()
+    }
+
+
+def _fit_to_width(features: Matrix, config: FeatureConfig, width: int) -> FittedFeatures:
+    rows, columns = features.shape
+    if columns > width and width < rows:
+        wanted = config.project
+        if wanted not in ("svd", "random"):
+            values = features.nnz if sp.issparse(features) else features.size
+            wanted = "svd" if values * width <= SVD_WORK and columns <= SVD_COLUMNS else "random"
+        reduced = replace(config, reduce=wanted, reduce_to=width)
+        return fit_features(features, reduced)
+    plain = fit_features(features, replace(config, reduce="none"))
+    if columns == width:
+        return plain
+    if columns > width:
+        # Fewer rows than columns: they do not have as many singular directions.
+        projection: Matrix = random_directions(columns, width, seed=0)
+        step = f"reduced {columns:,} columns to {width} by sparse random projection"
+    else:
+        projection = orthonormal_directions(columns, width, seed=0)
+        step = f"turned {columns:,} columns into {width} by random orthonormal rows"
+    kept = tuple(step for step in plain.steps if not step.startswith("made "))
+    return replace(plain, projection=projection, steps=(*kept, step))

@@ -12,7 +12,7 @@ from tests.propagation.graphs import graphs
 
 from scr.errors import GraphError
 from scr.networks.sampling import induced_subgraph
-from scr.networks.sampling._local_numbers import LocalNumbers
+from scr.networks.sampling._subgraph import LocalNumbers
 
 
 @given(graphs(), st.data())

@@ -40,7 +40,7 @@ def make_norm(kind: Norm, columns: int, groups: int = 1) -> nn.Module:
 
 def activate(
     x: Tensor,
-    norm: nn.Module,
+    norm: nn.Module | None = None,
     *,
     bias: Tensor | None = None,
     residual: Tensor | None = None,
@@ -53,16 +53,19 @@ def activate(
 
     Args:
         x: Shape (rows, columns).
-        norm: From `make_norm`; its own mode decides between batch and running statistics.
+        norm: From `make_norm`; its own mode decides between batch and running statistics. None: no
+            normalization.
         bias: Of the linear layer before, per column.
         residual: Shape of x.
-        slope: Of the activation below zero, per column; none is relu.
+        slope: Of the activation below zero, per column or of all; none is relu.
         chance: Of dropout.
         training: Draw noise.
         overwrite: Nobody needs x afterwards: where no gradient is wanted, write over it.
     """
+    if slope is not None:
+        slope = slope.expand(x.shape[1])
     if isinstance(norm, nn.GroupNorm):
-        x, bias, norm = norm(x if bias is None else x + bias), None, nn.Identity()
+        x, bias, norm = norm(x if bias is None else x + bias), None, None
     if not suits_kernels(x):
         x = normalize(x if bias is None else x + bias, norm)
         x = x if residual is None else x + residual
@@ -87,14 +90,14 @@ def activate(
     )
 
 
-def normalize(x: Tensor, norm: nn.Module) -> Tensor:
+def normalize(x: Tensor, norm: nn.Module | None) -> Tensor:
     """A normalization alone, by batch statistics or running ones, as its mode says."""
     if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) == 1:
         # One row has no variance; torch refuses it, and an epoch's last batch may be one row.
         return F.batch_norm(
             x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
         )
-    return cast(Tensor, norm(x))
+    return x if norm is None else cast(Tensor, norm(x))
 
 
 def column_moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,7 +110,7 @@ def column_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     return first + x[0].detach(), (second - first * first).clamp_(min=0)
 
 
-def _affine(x: Tensor, norm: nn.Module, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+def _affine(x: Tensor, norm: nn.Module | None, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """Scale and shift per column of a layer whose statistics do not depend on the batch."""
     if isinstance(norm, nn.BatchNorm1d):
         mean, variance = cast(Tensor, norm.running_mean), cast(Tensor, norm.running_var)
@@ -143,18 +146,10 @@ class _Activation(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        shift: Tensor,
-        slope: Tensor,
-        residual: Tensor | None,
-        mean: Tensor | None,
-        variance: Tensor | None,
-        epsilon: float,
-        keep: Keep,
-        overwrite: bool,
-    ) -> Tensor:
+        ctx: Any, x: Tensor, weight: Tensor, shift: Tensor, slope: Tensor,
+        residual: Tensor | None, mean: Tensor | None, variance: Tensor | None, epsilon: float,
+        keep: Keep, overwrite: bool,
+    ) -> Tensor:  # fmt: skip
         spread = None if variance is None else torch.rsqrt(variance + epsilon)
         scale = weight if spread is None else (weight * spread).float()
         if mean is not None:

@@ -50,7 +50,7 @@ def draw_keep(dropout: float, training: bool) -> Keep:
 
 
 def dropout(numbers: Tensor, chance: float, training: bool = True) -> Tensor:
-    """Silence numbers at random and scale the others so that the mean stays.
+    """Set numbers to zero at random and scale the others so that the mean stays.
 
     Args:
         numbers: Any shape.
@@ -68,18 +68,14 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, numbers: Tensor, keep: Keep) -> Tensor:
         ctx.keep = keep
-        return _apply_mask(numbers, keep)
+        source = numbers.detach().contiguous()
+        result = empty_like(source)
+        count = source.numel()
+        blocks = -(-count // BLOCK)
+        run_rows(keep_blocks, blocks, count, source.view(-1), result.view(-1), *keep)
+        return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         # The same function again, so that it can be differentiated as often as anybody wants.
         return cast(Tensor, _Dropout.apply(gradient, ctx.keep)), None  # type: ignore[no-untyped-call]
-
-
-def _apply_mask(numbers: Tensor, keep: Keep) -> Tensor:
-    source = numbers.detach().contiguous()
-    kept = empty_like(source)
-    count = source.numel()
-    blocks = -(-count // BLOCK)
-    run_rows(keep_blocks, blocks, count, source.view(-1), kept.view(-1), *keep)
-    return kept

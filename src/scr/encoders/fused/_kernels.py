@@ -82,19 +82,9 @@ def sum_moments(x: Any, sums: Any, start: Any, stop: Any) -> None:
 
 @compiled
 def activate_rows(
-    x: Any,
-    residual: Any,
-    scale: Any,
-    shift: Any,
-    slope: Any,
-    activated: Any,
-    seed: Any,
-    threshold: Any,
-    keep_scale: Any,
-    noisy: Any,
-    start: Any,
-    stop: Any,
-) -> None:
+    x: Any, residual: Any, scale: Any, shift: Any, slope: Any, activated: Any,
+    seed: Any, threshold: Any, keep_scale: Any, noisy: Any, start: Any, stop: Any,
+) -> None:  # fmt: skip
     """Write dropout(prelu(x * scale + shift + residual)) to ``activated``, which may be ``x``."""
     columns = x.shape[1]
     added = residual.shape[0] > 0
@@ -120,22 +110,10 @@ def activate_rows(
 
 @compiled
 def activation_gradient(
-    gradient: Any,
-    x: Any,
-    residual: Any,
-    scale: Any,
-    shift: Any,
-    slope: Any,
-    center: Any,
-    inner: Any,
-    sums: Any,
-    seed: Any,
-    threshold: Any,
-    keep_scale: Any,
-    noisy: Any,
-    start: Any,
-    stop: Any,
-) -> None:
+    gradient: Any, x: Any, residual: Any, scale: Any, shift: Any, slope: Any, center: Any,
+    inner: Any, sums: Any, seed: Any, threshold: Any, keep_scale: Any, noisy: Any,
+    start: Any, stop: Any,
+) -> None:  # fmt: skip
     """Gradient before the activation, to ``inner``, and what the columns' parameters need of it.
 
     ``sums[0]``: sum of it; ``sums[1]``: sum of it times (x - center); ``sums[2]``: the slope's.

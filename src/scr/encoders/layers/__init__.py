@@ -8,11 +8,9 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.encoders.layers._adjacency import Adjacency as Adjacency
-    from scr.encoders.layers._adjacency import Selection as Selection
     from scr.encoders.layers._adjacency import inverse as inverse
     from scr.encoders.layers._label_branch import LabelBranch as LabelBranch
     from scr.encoders.layers._sparse_rows import Projected as Projected
     from scr.encoders.layers._sparse_rows import SparseRows as SparseRows
-    from scr.encoders.layers._sparse_rows import linear as linear
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

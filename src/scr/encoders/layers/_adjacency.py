@@ -8,7 +8,7 @@ kept. Other devices and precisions take torch's own `index_add`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from scr.compute import empty
+from scr.compute import empty, ends_of
 from scr.encoders.fused._parallel import fits_kernels
 from scr.propagation import NormalizedAdjacency
 from scr.propagation.kernel import product
-
-Selection = slice | NDArray[np.int64]
-"""Rows of a matrix: a range, which is taken without a copy, or their numbers."""
 
 PRODUCT_SPEEDUP = 16
 """Multiplications that a dense product does in the time in which a gather does one."""
@@ -48,8 +45,8 @@ class Adjacency:
     """c, one per column; none: all are 1."""
     codes: NDArray[Any] | None = None
     """The relation and direction of each edge; none where all edges are alike."""
-    own: Selection = field(default_factory=lambda: slice(0, None))
-    """The column that is each row's own node; the first ones, if nothing else is said."""
+    own: int | NDArray[np.int64] = 0
+    """The column that is each row's own node: the first of a range of columns, or all of them."""
 
     @property
     def rows(self) -> int:
@@ -63,20 +60,12 @@ class Adjacency:
 
     def own_rows(self, x: Tensor) -> Tensor:
         """What the receiving nodes have themselves. Shape (rows, features)."""
-        if isinstance(self.own, slice):
-            start = self.own.start or 0
-            return x[start : start + self.rows]
+        if isinstance(self.own, int):
+            return x[self.own : self.own + self.rows]
         return x.index_select(0, torch.from_numpy(self.own).to(x.device))
 
     def multiply(self, x: Tensor) -> Tensor:
-        """Sum over neighbors; the gradient flows to `x`.
-
-        Args:
-            x: Shape (columns, features).
-
-        Returns:
-            Shape (rows, features).
-        """
+        """Sum over neighbors, from (columns, features) to (rows, features), with a gradient."""
         return cast(Tensor, _Product.apply(x, self))  # type: ignore[no-untyped-call]
 
     def times(self, x: Tensor) -> Tensor:
@@ -86,23 +75,23 @@ class Adjacency:
             x = x * _vector(self.column_scale, x)[:, None]
         if not fits_kernels(x):
             return self._times_elsewhere(x)
-        made = empty((self.rows, x.shape[1]), x)
+        sums = empty((self.rows, x.shape[1]), x)
         matrix = NormalizedAdjacency(
             self.indptr, self.indices, self.weights, self.row_scale, None, self_loops=False
         )
         threads = torch.get_num_threads()
-        product(matrix, x.contiguous().numpy(), made.numpy(), threads=threads)
-        return made
+        product(matrix, x.contiguous().numpy(), sums.numpy(), threads=threads)
+        return sums
 
     def _times_elsewhere(self, x: Tensor) -> Tensor:
         """On any device, in any precision, with a copy of a row for each edge."""
-        receivers = np.repeat(np.arange(self.rows), np.diff(self.indptr))
-        gathered = x.index_select(0, torch.from_numpy(self.indices.astype(np.int64)).to(x.device))
+        senders, receivers = self.edge_index(x.device)
+        gathered = x.index_select(0, senders)
         if self.weights is not None:
             gathered = gathered * _vector(self.weights, x)[:, None]
-        made = x.new_zeros(self.rows, x.shape[1])
-        made.index_add_(0, torch.from_numpy(receivers).to(x.device), gathered)
-        return made if self.row_scale is None else made * _vector(self.row_scale, x)[:, None]
+        sums = x.new_zeros(self.rows, x.shape[1])
+        sums.index_add_(0, receivers, gathered)
+        return sums if self.row_scale is None else sums * _vector(self.row_scale, x)[:, None]
 
     def edge_index(self, device: torch.device) -> Tensor:
         """Senders and receivers of all edges, by receiver; made once for a device."""
@@ -120,8 +109,7 @@ class Adjacency:
     def transposed(self) -> Adjacency:
         """Sending nodes by row, for gradients."""
         values = np.ones(len(self.indices), np.int8) if self.weights is None else self.weights
-        shape = (self.rows, self.columns)
-        turned = sp.csr_array((values, self.indices, self.indptr), shape=shape).T.tocsr()
+        turned = self._turned(values)
         return Adjacency(
             turned.indptr.astype(np.int64, copy=False),
             turned.indices,
@@ -134,10 +122,12 @@ class Adjacency:
     @cached_property
     def transposed_order(self) -> NDArray[np.int64]:
         """The place of each edge of `transposed` among the edges."""
-        shape = (self.rows, self.columns)
         places = np.arange(len(self.indices), dtype=np.int64)
-        turned = sp.csr_array((places, self.indices, self.indptr), shape=shape).T.tocsr()
-        return cast("NDArray[np.int64]", turned.data)
+        return cast("NDArray[np.int64]", self._turned(places).data)
+
+    def _turned(self, values: NDArray[Any]) -> sp.csr_array:
+        shape = (self.rows, self.columns)
+        return sp.csr_array((values, self.indices, self.indptr), shape=shape).T.tocsr()
 
     def first_rows(self, rows: int, columns: int) -> Adjacency:
         """The first rows, which have no edges to columns beyond the first ones."""
@@ -150,29 +140,20 @@ class Adjacency:
     def range(self, start: int, stop: int) -> Adjacency:
         """A range of rows, with views of their edges."""
         first, last = int(self.indptr[start]), int(self.indptr[stop])
-        own: Selection
-        if isinstance(self.own, slice):
-            own = slice((self.own.start or 0) + start, None)
-        else:
-            own = self.own[start:stop]
-        return replace(
-            self,
-            indptr=self.indptr[start : stop + 1] - first,
-            indices=self.indices[first:last],
-            weights=None if self.weights is None else self.weights[first:last],
-            row_scale=None if self.row_scale is None else self.row_scale[start:stop],
-            codes=None if self.codes is None else self.codes[first:last],
-            own=own,
-        )
+        own = self.own + start if isinstance(self.own, int) else self.own[start:stop]
+        indptr = self.indptr[start : stop + 1] - first
+        return self._select(indptr, slice(start, stop), slice(first, last), own)
 
     def take(self, rows: NDArray[np.int64]) -> Adjacency:
         """Some rows in any order, with copies of their edges; rows may repeat."""
         starts = self.indptr[rows]
         counts = self.indptr[rows + 1] - starts
-        indptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(counts, out=indptr[1:])
+        indptr = ends_of(counts)
         edges = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
-        first = self.own.start or 0 if isinstance(self.own, slice) else None
+        own = self.own + rows if isinstance(self.own, int) else self.own[rows]
+        return self._select(indptr, rows, edges, own)
+
+    def _select(self, indptr: NDArray[np.int64], rows: Any, edges: Any, own: Any) -> Adjacency:
         return replace(
             self,
             indptr=indptr,
@@ -180,7 +161,7 @@ class Adjacency:
             weights=None if self.weights is None else self.weights[edges],
             row_scale=None if self.row_scale is None else self.row_scale[rows],
             codes=None if self.codes is None else np.asarray(self.codes[edges]),
-            own=rows + first if first is not None else cast(Any, self.own)[rows],
+            own=own,
         )
 
     def transforms_first(self, inputs: int, outputs: int) -> bool:
@@ -210,6 +191,6 @@ def _vector(numbers: NDArray[np.float32], like: Tensor) -> Tensor:
 
 def inverse(sums: NDArray[Any], power: float = -1.0) -> NDArray[np.float32]:
     """sums^power in float32, 0 where a sum is 0."""
-    made = np.zeros(len(sums), np.float64)
-    np.power(np.asarray(sums, np.float64), power, out=made, where=np.asarray(sums) > 0)
-    return made.astype(np.float32)
+    powers = np.zeros(len(sums), np.float64)
+    np.power(np.asarray(sums, np.float64), power, out=powers, where=np.asarray(sums) > 0)
+    return powers.astype(np.float32)

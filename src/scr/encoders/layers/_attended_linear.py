@@ -36,9 +36,9 @@ def attend_linear(
         z: What the last layer of each hop and head reads, shape (rows, hops * heads, inputs).
         weight: Shape (hops * heads, inputs, outputs).
         bias: Shape (hops * heads, outputs).
-        vectors: What dots are taken with, shape (heads, vectors, outputs).
-        context: Anything else that the weights depend on.
-        weigh: From dots (rows, hops, heads, vectors) and context to weights (rows, hops, heads).
+        vectors: Shape (heads, vectors, outputs).
+        context: For ``weigh``.
+        weigh: The attention.
 
     Returns:
         Shape (rows, heads, outputs).
@@ -60,16 +60,9 @@ def attend_linear(
 class _AttendedLinear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        z: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        seen: Tensor,
-        offset: Tensor,
-        context: Tensor,
-        weigh: Weigh,
-        heads: int,
-    ) -> Tensor:
+        ctx: Any, z: Tensor, weight: Tensor, bias: Tensor, seen: Tensor, offset: Tensor,
+        context: Tensor, weigh: Weigh, heads: int,
+    ) -> Tensor:  # fmt: skip
         groups, _, outputs = weight.shape
         dots = dots_of_rows(z.unsqueeze(1), seen).squeeze(1) + offset
         by_head = dots.view(len(z), -1, heads, dots.shape[-1])
@@ -107,12 +100,6 @@ class _AttendedLinear(torch.autograd.Function):
         return by_z, by_weight, by_bias, by_seen, by_dots.sum(0), by_context, None, None
 
 
-def _chosen_rows(shares: Tensor, group: int) -> Tensor | None:
-    """Rows to which a group matters; none stands for all of them."""
-    rows = shares[:, group].nonzero().squeeze(1)
-    return None if len(rows) == len(shares) else rows
-
-
 def _scaled(z: Tensor, shares: Tensor, group: int, rows: Tensor) -> Tensor:
     """Chosen rows of one group, each times its weight."""
     scaled = empty((len(rows), z.shape[2]), z)
@@ -122,9 +109,8 @@ def _scaled(z: Tensor, shares: Tensor, group: int, rows: Tensor) -> Tensor:
 
 def _add_product(z: Tensor, weight: Tensor, shares: Tensor, group: int, mixed: Tensor) -> None:
     """Add (w z) W of one group to the mixture."""
-    rows = _chosen_rows(shares, group)
-    if rows is None:
-        rows = torch.arange(len(z))
+    rows = shares[:, group].nonzero().squeeze(1)  # to which the group matters
+    if len(rows) == len(z):
         mixed.addmm_(_scaled(z, shares, group, rows), weight[group])
         return
     product = empty((len(rows), mixed.shape[1]), mixed)
@@ -133,20 +119,12 @@ def _add_product(z: Tensor, weight: Tensor, shares: Tensor, group: int, mixed: T
 
 
 def _product_gradient(
-    z: Tensor,
-    weight: Tensor,
-    shares: Tensor,
-    group: int,
-    incoming: Tensor,
-    by_z: Tensor,
-    by_weight: Tensor,
-    by_shares: Tensor,
-) -> None:
+    z: Tensor, weight: Tensor, shares: Tensor, group: int, incoming: Tensor,
+    by_z: Tensor, by_weight: Tensor, by_shares: Tensor,
+) -> None:  # fmt: skip
     """Backward pass of `_add_product`; the factor w of z's gradient is left for later."""
-    rows = _chosen_rows(shares, group)
-    if rows is None:
-        rows = torch.arange(len(z))
-    else:
+    rows = shares[:, group].nonzero().squeeze(1)
+    if len(rows) < len(z):
         packed = empty((len(rows), incoming.shape[1]), incoming)
         incoming = torch.index_select(incoming, 0, rows, out=packed)
     torch.mm(_scaled(z, shares, group, rows).t(), incoming, out=by_weight[group])

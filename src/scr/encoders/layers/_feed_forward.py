@@ -75,16 +75,9 @@ class FeedForward(nn.Module):
         return last
 
     def attend(self, x: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> Tensor:
-        """The results of the groups, hops of a row, mixed by attention; see `mix_hops`.
+        """The results of the groups, hops of a row, mixed by attention, as `mix_hops` does.
 
-        Args:
-            x: Shape (rows, hops, inputs).
-            vectors: Shape (heads, vectors, outputs).
-            context: For ``weigh``.
-            weigh: From dots (rows, hops, heads, vectors) to weights (rows, hops, heads).
-
-        Returns:
-            Shape (rows, heads, outputs).
+        From x of shape (rows, hops, inputs) to (rows, heads, outputs).
         """
         if len(self.layers) == 1 and self.heads > 1:  # one product for all heads of a hop
             hidden = self(x).view(*x.shape[:2], self.heads, -1)
@@ -107,7 +100,7 @@ class FeedForward(nn.Module):
         is_before = self.norm_place == "before"
         activated = activate(
             raw,
-            norm if is_before else nn.Identity(),
+            norm if is_before else None,
             bias=None if layer.bias is None else layer.bias.flatten(),
             slope=slope,
             chance=self.dropout if is_before else 0.0,

@@ -53,13 +53,7 @@ class GroupedLinear(nn.Module):
 
 
 def grouped_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Multiply each group of columns by its own matrix.
-
-    Args:
-        x: Shape (rows, groups, inputs).
-        weight: Shape (groups, inputs, outputs).
-        bias: Shape (groups, outputs), or none.
-    """
+    """Multiply (rows, groups, inputs) group by group with (groups, inputs, outputs)."""
     return cast(Tensor, _GroupedLinear.apply(x, weight, bias))  # type: ignore[no-untyped-call]
 
 

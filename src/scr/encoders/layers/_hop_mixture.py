@@ -148,16 +148,9 @@ def _mix(hidden: Any, weights: Any, mixed: Any, start: Any, stop: Any) -> None:
 
 @compiled
 def _spread(
-    hidden: Any,
-    gradient: Any,
-    weights: Any,
-    by_dots: Any,
-    vectors: Any,
-    by_hidden: Any,
-    partial: Any,
-    start: Any,
-    stop: Any,
-) -> None:
+    hidden: Any, gradient: Any, weights: Any, by_dots: Any, vectors: Any, by_hidden: Any,
+    partial: Any, start: Any, stop: Any,
+) -> None:  # fmt: skip
     """Gradient of `hidden` through sum and dots, and of the vectors."""
     rows, hops, heads, columns = hidden.shape
     for block in range(start, stop):

@@ -58,7 +58,7 @@ class InitialResidualMLP(nn.Module):
         last = len(self.layers) - 1
         if last > 0:
             first = self._layer(0, x, residual=x if x.shape[1] == self.hidden else None)
-            x = self._activate(first, nn.Identity())
+            x = activate(first, slope=self.slope, chance=self.dropout, training=self.training)
             for index in range(1, last):
                 x = self._layer(index, torch.lerp(x, first, self.alpha), residual=x, active=True)
         return self._layer(last, x)
@@ -67,29 +67,14 @@ class InitialResidualMLP(nn.Module):
         self, index: int, x: Tensor, *, residual: Tensor | None = None, active: bool = False
     ) -> Tensor:
         layer = cast(GroupedLinear, self.layers[index])
-        product = layer.product(x.unsqueeze(1)).squeeze(1)
-        bias = None if layer.bias is None else layer.bias[0]
-        return self._activate(product, self.norms[index], bias, residual, active=active, fresh=True)
-
-    def _activate(
-        self,
-        x: Tensor,
-        norm: nn.Module,
-        bias: Tensor | None = None,
-        residual: Tensor | None = None,
-        *,
-        active: bool = True,
-        fresh: bool = False,
-    ) -> Tensor:
-        # Slope 1 on both sides of zero is no activation: only norm and residual.
-        slope = self.slope if active else torch.ones_like(self.slope)
         return activate(
-            x,
-            norm,
-            bias=bias,
+            layer.product(x.unsqueeze(1)).squeeze(1),
+            self.norms[index],
+            bias=None if layer.bias is None else layer.bias[0],
             residual=residual,
-            slope=slope.expand(x.shape[1]),
+            # Slope 1 on both sides of zero is no activation: only norm and residual.
+            slope=self.slope if active else torch.ones_like(self.slope),
             chance=self.dropout if active else 0.0,
             training=self.training,
-            overwrite=fresh,
+            overwrite=True,
         )

@@ -35,16 +35,16 @@ class LabelMixture(nn.Module):
     first_moved = 0
     """The nearest hop that is moved towards the last one."""
 
-    def __init__(self, classes: int, hops: int, activation: AttentionActivation) -> None:
+    def __init__(self, shape: ProblemShape, activation: AttentionActivation = "leaky_relu") -> None:
         super().__init__()
         self.activation: AttentionActivation = activation
-        self.hops = hops
+        self.hops = hops = shape.label_hops
         if hops > 1:
             towards_last = torch.cos(torch.arange(hops) * math.pi / (2 * hops))
             towards_last[: self.first_moved] = 0
             self.towards_last: Tensor
             self.register_buffer("towards_last", towards_last, persistent=False)
-            self._build_attention(classes)
+            self._build_attention(shape.classes)
 
     def _build_attention(self, classes: int) -> None:
         # Xavier with relu's gain for a layer from (history, present) to one score.
@@ -76,15 +76,13 @@ class JKLabelMixture(LabelMixture):
 
     def __init__(
         self,
-        classes: int,
-        hops: int,
-        activation: AttentionActivation,
         config: EncoderConfig,
+        shape: ProblemShape,
+        activation: AttentionActivation,
         attention_dropout: float,
     ) -> None:
-        self.config = config
-        self.attention_dropout = attention_dropout
-        super().__init__(classes, hops, activation)
+        self.config, self.attention_dropout = config, attention_dropout
+        super().__init__(shape, activation)
 
     def _build_attention(self, classes: int) -> None:
         columns, layers = self.hops * classes, self.config.label_layers
@@ -101,26 +99,17 @@ class JKLabelMixture(LabelMixture):
 
 
 class LabelBranch(nn.Module):
-    """Logits from propagated labels; the same branch for every encoder but SAGN."""
+    """Logits from propagated labels; the same branch for every encoder but SAGN.
+
+    Several label hops are mixed by recursive attention, if nothing else is said.
+    """
 
     def __init__(
-        self,
-        config: EncoderConfig,
-        shape: ProblemShape,
-        activation: AttentionActivation = "leaky_relu",
-        mixture: LabelMixture | None = None,
+        self, config: EncoderConfig, shape: ProblemShape, mixture: LabelMixture | None = None
     ) -> None:
-        """Build the branch.
-
-        Args:
-            config: Settings that every encoder has.
-            shape: Of the problem.
-            activation: What attention scores pass before the softmax.
-            mixture: Of several label hops; none: by recursive attention.
-        """
         super().__init__()
         self.label_dropout = config.label_dropout
-        self.mixture = mixture or LabelMixture(shape.classes, shape.label_hops, activation)
+        self.mixture = mixture or LabelMixture(shape)
         layers = config.label_layers
         self.perceptron = FeedForward(config, shape.classes, shape.classes, layers=layers)
 

@@ -2,7 +2,7 @@
 
 A row of words is to a layer's weights what a node's neighbors are to their activations: numbers to
 sum rows by. So the product is that of `Adjacency`, and so is the gradient of the weights. Dropout
-silences stored numbers only, since zeros are silent anyway. So a step and its memory grow with the
+drops stored numbers only, since zeros stay zero anyway. So a step and its memory grow with the
 words that are present, not with all words that there are.
 """
 
@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 from scr.encoders.fused._dropout import dropout
 from scr.encoders.layers._adjacency import Adjacency
@@ -63,22 +62,16 @@ class SparseRows:
         numbered = replace(self.places, weights=self.values.numpy()).take(rows)
         assert numbered.weights is not None
         return SparseRows(
-            replace(numbered, weights=None, own=slice(0, None)), torch.from_numpy(numbered.weights)
+            replace(numbered, weights=None, own=0), torch.from_numpy(numbered.weights)
         )
 
     def dropout(self, chance: float, training: bool) -> SparseRows:
-        """Silence numbers at random and scale the others, as of a dense matrix."""
+        """Drop numbers at random and scale the others, as of a dense matrix."""
         return replace(self, values=dropout(self.values, chance, training))
 
-    def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """X W^T + b, with a gradient for W and b.
-
-        Args:
-            weight: W, shape (outputs, columns).
-            bias: b, shape (outputs,).
-        """
-        made = cast(Tensor, _Linear.apply(weight, self))  # type: ignore[no-untyped-call]
-        return made if bias is None else made + bias
+    def linear(self, weight: Tensor) -> Tensor:
+        """X W^T, with a gradient for W of shape (outputs, columns)."""
+        return cast(Tensor, _Linear.apply(weight, self))  # type: ignore[no-untyped-call]
 
 
 class _Linear(torch.autograd.Function):
@@ -93,10 +86,3 @@ class _Linear(torch.autograd.Function):
         places, values = ctx.rows.places, ctx.rows.values.numpy()
         turned = replace(places.transposed, weights=values[places.transposed_order])
         return turned.times(gradient).t(), None
-
-
-def linear(x: Tensor | SparseRows, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X W^T + b of dense or sparse rows."""
-    if isinstance(x, SparseRows):
-        return x.linear(weight, bias)
-    return F.linear(x, weight, bias)

@@ -82,15 +82,9 @@ class SubsetMixture(nn.Module):
 
 
 def mix_subsets(hops: Tensor, first: Tensor, weight: Tensor) -> Tensor:
-    """Mix every hop over the subsets.
+    """From (rows, 1 + subsets * hops, features) to (rows, hops + 1, features).
 
-    Args:
-        hops: Shape (rows, 1 + subsets * hops, features).
-        first: Of hop 0, shape (features,).
-        weight: Of the others, shape (hops, subsets, features).
-
-    Returns:
-        Shape (rows, hops + 1, features).
+    The weights are those of hop 0, (features,), and of the others, (hops, subsets, features).
     """
     count, subsets, _ = weight.shape
     if hops.shape[1] != 1 + subsets * count:
@@ -122,7 +116,8 @@ class _Mixture(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hops: Tensor, first: Tensor, weight: Tensor) -> Tensor:
         rows, _, features = hops.shape
-        weights = _by_matrix(first, weight)
+        # In the order in which the hops lie, shape (1 + subsets * hops, features).
+        weights = torch.cat([first.unsqueeze(0), weight.transpose(0, 1).flatten(0, 1)])
         mixed = empty((rows, weight.shape[0] + 1, features), hops)
         run_rows(_mix, rows, hops.numel(), hops, weights, mixed)
         ctx.save_for_backward(hops, first, weight)
@@ -145,12 +140,6 @@ class _Mixture(torch.autograd.Function):
             of_first = gradient[:, :1] * first
             by_hops = torch.cat([of_first, of_hops.flatten(1, 2)], dim=1)
         return by_hops, total[0], by_weight.contiguous()
-
-
-def _by_matrix(first: Tensor, weight: Tensor) -> Tensor:
-    """All weights in the order in which the hops lie, shape (1 + subsets * hops, features)."""
-    others = weight.detach().transpose(0, 1).flatten(0, 1)
-    return torch.cat([first.detach().unsqueeze(0), others])
 
 
 @compiled

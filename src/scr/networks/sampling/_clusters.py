@@ -20,9 +20,8 @@ from scr.graph import Graph, as_numpy, check_graph
 from scr.networks.sampling._batch import SubgraphBatch
 from scr.networks.sampling._checks import check_count
 from scr.networks.sampling._label_propagation import propagate_labels
-from scr.networks.sampling._local_numbers import LocalNumbers
 from scr.networks.sampling._metis import metis_partition, symmetric_rows
-from scr.networks.sampling._subgraph import induced_subgraph
+from scr.networks.sampling._subgraph import LocalNumbers, induced_subgraph
 
 Method = Literal["auto", "metis", "label-propagation", "random"]
 

@@ -29,7 +29,7 @@ from scr.graph import Graph, check_graph
 from scr.networks.sampling._batch import SubgraphBatch
 from scr.networks.sampling._checks import check_count, check_nodes
 from scr.networks.sampling._distinct import choose
-from scr.networks.sampling._local_numbers import LocalNumbers, mark_nodes, number_nodes
+from scr.networks.sampling._subgraph import LocalNumbers, mark_nodes, number_nodes
 
 ALL = -1
 """A fan-out that takes every neighbor."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scr.encoders import ProblemShape
 from scr.encoders.layers import Adjacency
 from scr.networks import make_encoder
-from scr.networks._edge_attention import softmax_over_neighbors, weighted_sum
+from scr.networks._gat import softmax_over_neighbors, weighted_sum
 
 HEADS = 2
 
