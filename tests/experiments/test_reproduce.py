@@ -69,10 +69,10 @@ def test_what_is_measured_follows_the_settings(random_graph):
 def test_a_smoothed_row_is_measured_after_smoothing():
     plain = {"valid_accuracy": 0.5, "test_accuracy": 0.5}
     record = {**plain, "smooth": {"valid_accuracy": 0.75, "test_accuracy": 0.25}}
-    assert measure([record], smoothed=True) == {
+    assert measure([record]) == {
         "valid_accuracy": 75.0, "valid_spread": None, "test_accuracy": 25.0, "test_spread": None,
     }  # fmt: skip
-    assert measure([record], smoothed=False)["valid_accuracy"] == 50.0
+    assert measure([plain])["valid_accuracy"] == 50.0
 
 
 def test_what_differs_from_the_published_run_is_said(random_graph):

@@ -67,6 +67,8 @@ class UnlabeledLoss(nn.Module):
     """Whether `pseudo_labels` must be given, by a prediction with less noise than the views."""
     drops_nodes: ClassVar[bool] = False
     """Whether views differ on the graph too, by random propagation; else by dropout alone."""
+    classes: int | None = None
+    """Classes that the method keeps averages of; none: it takes logits of any number."""
     takes_labeled: ClassVar[bool] = False
     """Whether views of labeled rows are compared too; such a method reads no pseudo labels."""
 
@@ -86,7 +88,8 @@ class UnlabeledLoss(nn.Module):
     def from_config(cls, config: ConsistencyConfig, classes: int) -> Self:
         """Make the term as a recipe has it: arguments are settings of the same names."""
         given = {**vars(config), "classes": classes}
-        return cls(**{name: given[name] for name in inspect.signature(cls).parameters})
+        names = inspect.signature(cls).parameters
+        return cls(**{name: value for name, value in given.items() if name in names})
 
     def forward(
         self,
@@ -109,6 +112,12 @@ class UnlabeledLoss(nn.Module):
             A scalar; exactly 0, with a gradient of 0, where there are no unlabeled rows.
         """
         views = as_views(logits)
+        if self.classes not in (None, views.shape[-1]):
+            raise ConfigError(
+                "logits",
+                f"of {views.shape[-1]} classes",
+                f"{self.classes}, as `classes` of the loss has it",
+            )
         if views.shape[1] == 0 or len(views) < self.least_views:
             return views.sum() * 0
         if self.takes_labeled and known is not None:
@@ -236,15 +245,3 @@ def as_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
             hint="take the softmax of logits; a `MeanTeacher` has done so already",
         )
     return labels.to(logits.device, logits.dtype)
-
-
-def check_classes(expected: int, logits: Tensor) -> None:
-    """Refuse logits of other classes than those that a method keeps averages of.
-
-    Args:
-        expected: How many classes the method was made for.
-        logits: Shape (views, nodes, classes).
-    """
-    given = logits.shape[-1]
-    check(given == expected, "logits", f"of {given} classes",
-          f"{expected}, as `classes` of the loss has it")  # fmt: skip

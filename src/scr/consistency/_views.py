@@ -1,13 +1,14 @@
 """Noisy predictions of the same rows, and the average that SCR takes as their pseudo label.
 
 The noise is the model's own dropout: nothing is augmented on the graph, so a view costs one more
-forward pass over rows that are already in memory. GRAND does augment: its batches are `Augmented`.
+forward pass over rows that are already in memory. GRAND does augment: its batches have noise of
+their own, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,28 +16,20 @@ from torch import Tensor, nn
 Batch = TypeVar("Batch")
 
 
-@runtime_checkable
-class Augmented(Protocol):
-    """A batch with noise of its own, beside the model's."""
-
-    def noisy_view(self) -> Any:
-        """The same rows under fresh noise."""
-
-
 def noisy_views(model: Callable[[Batch], Tensor], batch: Batch, views: int) -> Tensor:
     """Run the same rows through a model in training mode several times.
 
     Args:
         model: Anything that maps a batch to logits, with dropout switched on.
-        batch: Whatever the model takes; of an `Augmented` one, it takes a fresh view each time.
+        batch: Whatever the model takes; where it has a method `noisy_view`, the model takes a
+            fresh one of these each time.
         views: S, how many times.
 
     Returns:
         Logits, shape (views, nodes, classes).
     """
-    if isinstance(batch, Augmented):
-        return torch.stack([model(batch.noisy_view()) for _ in range(views)])
-    return torch.stack([model(batch) for _ in range(views)])
+    view: Callable[[], Batch] = getattr(batch, "noisy_view", lambda: batch)
+    return torch.stack([model(view()) for _ in range(views)])
 
 
 def average_views(logits: Tensor) -> Tensor:

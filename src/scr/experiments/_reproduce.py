@@ -102,9 +102,8 @@ def reproduce(
         Task(recipe.encoder, recipe.regularizer, seed, (tables,), preset="none")
         for seed in range(count)
     ]
-    smoothed = runner.recipe_of(tasks[0]).postprocess.method != "none"
     records = runner.run(tasks)
-    measured = measure(records, smoothed=smoothed)
+    measured = measure(records)
     published = dataclasses.asdict(recipe.published)
     said = notes(recipe, runner.graph, runs=count, splits=runner.splits, settings=settings)
     content = {
@@ -123,16 +122,15 @@ def reproduce(
     return runner.result(REPRODUCE_JSON, content)
 
 
-def measure(records: Sequence[Mapping[str, Any]], *, smoothed: bool) -> dict[str, float | None]:
+def measure(records: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     """Mean and sample standard deviation in percent, after Correct and Smooth where it was done.
 
     Args:
         records: Of finished runs, accuracies in 0..1.
-        smoothed: Take the accuracies below `smooth`.
     """
     measured: dict[str, float | None] = {}
+    scores = [record.get("smooth", record) for record in records]
     for split in ("valid", "test"):
-        scores = [(record["smooth"] if smoothed else record) for record in records]
         known = [number_or_none(score[f"{split}_accuracy"]) for score in scores]
         values = [100 * value for value in known if value is not None]
         measured[f"{split}_accuracy"] = statistics.fmean(values) if values else None

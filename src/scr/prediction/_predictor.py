@@ -24,7 +24,7 @@ from scr.prediction._stored_model import (
     write_handover,
     write_model,
 )
-from scr.prediction._table import ProbabilityColumns, write_predictions
+from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
 from scr.report import MetricsInParts
 from scr.training import (
     Fitted,
@@ -38,8 +38,6 @@ from scr.training import (
     rebuilds_label_hops,
     stream_logits,
 )
-
-SPLITS = ("train", "valid", "test")
 
 
 class Predictor:

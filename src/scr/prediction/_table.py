@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_PER_PART = 65_536
-SPLIT_NAMES = ("train", "valid", "test")
+SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def write_predictions(
 
 def split_codes(graph: Graph) -> NDArray[np.int8]:
     """0, 1, 2 for training, validation and test nodes, 3 for the rest."""
-    codes = np.full(graph.num_targets, len(SPLIT_NAMES), dtype=np.int8)
-    for code, name in enumerate(SPLIT_NAMES):
+    codes = np.full(graph.num_targets, len(SPLITS), dtype=np.int8)
+    for code, name in enumerate(SPLITS):
         codes[getattr(graph, name)] = code
     return codes
 
@@ -113,7 +113,7 @@ def _part_table(
         "id": pa.array(nodes if graph.ids is None else np.asarray(graph.ids[nodes])),
         "prediction": names.take(pa.array(predicted)),
         "confidence": pa.array(probabilities.max(axis=1)),
-        "split": pa.array([*SPLIT_NAMES, ""], pa.string()).take(pa.array(splits)),
+        "split": pa.array([*SPLITS, ""], pa.string()).take(pa.array(splits)),
         "label": names.take(pa.array(np.maximum(labels, 0), mask=labels < 0)),
     }
     if columns.kind == "all":

@@ -17,12 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from scr.config import check
-from scr.consistency._unlabeled import (
-    COMMON_SETTINGS,
-    UnlabeledLoss,
-    as_pseudo_labels,
-    check_classes,
-)
+from scr.consistency._unlabeled import COMMON_SETTINGS, UnlabeledLoss, as_pseudo_labels
 from scr.consistency.alternatives._fixmatch import weighted_pseudo_label_loss
 
 
@@ -95,8 +90,7 @@ class FreeMatchLoss(UnlabeledLoss):
         super().__init__(weight)
         check(0 <= momentum < 1, "momentum", momentum, "a number in [0, 1)")
         check(fairness >= 0, "fairness", fairness, "a number of at least 0")
-        self.momentum = momentum
-        self.fairness = fairness
+        self.classes, self.momentum, self.fairness = classes, momentum, fairness
         self.register_buffer("mean_confidence", torch.tensor(1 / classes))
         self.register_buffer("mean_prediction", torch.full((classes,), 1 / classes))
         self.register_buffer("label_histogram", torch.full((classes,), 1 / classes))
@@ -117,7 +111,6 @@ class FreeMatchLoss(UnlabeledLoss):
 
     def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
         """Cross-entropy of rows that pass; those of the weak view move the thresholds."""
-        check_classes(len(self.mean_prediction), views)
         weak = as_pseudo_labels(pseudo_labels, views)
         if self.training:
             self.update(weak)

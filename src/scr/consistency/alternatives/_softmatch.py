@@ -17,12 +17,7 @@ import torch
 from torch import Tensor
 
 from scr.config import check
-from scr.consistency._unlabeled import (
-    COMMON_SETTINGS,
-    UnlabeledLoss,
-    as_pseudo_labels,
-    check_classes,
-)
+from scr.consistency._unlabeled import COMMON_SETTINGS, UnlabeledLoss, as_pseudo_labels
 from scr.consistency.alternatives._fixmatch import weighted_pseudo_label_loss
 
 SMALLEST_MEAN = 1e-6
@@ -104,9 +99,8 @@ class SoftMatchLoss(UnlabeledLoss):
         check(0 <= momentum < 1, "momentum", momentum, "a number in [0, 1)")
         check(sigmas > 0, "sigmas", sigmas, "a number above 0")
         check(alignment in ("uniform", "none"), "alignment", alignment, "`uniform` or `none`")
-        self.momentum = momentum
-        self.sigmas = sigmas
-        self.alignment = alignment
+        self.classes, self.momentum = classes, momentum
+        self.sigmas, self.alignment = sigmas, alignment
         self.register_buffer("mean_confidence", torch.tensor(1 / classes))
         self.register_buffer("variance", torch.tensor(1.0))
         self.register_buffer("mean_prediction", torch.zeros(classes))
@@ -137,7 +131,6 @@ class SoftMatchLoss(UnlabeledLoss):
 
     def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
         """Cross-entropy by confidence; predictions of the weak view move the averages."""
-        check_classes(len(self.mean_prediction), views)
         weak = as_pseudo_labels(pseudo_labels, views)
         confidence = self.aligned(weak).amax(dim=-1)
         if self.training:

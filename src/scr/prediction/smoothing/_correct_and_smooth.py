@@ -118,13 +118,10 @@ def smooth(
         G_0 = Y on labeled nodes, the prediction elsewhere
         G_t = (1 - alpha) G_0 + alpha A G_{t-1},  kept within [0, 1]
 
+    Arguments that are not named here are those of `correct`.
+
     Args:
-        adjacency: A, normalized.
         predictions: Probabilities, or the result of `correct`. Shape (nodes, classes).
-        labels: The class of each of `nodes`.
-        nodes: Numbers of the labeled nodes.
-        hops: How often labels and predictions are propagated.
-        alpha: Share of the neighbors in each hop.
         reuse: Put the result into the memory of `predictions`, which nobody needs any more.
 
     Returns:
