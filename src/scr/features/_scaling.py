@@ -70,7 +70,12 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
     - tfidf: nothing, and log((1 + n) / (1 + rows with the column)) + 1, as scikit-learn does.
     """
     count = features.shape[0]
-    by_parts = isinstance(features, np.ndarray) and _is_large_on_disk(features)
+    by_parts = (
+        isinstance(features, np.ndarray)
+        and features.shape[1] > 1  # NumPy sums a single column in another order
+        and features.nbytes > _LARGE_BYTES
+        and region_of(features) is not None
+    )
     if scale == "standard":
         if by_parts:
             means = _column_sums(features, lambda rows: rows.astype(np.float64)) / count
@@ -92,12 +97,6 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
             counts = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
         return None, (np.log((1 + count) / (1 + counts)) + 1).astype(np.float32)
     return None, None
-
-
-def _is_large_on_disk(features: NDArray[Any]) -> bool:
-    # NumPy sums a single column in another order.
-    is_large = features.shape[1] > 1 and features.nbytes > _LARGE_BYTES
-    return is_large and region_of(features) is not None
 
 
 def _column_sums(

@@ -52,7 +52,7 @@ from scr.training.presets import GraphFacts
 TRIED_ROWS = 2
 """On which a module of the user's own is tried out: one would hide a missing dimension."""
 
-
+SAME_OUTPUT = "The module gives the same output twice: without dropout, views do not differ"
 WITHOUT_NOISE = {
     "scr": "the consistency term only sharpens predictions",
     "scr-m": "the consistency term only follows the teacher and sharpens",
@@ -158,9 +158,11 @@ def fit(
         if own is not None:
             some = rows.batch(torch.tensor(rows.nodes()[:TRIED_ROWS]))
             try_out(encoder.to(target), some, rows.classes)
-            without = missing_noise(recipe.regularizer, consistency)
-            if without and without not in notes and views_are_equal(encoder, some):
-                notes.append(without)
+            without = WITHOUT_NOISE.get(recipe.regularizer)
+            if without is not None and consistency is not None and consistency.weight != 0:
+                note = f"{SAME_OUTPUT}, and {without}"
+                if note not in notes and views_are_equal(encoder, some):
+                    notes.append(note)
         return encoder
 
     devices = [target] if target.type == "cuda" else []
@@ -237,16 +239,6 @@ def _neighbor_agreement(graph: Graph) -> float | None:
     examples = by_class @ own
     dense = examples.toarray() if sp.issparse(examples) else np.asarray(examples, np.float32)
     return neighbor_agreement(graph.features, graph.indptr, graph.indices, dense)
-
-
-def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
-    """What a module without noise means to a regularizer; none where it means nothing."""
-    if consistency is None or consistency.weight == 0 or regularizer not in WITHOUT_NOISE:
-        return None
-    return (
-        "The module gives the same output twice: without dropout, views do not differ, and "
-        f"{WITHOUT_NOISE[regularizer]}"
-    )
 
 
 def check_trainable(graph: Graph, recipe: Recipe) -> None:

@@ -34,9 +34,11 @@ from scr.networks import (
 from scr.networks.sampling import NeighborSampler, partition
 from scr.propagation import normalize, row_sums, unit_rows
 from scr.training._graph_rows import GraphRows, SubgraphRows
-from scr.training._node_features import Preparation
 from scr.training._recipe import Recipe
 from scr.typed_features import FittedCompletion, complete_features, is_plain
+
+Preparation = FittedFeatures | FittedCompletion
+"""How features were prepared, to be stored with a run and applied to new nodes."""
 
 WHOLE_GRAPH_EDGES = 5_000_000
 """A graph with more edges is sampled, unless a recipe says otherwise: with 256 columns, a layer of

@@ -18,8 +18,7 @@ from scr.consistency import drops_nodes
 from scr.encoders import HopBatch
 from scr.graph import Graph
 from scr.propagation import RandomPropagation, drop_node
-from scr.training._node_features import node_features
-from scr.training._prepare import Prepared, fixed_mixture
+from scr.training._prepare import Prepared, fixed_mixture, node_features
 from scr.training._recipe import Recipe
 
 
