@@ -101,13 +101,13 @@ def _types(graph: Graph) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that decide numbers."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:

@@ -1,4 +1,4 @@
-"""One run from graph to trained encoder: prepare, judge trust, train."""
+"""One run from graph to trained encoder: prepare, estimate trust, train."""
 
 from __future__ import annotations
 

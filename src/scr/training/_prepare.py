@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 
 from scr.compute import OnProgress
-from scr.config import build
 from scr.errors import GraphError, MemoryBudgetError
 from scr.features import FeatureConfig, fit_features
 from scr.graph import Graph
@@ -87,10 +86,10 @@ class PreparedHops:
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""
     subsets: SubsetNames | None = None
-    """Subsets of relations that hops were made over, each apart; none: over all edges alike."""
+    """Subsets of relations that hops were computed over, each apart; none: over all edges alike."""
 
     def averages(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """The mean of the hops of some rows, to judge trust by. Shape (rows, features)."""
+        """The mean of the hops of some rows, to estimate trust from. Shape (rows, features)."""
         taken = take_rows(self.array, rows).astype(np.float32)
         return np.asarray(taken.mean(axis=1))
 
@@ -220,9 +219,8 @@ def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
 
 def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
     """Weights of the hops that are mixed before training, or none if they stay apart."""
-    encoder = encoder_class(recipe.encoder)
-    settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    return encoder.fixed_mixture(settings, recipe.propagation.matrices)
+    encoder, matrices = encoder_class(recipe.encoder), recipe.propagation.matrices
+    return encoder.fixed_mixture(recipe.encoder_config, matrices)
 
 
 def _separate_hops(

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 
 from scr.compute import memory_budget, readable_bytes
-from scr.config import build
 from scr.encoders.layers import Adjacency, inverse
 from scr.errors import ConfigError, MemoryBudgetError
 from scr.features import FittedFeatures, apply_scale, choose_reduction, fit_features
@@ -195,10 +194,7 @@ def prepare_graph(
     encoder = cast("type[GraphEncoder]", encoder_class(recipe.encoder))
     if encoder.has_loops:
         edges = without_loops(edges)
-    settings = cast(
-        GraphEncoderConfig,
-        build(encoder.config_class, recipe.encoder_settings, section="encoder"),
-    )
+    settings = cast(GraphEncoderConfig, recipe.encoder_config)
     _check_memory(graph, recipe, settings, encoder)
     is_unit = "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale)
     embedded = None
