@@ -271,7 +271,5 @@ def _labeled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
     """Nodes of a split with labels, to be scored."""
     known = np.array(nodes, dtype=np.int64)
     known = known[np.asarray(graph.labels[known]) >= 0]
-    if len(known) == 0:
-        return NO_VALIDATION
     labels = np.array(graph.labels[known], dtype=np.int64)
     return ValidationNodes(torch.from_numpy(known), torch.from_numpy(labels))
