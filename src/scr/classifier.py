@@ -48,7 +48,7 @@ from scr.training import (
 class NodeClassifier:
     """Trains an encoder on a graph with a few labels, and predicts every node.
 
-    What `fit` found out has names that end in an underscore, as in scikit-learn.
+    What `fit` learned has names that end in an underscore, as in scikit-learn.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class NodeClassifier:
         Args:
             encoder: A name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``. Or a torch
                 module of your own, which reads hops or `(x, edge_index)` and is trained as a copy,
-                from the weights that it has; or a function that makes one, told the sizes of the
+                from the weights that it has; or a function that makes one, given the sizes of the
                 data; or ``{"module": either, "neighbors": [10, 10]}``.
             regularizer: ``"none"``, ``"scr"`` (the default), ``"scr-m"``, or another way to use
                 unlabeled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
@@ -156,7 +156,7 @@ class NodeClassifier:
 
         Args:
             graph: With features, labels and splits.
-            prepared: Hops made before with the same settings.
+            prepared: Hops computed before with the same settings.
             checkpoint: File to continue from and to write to.
             on_epoch: Called after every epoch.
             should_stop: Asked after every epoch.
@@ -285,12 +285,12 @@ class NodeClassifier:
             )
         fitted, graph = self._trained().fitted(), self._trained().graph
         store = None if graph.path is None else str(graph.path.resolve())
-        found = source or graph.source or store
+        origin = source or graph.source or store
         run = runs.describe_run(
             graph,
             fitted.recipe,
             seed=self.seed,
-            source=found,
+            source=origin,
             command=None,
             threads=torch.get_num_threads(),
         )

@@ -14,7 +14,7 @@ EMBEDDINGS = get_args(Missing)[1:4]
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureConfig(Settings):
-    """How features are made ready before they are propagated (recipe section `data`)."""
+    """How features are prepared before they are propagated (recipe section `data`)."""
 
     section: ClassVar[str] = "data"
 

@@ -62,13 +62,7 @@ def open_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
 
 
 def replace_features(graph: Graph, path: str | Path, nodes: str) -> Graph:
-    """The same graph with the features of a file, which its steps and `features_file` name.
-
-    Args:
-        graph: Any graph.
-        path: A `.npy` with one row per node.
-        nodes: What the graph is called, for messages.
-    """
+    """The same graph with the features of a `.npy`, which its steps and `features_file` name."""
     features = read_features(Path(path), graph.num_targets, nodes)
     check_features(features, graph.num_targets)
     return dataclasses.replace(

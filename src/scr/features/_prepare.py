@@ -2,7 +2,7 @@
 
 Bags of words come as sparse matrices of thousands of columns. Scaled by rows and reduced to a few
 hundred dense columns they lose little and train fast. What is done follows a stated rule
-(`fit_features`), is told in words for the run, and can be stored and applied to new nodes.
+(`fit_features`), is described in words for the run, and can be stored and applied to new nodes.
 """
 
 from __future__ import annotations

@@ -70,11 +70,15 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
     - tfidf: nothing, and log((1 + n) / (1 + rows with the column)) + 1, as scikit-learn does.
     """
     count = features.shape[0]
-    by_parts = isinstance(features, np.ndarray) and _is_large_on_disk(features)
+    large = None
+    # NumPy sums a single column in another order.
+    if isinstance(features, np.ndarray) and features.shape[1] > 1:
+        is_large = features.nbytes > _LARGE_BYTES and region_of(features) is not None
+        large = features if is_large else None
     if scale == "standard":
-        if by_parts:
-            means = _column_sums(features, lambda rows: rows.astype(np.float64)) / count
-            squares = _column_sums(features, lambda rows: np.square(rows - means))
+        if large is not None:
+            means = _column_sums(large, lambda rows: rows.astype(np.float64)) / count
+            squares = _column_sums(large, lambda rows: np.square(rows - means))
             spreads = np.sqrt(squares / count)
         else:
             dense = features if isinstance(features, np.ndarray) else features.toarray()
@@ -84,20 +88,14 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
         return means.astype(np.float32), factors.astype(np.float32)
     if scale == "tfidf":
         counts: NDArray[Any]
-        if by_parts:
-            counts = _column_sums(features, lambda rows: (rows != 0).astype(np.float64))
+        if large is not None:
+            counts = _column_sums(large, lambda rows: (rows != 0).astype(np.float64))
         elif isinstance(features, np.ndarray):
             counts = np.count_nonzero(features, axis=0)
         else:
             counts = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
         return None, (np.log((1 + count) / (1 + counts)) + 1).astype(np.float32)
     return None, None
-
-
-def _is_large_on_disk(features: NDArray[Any]) -> bool:
-    # NumPy sums a single column in another order.
-    is_large = features.shape[1] > 1 and features.nbytes > _LARGE_BYTES
-    return is_large and region_of(features) is not None
 
 
 def _column_sums(

@@ -59,13 +59,7 @@ def describe_run(
 ) -> dict[str, Any]:
     """The content of `run.json`, as far as it is known before training.
 
-    Args:
-        graph: What is trained on.
-        recipe: All settings.
-        seed: Of the run.
-        source: Where the graph can be loaded from again, if it can.
-        command: As it was typed, if it was.
-        threads: Cores that torch uses.
+    The source is where the graph can be loaded from again, the command as it was typed.
     """
     other_features = graph.features_file
     return {
@@ -107,13 +101,13 @@ def _types(graph: Graph) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that decide numbers."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def run_identity(graph: Graph, recipe: Recipe, seed: int, *special: str) -> str:
@@ -132,12 +126,7 @@ def subsets_identity(subsets: Sequence[Sequence[str]] | None) -> list[str]:
 
 
 def start_run(path: Path, run: Mapping[str, Any], *, resume: bool) -> bool:
-    """Make the folder of a run, or check that an existing one is the same run.
-
-    Args:
-        path: The run directory.
-        run: From `describe_run`.
-        resume: Accept an existing run, and continue it.
+    """Make the folder of a run, or, to resume, check that an existing one is the same run.
 
     Returns:
         Whether the run is finished already.

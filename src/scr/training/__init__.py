@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from scr.training._fitting import fit as fit
     from scr.training._fitting import graph_facts as graph_facts
     from scr.training._loop import Trainer as Trainer
-    from scr.training._node_features import Preparation as Preparation
-    from scr.training._node_features import node_features as node_features
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
     from scr.training._prepare import HopsRequest as HopsRequest
     from scr.training._prepare import Prepared as Prepared
@@ -24,8 +22,10 @@ if TYPE_CHECKING:
     from scr.training._prepare import chosen_subsets as chosen_subsets
     from scr.training._prepare import fixed_mixture as fixed_mixture
     from scr.training._prepare import make_rows as make_rows
+    from scr.training._prepare import node_features as node_features
     from scr.training._prepare import prepare as prepare
     from scr.training._prepare import what_is_prepared as what_is_prepared
+    from scr.training._prepare_graph import Preparation as Preparation
     from scr.training._recipe import DEFAULT_ENCODER as DEFAULT_ENCODER
     from scr.training._recipe import DEFAULT_REGULARIZER as DEFAULT_REGULARIZER
     from scr.training._recipe import SECTIONS as SECTIONS

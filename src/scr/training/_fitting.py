@@ -1,4 +1,4 @@
-"""One run from graph to trained encoder: prepare, judge trust, train."""
+"""One run from graph to trained encoder: prepare, estimate trust, train."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from scr.training.presets import GraphFacts
 TRIED_ROWS = 2
 """On which a module of the user's own is tried out: one would hide a missing dimension."""
 
-
+SAME_OUTPUT = "The module gives the same output twice: without dropout, views do not differ"
 WITHOUT_NOISE = {
     "scr": "the consistency term only sharpens predictions",
     "scr-m": "the consistency term only follows the teacher and sharpens",
@@ -158,9 +158,11 @@ def fit(
         if own is not None:
             some = rows.batch(torch.tensor(rows.nodes()[:TRIED_ROWS]))
             try_out(encoder.to(target), some, rows.classes)
-            without = missing_noise(recipe.regularizer, consistency)
-            if without and without not in notes and views_are_equal(encoder, some):
-                notes.append(without)
+            without = WITHOUT_NOISE.get(recipe.regularizer)
+            if without is not None and consistency is not None and consistency.weight != 0:
+                note = f"{SAME_OUTPUT}, and {without}"
+                if note not in notes and views_are_equal(encoder, some):
+                    notes.append(note)
         return encoder
 
     devices = [target] if target.type == "cuda" else []
@@ -239,16 +241,6 @@ def _neighbor_agreement(graph: Graph) -> float | None:
     return neighbor_agreement(graph.features, graph.indptr, graph.indices, dense)
 
 
-def missing_noise(regularizer: str, consistency: ConsistencyConfig | None) -> str | None:
-    """What a module without noise means to a regularizer; none where it means nothing."""
-    if consistency is None or consistency.weight == 0 or regularizer not in WITHOUT_NOISE:
-        return None
-    return (
-        "The module gives the same output twice: without dropout, views do not differ, and "
-        f"{WITHOUT_NOISE[regularizer]}"
-    )
-
-
 def check_trainable(graph: Graph, recipe: Recipe) -> None:
     """Refuse a graph without the nodes that training needs."""
     if len(graph.train) == 0:
@@ -279,7 +271,5 @@ def _labeled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
     """Nodes of a split with labels, to be scored."""
     known = np.array(nodes, dtype=np.int64)
     known = known[np.asarray(graph.labels[known]) >= 0]
-    if len(known) == 0:
-        return NO_VALIDATION
     labels = np.array(graph.labels[known], dtype=np.int64)
     return ValidationNodes(torch.from_numpy(known), torch.from_numpy(labels))

@@ -107,12 +107,9 @@ class GraphRows(RowSource):
     @cached_property
     def whole_graph(self) -> GraphBatch:
         """All nodes and edges, with no node asked for."""
-        inputs = self._features()
-        embedded = None
-        if self.prepared.embedded is not None:
-            embedded = self._embedded(np.arange(len(inputs)))
         seeds = torch.zeros(0, dtype=torch.int64, device=self.device)
-        return GraphBatch(inputs, self.prepared.layers, seeds, embedded=embedded)
+        layers, embedded = self.prepared.layers, self._embedded(slice(None))
+        return GraphBatch(self._features(), layers, seeds, embedded=embedded)
 
     @cached_property
     def _sampler(self) -> NeighborSampler:
@@ -142,7 +139,7 @@ class GraphRows(RowSource):
             positions,
             self.label_hops(index),
             loss_weight,
-            None if self.prepared.embedded is None else self._embedded(nodes),
+            self._embedded(nodes),
         )
 
     def _features(self, nodes: NDArray[np.int64] | None = None) -> Tensor | SparseRows:
@@ -199,8 +196,9 @@ class GraphRows(RowSource):
             return None
         return torch.from_numpy(self.labels[index.numpy()]).to(self.device, torch.float32)
 
-    def _embedded(self, nodes: NDArray[np.int64]) -> Embedded:
-        assert self.prepared.embedded is not None
+    def _embedded(self, nodes: NDArray[np.int64] | slice) -> Embedded | None:
+        if self.prepared.embedded is None:
+            return None
         numbers = self.prepared.embedded[nodes]
         rows = np.flatnonzero(numbers >= 0)
         return Embedded(

@@ -42,13 +42,7 @@ class Trainer:
     """
 
     def __init__(self, student: nn.Module, rows: RowSource, stage: Stage) -> None:
-        """Take the parts; nothing is trained yet.
-
-        Args:
-            student: The encoder; it is trained in place and ends with the chosen weights.
-            rows: What the encoder reads of the nodes.
-            stage: Nodes and settings.
-        """
+        """Take the encoder, which is trained in place and ends with the chosen weights."""
         self.student, self.rows, self.stage = student.to(rows.device), rows, stage
         self.training = training = stage.training
         self.targets = stage.train_labels.to(rows.device)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from scr.config import build
-from scr.errors import MemoryBudgetError
-from scr.features import FeatureConfig
+from scr.compute import OnProgress
+from scr.errors import GraphError, MemoryBudgetError
+from scr.features import FeatureConfig, fit_features
 from scr.graph import Graph
 from scr.networks import GraphBatch, encoder_class
 from scr.propagation import (
@@ -35,11 +36,11 @@ from scr.propagation import (
     unit_rows,
 )
 from scr.storage import take_rows
-from scr.training._node_features import NodeFeatures, Preparation, Progress, node_features
-from scr.training._prepare_graph import PreparedGraph, prepare_graph
+from scr.training._prepare_graph import Preparation, PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
 from scr.training._rows import Rows, RowSource
+from scr.typed_features import FittedCompletion, complete_features, is_plain
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,10 @@ class PreparedHops:
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""
     subsets: SubsetNames | None = None
-    """Subsets of relations that hops were made over, each apart; none: over all edges alike."""
+    """Subsets of relations that hops were computed over, each apart; none: over all edges alike."""
 
     def averages(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """The mean of the hops of some rows, to judge trust by. Shape (rows, features)."""
+        """The mean of the hops of some rows, to estimate trust from. Shape (rows, features)."""
         taken = take_rows(self.array, rows).astype(np.float32)
         return np.asarray(taken.mean(axis=1))
 
@@ -117,7 +118,7 @@ def prepare(
     nodes: NDArray[np.int64] | None = None,
     subsets: SubsetNames | None = None,
     device: str = "cpu",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Prepared:
     """Prepare what the encoder of a recipe reads: hops, or features and edges.
 
@@ -161,6 +162,39 @@ def prepare(
     return PreparedHops(array, features.fitted, time.perf_counter() - started, kept, names)
 
 
+class NodeFeatures(NamedTuple):
+    """A fitted preparation, and what it makes of a graph."""
+
+    fitted: Preparation
+    matrix: Callable[[], NDArray[Any]]
+    """Computes the features of all nodes, shape (nodes, columns)."""
+
+
+def node_features(
+    graph: Graph,
+    config: FeatureConfig,
+    fitted: Preparation | None = None,
+    *,
+    device: str = "cpu",
+    on_progress: OnProgress | None = None,
+) -> NodeFeatures:
+    """Features of all nodes, whatever types there are; arguments as of `complete_features`.
+
+    A graph of one type with features of its own is prepared from those alone, and only once they
+    are needed: hops beside its store may make that unnecessary.
+    """
+    if graph.features is None and not graph.is_typed and config.missing == "average":
+        raise GraphError(
+            f"The graph `{graph.name}` has no node features; encoders need a features matrix",
+            hint="pass features=..., or a features file at ingest",
+        )
+    if not isinstance(fitted, FittedCompletion) and is_plain(graph, config):
+        ready = fitted or fit_features(graph.features, config)
+        return NodeFeatures(ready, lambda: ready.transform(graph.features))
+    completed = complete_features(graph, config, fitted, device=device, on_progress=on_progress)
+    return NodeFeatures(completed.fitted, lambda: np.asarray(completed.matrix))
+
+
 def chosen_subsets(graph: Graph, recipe: Recipe) -> SubsetNames | None:
     """Subsets of relations that a run would walk apart; none: all edges are alike to it."""
     if len(graph.relations) == 1 or not encoder_class(recipe.encoder).mixes_subsets:
@@ -185,9 +219,8 @@ def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
 
 def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
     """Weights of the hops that are mixed before training, or none if they stay apart."""
-    encoder = encoder_class(recipe.encoder)
-    settings = build(encoder.config_class, recipe.encoder_settings, section="encoder")
-    return encoder.fixed_mixture(settings, recipe.propagation.matrices)
+    encoder, matrices = encoder_class(recipe.encoder), recipe.propagation.matrices
+    return encoder.fixed_mixture(recipe.encoder_config, matrices)
 
 
 def _separate_hops(

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 
 from scr.compute import memory_budget, readable_bytes
-from scr.config import build
 from scr.encoders.layers import Adjacency, inverse
 from scr.errors import ConfigError, MemoryBudgetError
 from scr.features import FittedFeatures, apply_scale, choose_reduction, fit_features
@@ -34,9 +33,11 @@ from scr.networks import (
 from scr.networks.sampling import NeighborSampler, partition
 from scr.propagation import normalize, row_sums, unit_rows
 from scr.training._graph_rows import GraphRows, SubgraphRows
-from scr.training._node_features import Preparation
 from scr.training._recipe import Recipe
 from scr.typed_features import FittedCompletion, complete_features, is_plain
+
+Preparation = FittedFeatures | FittedCompletion
+"""How features were prepared, to be stored with a run and applied to new nodes."""
 
 WHOLE_GRAPH_EDGES = 5_000_000
 """A graph with more edges is sampled, unless a recipe says otherwise: with 256 columns, a layer of
@@ -193,10 +194,7 @@ def prepare_graph(
     encoder = cast("type[GraphEncoder]", encoder_class(recipe.encoder))
     if encoder.has_loops:
         edges = without_loops(edges)
-    settings = cast(
-        GraphEncoderConfig,
-        build(encoder.config_class, recipe.encoder_settings, section="encoder"),
-    )
+    settings = cast(GraphEncoderConfig, recipe.encoder_config)
     _check_memory(graph, recipe, settings, encoder)
     is_unit = "unit" in (recipe.propagation.hop_scale, recipe.propagation.row_scale)
     embedded = None

@@ -1,4 +1,4 @@
-"""Rows whose noisy views are made on the graph: other nodes are dropped in each of them.
+"""Rows whose noisy views are computed on the graph: other nodes are dropped in each of them.
 
 A batch is what it is without noise: the mixture of hops of all features, which predictions are made
 from. `noisy_views` asks it for one view after the other instead, and each is propagated anew.
@@ -18,8 +18,7 @@ from scr.consistency import drops_nodes
 from scr.encoders import HopBatch
 from scr.graph import Graph
 from scr.propagation import RandomPropagation, drop_node
-from scr.training._node_features import node_features
-from scr.training._prepare import Prepared, fixed_mixture
+from scr.training._prepare import Prepared, fixed_mixture, node_features
 from scr.training._recipe import Recipe
 
 

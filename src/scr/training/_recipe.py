@@ -40,7 +40,7 @@ class Recipe:
     """All settings of one run."""
 
     encoder: str
-    encoder_settings: dict[str, Any]
+    encoder_config: EncoderConfig
     regularizer: str
     data: FeatureConfig
     propagation: PropagationConfig
@@ -50,6 +50,11 @@ class Recipe:
     postprocess: PostprocessConfig = field(default_factory=PostprocessConfig)
     preset: str = "none"
     reason: str = ""
+
+    @property
+    def encoder_settings(self) -> dict[str, Any]:
+        """Settings of the encoder by name."""
+        return asdict(self.encoder_config)
 
     def tables(self) -> dict[str, Any]:
         """As plain tables, the form in which recipes are read and recorded."""
@@ -93,7 +98,7 @@ class Recipe:
         _check_mixture(name, settings, regularizer, propagation)
         return cls(
             encoder=name,
-            encoder_settings=asdict(settings),
+            encoder_config=settings,
             regularizer=regularizer,
             data=filled(FeatureConfig, "data"),
             propagation=propagation,

@@ -197,7 +197,7 @@ class Progress:
 
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> Progress:
-        """What `asdict` made plain tables of, as it was."""
+        """What `asdict` turned into plain tables, as it was."""
 
         def score(plain: Mapping[str, float] | None) -> Score | None:
             return None if plain is None else Score(**plain)

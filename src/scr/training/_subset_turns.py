@@ -132,9 +132,8 @@ class SubsetTurns(NoTurns):
 
 def make_turns(student: nn.Module, rows: RowSource, *, seed: int) -> NoTurns:
     """The turns that a student's settings ask for; `NoTurns` where all of it is always trained."""
-    if not isinstance(student, NARS) or not isinstance(rows, Rows):
-        return NoTurns(rows)
-    sample = student.settings.subset_sample
-    if sample is None or sample >= student.mixture.subsets:
-        return NoTurns(rows)
-    return SubsetTurns(student, rows, seed=seed)
+    if isinstance(student, NARS) and isinstance(rows, Rows):
+        sample = student.settings.subset_sample
+        if sample is not None and sample < student.mixture.subsets:
+            return SubsetTurns(student, rows, seed=seed)
+    return NoTurns(rows)

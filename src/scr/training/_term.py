@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from scr.consistency import (
     ConfidentSet,
-    ConsistencyConfig,
     ConsistencyLoss,
     MeanTeacher,
     UnlabeledLoss,
@@ -70,8 +69,8 @@ class UnlabeledTerm(NoTerm):
 
     def __init__(self, student: nn.Module, rows: RowSource, stage: Stage) -> None:
         assert stage.consistency is not None
-        self.student, self.config, self.epochs = student, stage.consistency, stage.training.epochs
-        config: ConsistencyConfig = self.config
+        self.student, self.epochs = student, stage.training.epochs
+        self.config = config = stage.consistency
         self.views, self.teacher_dropout = config.views, config.teacher_dropout
         self.loss = make_unlabeled_loss(stage.regularizer, config, rows.classes).to(rows.device)
         if config.decay is not None:
