@@ -17,8 +17,6 @@ Reads the epochs that `compare` keeps of watched tasks; all functions are pure.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,7 +25,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.report._formatting import number_or_none
+from scr.report._formatting import csv_text, number_or_none
 from scr.selection import KeptWeights, Score, Selection
 
 Floats = NDArray[np.float64]
@@ -194,14 +192,13 @@ def reaches(curves: Sequence[MethodCurve], reference: str) -> list[Reach]:
 
 def efficiency_csv(curves: Sequence[MethodCurve]) -> str:
     """All mean curves as a table."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = ("epochs", "seconds", "valid_mean", "valid_std", "test_mean", "test_std")
-    writer.writerow(["method", "epoch", *names[1:]])
-    for curve in curves:
-        for row in zip(*(curve[name] for name in names), strict=True):  # type: ignore[literal-required]
-            writer.writerow([curve["method"], *(f"{value:.6g}" for value in row)])
-    return text.getvalue()
+    rows = [
+        [curve["method"], *(f"{value:.6g}" for value in row)]
+        for curve in curves
+        for row in zip(*(curve[name] for name in names), strict=True)  # type: ignore[literal-required]
+    ]
+    return csv_text(["method", "epoch", *names[1:]], rows)
 
 
 def _held(epochs: Floats, values: Floats, grid: Floats) -> Floats:

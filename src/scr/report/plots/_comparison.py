@@ -11,7 +11,16 @@ from matplotlib.lines import Line2D
 
 from scr.report._comparison import ComparisonRow
 from scr.report._formatting import interval, number_or_none, points
-from scr.report.plots._style import INK, MUTED, Format, panel, series_colors, themed, to_bytes
+from scr.report.plots._style import (
+    INK,
+    Format,
+    annotate_right,
+    panel,
+    quiet,
+    series_colors,
+    themed,
+    to_bytes,
+)  # fmt: skip
 
 _ROW_HEIGHT = 0.3
 
@@ -32,7 +41,7 @@ def accuracy_dots(
     encoders = list(dict.fromkeys(encoder for encoder, _ in groups))
     names = list(dict.fromkeys(regularizer for _, regularizer in groups))
     colors = series_colors(names)
-    figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(groups) + len(encoders) / 2))
+    figure, axes = panel(height=1.5 + _ROW_HEIGHT * (len(groups) + len(encoders) / 2))
     positions, centers = _positions(list(groups), encoders)
     for key, values in groups.items():
         position, color = positions[key], colors[key[1]]
@@ -64,7 +73,7 @@ def difference_dots(rows: Sequence[ComparisonRow], *, file_format: Format = "svg
     encoders = list(dict.fromkeys(row["encoder"] for row in shown))
     keys = [(row["encoder"], row["regularizer"]) for row in shown]
     colors = series_colors([regularizer for _, regularizer in keys])
-    figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(shown) + len(encoders) / 2))
+    figure, axes = panel(height=1.5 + _ROW_HEIGHT * (len(shown) + len(encoders) / 2))
     positions, _ = _positions(keys, encoders)
     for key, row in zip(keys, shown, strict=True):
         color, position = colors[key[1]], positions[key]
@@ -73,15 +82,8 @@ def difference_dots(rows: Sequence[ComparisonRow], *, file_format: Format = "svg
         if low is not None and high is not None:
             axes.plot([100 * low, 100 * high], [position, position], color=color, linewidth=2.4)
         axes.plot(mean, position, "o", color=color, markersize=7)
-        text = (
-            f"{points(row['difference'])} ({interval(low, high)})"
-            if low is not None
-            else (f"{points(row['difference'])} (one seed)")
-        )
-        axes.annotate(
-            text, (1.0, position), xycoords=("axes fraction", "data"), xytext=(6, 0),
-            textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
-        )  # fmt: skip
+        between = interval(low, high) or "one seed"
+        annotate_right(axes, f"{points(row['difference'])} ({between})", position)
     axes.axvline(0, color=INK, linewidth=0.9)
     axes.set_yticks([positions[key] for key in keys], [f"{a} {b}" for a, b in keys], color=INK)
     _finish(axes, "Difference to the base", "points of accuracy, paired by seed, 95% interval")
@@ -108,10 +110,8 @@ def _positions(
 
 
 def _finish(axes: Axes, title: str, label: str) -> None:
-    axes.set_title(title)
-    axes.set_xlabel(label)
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
+    axes.set(title=title, xlabel=label)
+    quiet(axes, grid="y")
     axes.margins(y=0.0)
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.6 if low > high - 1 else low - 0.3, high + 0.3)

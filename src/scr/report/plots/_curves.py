@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._formatting import number_or_none
 from scr.report._stages import stage_ends
@@ -24,11 +24,13 @@ from scr.report.plots._style import (
     MUTED,
     SERIES,
     Format,
+    in_percent,
     panel,
+    quiet,
     series_colors,
     themed,
     to_bytes,
-)
+)  # fmt: skip
 
 Records = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, Sequence[Records]]
@@ -84,15 +86,12 @@ def training_curves(
             _mark_stages(axes, ends)
             if best_epoch is not None and name == "accuracy":
                 axes.axvline(best_epoch, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
+                is_late = best_epoch > sum(axes.get_xlim()) / 2
                 axes.annotate(
-                    f"kept: epoch {best_epoch}",
-                    (best_epoch, 0.03),
-                    xycoords=("data", "axes fraction"),
-                    xytext=(-4 if best_epoch > sum(axes.get_xlim()) / 2 else 4, 0),
-                    textcoords="offset points",
-                    ha="right" if best_epoch > sum(axes.get_xlim()) / 2 else "left",
-                    fontsize=8.5,
-                )
+                    f"kept: epoch {best_epoch}", (best_epoch, 0.03),
+                    xycoords=("data", "axes fraction"), xytext=(-4 if is_late else 4, 0),
+                    textcoords="offset points", ha="right" if is_late else "left", fontsize=8.5,
+                )  # fmt: skip
             images[name] = to_bytes(figure, file_format)
     return images
 
@@ -155,21 +154,17 @@ def _draw_runs(
 
 
 def _finish(axes: Axes, spec: _Panel, values: list[float]) -> None:
-    axes.set_title(spec.title)
-    axes.set_xlabel("epoch")
-    axes.grid(axis="x", visible=False)
+    axes.set(title=spec.title, xlabel="epoch")
+    quiet(axes, grid="x")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     positive = [value for value in values if value > 0]
     if spec.percent:
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        low = min(values)
+        in_percent(axes.yaxis)
         # Early epochs near zero would flatten the part that matters only when there are few.
-        axes.set_ylim(max(0.0, low - 0.05), 1.0 if max(values) > 0.85 else max(values) + 0.05)
-    elif (
-        "loss" in next(iter(spec.fields))
-        and positive
-        and max(positive) > _LOG_RATIO * min(positive)
-    ):
+        axes.set_ylim(
+            max(0.0, min(values) - 0.05), 1.0 if max(values) > 0.85 else max(values) + 0.05
+        )
+    elif spec.title == "Loss" and positive and max(positive) > _LOG_RATIO * min(positive):
         axes.set_yscale("log")
         axes.set_ylim(bottom=max(min(positive) * 0.7, max(positive) * 1e-5))
         axes.minorticks_off()
@@ -177,7 +172,6 @@ def _finish(axes: Axes, spec: _Panel, values: list[float]) -> None:
     else:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.spines["left"].set_visible(False)
 
 
 def _legend(
@@ -190,15 +184,12 @@ def _legend(
         color = INK if model_colors else SERIES[position]
         style: Any = _STYLES[position] if model_colors or field == "threshold" else "-"
         quantities.append(Line2D([], [], color=color, linestyle=style, label=spec.fields[field]))
-    # A legend fills its columns first, so blanks keep the two kinds in rows of their own.
-    blank = Line2D([], [], linestyle="", label=" ")
+    handles, columns = models or quantities, max(len(models), len(quantities))
     if models and quantities:
+        # A legend fills its columns first, so blanks keep the two kinds in rows of their own.
+        blank = Line2D([], [], linestyle="", label=" ")
         pairs = zip_longest(models, quantities, fillvalue=blank)
         handles = [handle for pair in pairs for handle in pair]
-        columns = len(handles) // 2
-    else:
-        handles = models or quantities
-        columns = len(handles)
     if handles and axes.figure is not None:
         columns = min(columns, _LEGEND_COLUMNS)
         axes.figure.legend(handles=handles, loc="outside lower center", ncols=columns)

@@ -8,11 +8,22 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from scr.report._metrics import ReliabilityCurve
-from scr.report.plots._style import BLUE, INK, MUTED, RED, Format, panel, themed, to_bytes
+from scr.report.plots._style import (
+    BLUE,
+    INK,
+    MUTED,
+    RED,
+    Format,
+    heat_map,
+    in_percent,
+    panel,
+    quiet,
+    themed,
+    to_bytes,
+)  # fmt: skip
 
 MOST_CLASSES = 50
 """Classes shown in one confusion matrix; beyond, the most frequent ones."""
@@ -39,17 +50,14 @@ def reliability_diagram(curve: ReliabilityCurve, *, file_format: Format = "svg")
     upper.set_title("Is the confidence deserved?")
     error = curve.calibration_error
     if error is not None:
-        upper.text(
-            0.03, 0.93, f"calibration error {100 * error:.1f}%", transform=upper.transAxes, va="top"
-        )
-    lower.bar(
-        centers, curve.nodes / max(curve.nodes.sum(), 1), width * 0.86, color=MUTED, alpha=0.6
-    )
+        text = f"calibration error {100 * error:.1f}%"
+        upper.text(0.03, 0.93, text, transform=upper.transAxes, va="top")
+    shares = curve.nodes / max(curve.nodes.sum(), 1)
+    lower.bar(centers, shares, width * 0.86, color=MUTED, alpha=0.6)
     lower.set(xlabel="confidence", ylabel="nodes")
     for axes in (upper, lower):
         axes.grid(axis="x", visible=False)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    lower.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    in_percent(upper.yaxis, lower.yaxis, lower.xaxis)
     # Room between the two zeros in the corner.
     lower.tick_params(axis="x", pad=7)
     return to_bytes(figure, file_format)
@@ -64,22 +72,22 @@ def confusion_heatmap(
     Right predictions are blue, mistakes orange, so that rare mistakes are seen beside a strong
     diagonal. Of more than `MOST_CLASSES` classes, the most frequent are shown.
     """
-    kept = _most_frequent(confusion.sum(axis=1) + confusion.sum(axis=0))
+    nodes = confusion.sum(axis=1) + confusion.sum(axis=0)
+    kept = np.sort(np.argsort(-nodes, kind="stable")[:MOST_CLASSES])
     counts = confusion[np.ix_(kept, kept)]
     size = len(kept)
     shares = counts / np.maximum(confusion[kept].sum(axis=1, keepdims=True), 1)
     side = float(np.clip(0.34 * size + 1.3, 4.0, 8.4))
     figure, axes = panel(side + 0.4, side)
-    axes.imshow(_heat_colors(shares), interpolation="none", aspect="equal")
+    right = np.eye(size, dtype=bool)[..., None]
+    # The square root lifts small shares: one percent is still to be seen.
+    heat_map(axes, np.where(right, to_rgb(BLUE), to_rgb(RED)), np.sqrt(shares), aspect="equal")
     names = [_short(class_names[index]) for index in kept]
     font = float(np.clip(260 / max(size, 1), 5.5, 9))
     long_names = max(len(name) for name in names) > 2
     axes.set_xticks(range(size), names, rotation=90 if long_names else 0, fontsize=font)
     axes.set_yticks(range(size), names, fontsize=font)
     axes.set(xlabel="prediction", ylabel="label")
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
     if size <= _COUNTED_CLASSES:
         for row, column in zip(*np.nonzero(counts), strict=True):
             color = "white" if shares[row, column] > 0.55 else INK
@@ -115,26 +123,11 @@ def class_recalls(rows: Sequence[Mapping[str, Any]], *, file_format: Format = "s
     axes.set_xlabel(f"recall (dashed: mean over all classes, {100 * mean:.1f}%)")
     axes.set_yticks(positions, [_short(row["class"]) for row in shown])
     axes.set(xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
+    in_percent(axes.xaxis)
+    quiet(axes, grid="y")
     few = len(shown) == len(present)
     axes.set_title("Recall per class" if few else f"The {len(shown)} hardest classes")
     return to_bytes(figure, file_format)
-
-
-def _heat_colors(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Colors whose opacity is the share: the page's background, light or dark, shines through."""
-    colors = np.empty((*shares.shape, 4))
-    colors[..., :3] = to_rgb(RED)
-    np.einsum("iic->ic", colors)[:, :3] = to_rgb(BLUE)
-    # The square root lifts small shares: one percent is still to be seen.
-    colors[..., 3] = np.sqrt(shares)
-    return colors
-
-
-def _most_frequent(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
 
 
 def _short(name: object) -> str:

@@ -22,7 +22,17 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._formatting import percent
 from scr.report._sensitivity import SweepCurve, SweepPoint, difference_of, mean_of
-from scr.report.plots._style import INK, MUTED, PAPER, Format, series_colors, themed, to_bytes
+from scr.report.plots._style import (
+    DASHES,
+    INK,
+    MUTED,
+    PAPER,
+    Format,
+    quiet,
+    series_colors,
+    themed,
+    to_bytes,
+)  # fmt: skip
 
 KINDS = {"test": "Test nodes", "valid": "Validation nodes"}
 SYMBOLS = {
@@ -99,16 +109,25 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[floa
     """Curves of one setting on one kind of nodes."""
     values = sorted({point["value"] for curve in curves for point in curve["points"]})
     positions = {value: position for position, value in enumerate(values)}
-    axes.axhline(0, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
+    axes.axhline(0, color=INK, linewidth=1.1, linestyle=DASHES)
     colors = series_colors([curve["regularizer"] for curve in curves])
-    for curve in curves:
-        _draw_curve(axes, curve, kind, positions, colors[curve["regularizer"]])
-    _name_points_below(axes, curves, kind, positions, scale[0])
+    for line, curve in enumerate(curves):
+        color = colors[curve["regularizer"]]
+        _draw_curve(axes, curve, kind, positions, color)
+        for point in curve["points"]:
+            gap = difference_of(point, kind)
+            if gap is not None and 100 * gap["mean"] < scale[0]:
+                # The number of a point that lies below the panel stands at its foot.
+                axes.annotate(
+                    f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
+                    (positions[point["value"]], 0), xycoords=("data", "axes fraction"),
+                    xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
+                    fontsize=8.5, color=color, fontweight="bold",
+                )  # fmt: skip
     axes.set_ylim(*scale)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     axes.set_xlim(-0.35, len(values) - 0.65)
-    axes.grid(axis="x", visible=False)
-    axes.spines["left"].set_visible(False)
+    quiet(axes, grid="x")
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.yaxis.set_major_formatter(FuncFormatter(_signed))
 
@@ -164,27 +183,6 @@ def _scale(curves: Sequence[SweepCurve], kinds: Sequence[str]) -> tuple[float, f
     return bottom - margin, top + margin
 
 
-def _name_points_below(
-    axes: Axes,
-    curves: Sequence[SweepCurve],
-    kind: str,
-    positions: Mapping[float, int],
-    bottom: float,
-) -> None:
-    """Write the number of each point that lies below the panel at its foot."""
-    colors = series_colors([curve["regularizer"] for curve in curves])
-    for line, curve in enumerate(curves):
-        for point in curve["points"]:
-            gap = difference_of(point, kind)
-            if gap is not None and 100 * gap["mean"] < bottom:
-                axes.annotate(
-                    f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
-                    (positions[point["value"]], 0), xycoords=("data", "axes fraction"),
-                    xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
-                    fontsize=8.5, color=colors[curve["regularizer"]], fontweight="bold",
-                )  # fmt: skip
-
-
 def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
     names = list(dict.fromkeys(curve["regularizer"] for curve in curves))
     colors = series_colors(names)
@@ -197,11 +195,8 @@ def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
         Line2D([], [], linestyle="", marker="o", markersize=8, color=PAPER, markeredgecolor=MUTED,
                markeredgewidth=1.8, label="best on validation nodes")
     )  # fmt: skip
-    handles.append(
-        Line2D(
-            [], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="base: no regularizer"
-        )
-    )
+    base = {"linestyle": DASHES, "label": "base: no regularizer"}
+    handles.append(Line2D([], [], color=INK, linewidth=1.1, **base))
     columns = min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY)))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
