@@ -35,11 +35,8 @@ def with_command(error: SCRError) -> SCRError:
             command = propagate_command(error.request)
             hint = f"first `{command}`, which works on disk; what it leaves is found"
             return SCRError(error.message, hint=hint)
-    return SCRError(error.message, hint=SETTING.sub(_option, error.hint))
-
-
-def _option(setting: re.Match[str]) -> str:
-    return f"`--{setting[1]}" + (" " if setting[2] else "")
+    hint = SETTING.sub(lambda setting: f"`--{setting[1]}{' ' if setting[2] else ''}", error.hint)
+    return SCRError(error.message, hint=hint)
 
 
 def propagate_command(request: HopsRequest) -> str:

@@ -128,14 +128,18 @@ def _draw(axes: Axes, spec: _Panel, histories: Histories) -> bool:
     model_colors = series_colors(models)
     several = len(histories) > 1
     for (model, field), runs in drawn.items():
-        position = fields.index(field)
-        color = model_colors[model] if several else SERIES[position]
-        # With one model, color already tells the quantities apart.
-        style = _STYLES[position] if several or field == "threshold" else "-"
+        color, style = _look(fields, field, model_colors[model] if several else None)
         _draw_runs(axes, runs, color=color, style=style)
     _finish(axes, spec, [value for runs in drawn.values() for _, ys in runs for value in ys])
     _legend(axes, spec, fields, model_colors if several else {})
     return True
+
+
+def _look(fields: Sequence[str], field: str, model_color: str | None) -> tuple[str, Any]:
+    """Color and line style; with one model, color already tells the quantities apart."""
+    position = fields.index(field)
+    style = _STYLES[position] if model_color or field == "threshold" else "-"
+    return model_color or SERIES[position], style
 
 
 def _draw_runs(
@@ -180,9 +184,8 @@ def _legend(
     """Models in the first row, quantities in the second; either is left out if it says nothing."""
     models = [Line2D([], [], color=color, label=name) for name, color in model_colors.items()]
     quantities = []
-    for position, field in enumerate(fields if len(fields) > 1 else ()):
-        color = INK if model_colors else SERIES[position]
-        style: Any = _STYLES[position] if model_colors or field == "threshold" else "-"
+    for field in fields if len(fields) > 1 else ():
+        color, style = _look(fields, field, INK if model_colors else None)
         quantities.append(Line2D([], [], color=color, linestyle=style, label=spec.fields[field]))
     handles, columns = models or quantities, max(len(models), len(quantities))
     if models and quantities:

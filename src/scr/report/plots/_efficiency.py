@@ -67,7 +67,13 @@ def efficiency_curves(
         upper: Axes = grid[0][column]
         upper.axhline(target, color=INK, linewidth=1.0, linestyle=DASHES, zorder=1)
         _mark_reaches(upper, reached, axis, target, colors)
-        _name_stages(upper, curves, axis)
+        for curve in curves:
+            for number, start in enumerate(curve["stage_starts"], start=2):
+                upper.annotate(
+                    f"stage {number}", (start[column], 1.0), xycoords=("data", "axes fraction"),
+                    xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5,
+                    color=MUTED,
+                )  # fmt: skip
         unit = "epochs" if axis == "epochs" else "seconds of training"
         lower: Axes = grid[1][column]
         lower.set_xlabel(f"{unit}, through all stages")
@@ -126,16 +132,6 @@ def _mark_reaches(
             textcoords="offset points", fontsize=8.5, color=color, fontweight="bold",
             bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}, zorder=5,
         )  # fmt: skip
-
-
-def _name_stages(axes: Axes, curves: Sequence[MethodCurve], axis: Axis) -> None:
-    for curve in curves:
-        for number, start in enumerate(curve["stage_starts"], start=2):
-            axes.annotate(
-                f"stage {number}", (start[_AXES[axis]], 1.0),
-                xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
-                ha="center", fontsize=8.5, color=MUTED,
-            )  # fmt: skip
 
 
 def _limits(curves: Sequence[MethodCurve], kind: str) -> tuple[float, float]:

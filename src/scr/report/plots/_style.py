@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
+import matplotlib.image
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -95,6 +96,13 @@ def to_bytes(figure: Figure, file_format: Format) -> bytes:
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if file_format == "svg" else {"Software": None}
     figure.savefig(buffer, format=file_format, dpi=160, metadata=metadata)
+    return buffer.getvalue()
+
+
+def image_tile(pixels: NDArray[Any]) -> bytes:
+    """A node that is an image as PNG, a pixel per value, dark where the value is large."""
+    buffer = io.BytesIO()
+    matplotlib.image.imsave(buffer, pixels, cmap="gray_r", format="png")
     return buffer.getvalue()
 
 
