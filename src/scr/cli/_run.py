@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -114,16 +114,15 @@ def running(
     if seeds is not None:
         Runner(graph, splits).graph_of(seeds - 1)
     try:
-        with counted(title) as bar:
+        with counted(title) as show:
+
+            def on_run(run: Mapping[str, Any]) -> None:
+                show(advance=1, state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}")
+
             yield Runner(
-                graph,
-                splits,
-                out=out,
-                jobs=jobs,
-                on_plan=lambda runs: bar.expect(runs + extra),
-                on_run=bar.finish,
-                command=shown_command(),
-            )
+                graph, splits, out=out, jobs=jobs, command=shown_command(), on_run=on_run,
+                on_plan=lambda runs: show(total=runs + extra),
+            )  # fmt: skip
     except KeyboardInterrupt:
         again = f"Continue with the same command: {shown_command()}"
         print_line(f"Stopped; finished runs are kept in {out}. {again}")

@@ -73,8 +73,9 @@ def smooth(
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
         write_predictions(
-            folder / runs.PREDICTIONS, graph, smoothed.probabilities.__getitem__, columns=columns
-        )
+            folder / runs.PREDICTIONS, graph, lambda nodes: smoothed.probabilities[nodes],
+            columns=columns,
+        )  # fmt: skip
         result = _record(smoothed, config, record["seed"])
         runs.write_json(folder / RECORD, result)
     console.print(_chosen_line(smoothed, searched=config.search))

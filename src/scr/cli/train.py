@@ -145,7 +145,7 @@ def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
 @contextmanager
 def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
     """A progress bar with loss, accuracy and time left."""
-    with counted("Training", epochs) as bar:
+    with counted("Training", epochs) as show:
         accuracy = ""
 
         def on_epoch(record: EpochRecord) -> None:
@@ -154,7 +154,7 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
                 accuracy = f" valid {record.valid_accuracy:.1%}"
             stage = f"stage {record.stage} " if record.stage > 1 else ""
             losses = f"loss {record.supervised_loss:.3f} + {record.consistency_loss:.3f}"
-            bar.show(record.epoch, stage + losses + accuracy)
+            show(completed=record.epoch, state=stage + losses + accuracy)
 
         yield on_epoch
 

@@ -190,11 +190,10 @@ def per_class_table(
     precision of a class that was never predicted.
     """
     names = class_names or [str(index) for index in range(len(confusion))]
+    right, labeled, predicted = (each.tolist() for each in _margins(confusion))
     rows = []
-    for name, hits, nodes, guesses in zip(
-        names, *map(np.ndarray.tolist, _margins(confusion)), strict=True
-    ):
-        row = {"class": name, "nodes": nodes, "predicted": guesses}
+    for name, hits, nodes, guesses in zip(names, right, labeled, predicted, strict=True):
+        row: dict[str, Any] = {"class": name, "nodes": nodes, "predicted": guesses}
         row["recall"] = hits / nodes if nodes else None
         row["precision"] = hits / guesses if guesses else None
         row["f1"] = 2 * hits / (nodes + guesses) if nodes + guesses else None

@@ -1,13 +1,9 @@
 """How accuracy depends on one setting: a curve over its values, and what the curve shows.
 
-Runs of one seed share split, batches and initial weights whatever the value of the setting, so
-everything here is asked of differences paired by seed: each value against the base, and both ends
-of a curve against its best value. The best value is the one with the highest mean validation
-accuracy; how much worse the ends are is then read off the test nodes, which had no say in the
-choice. An end counts as worse only if the 95% interval of its difference lies below zero.
-
-Reads runs with `setting`, `value`, `regularizer`, `seed` and accuracies; returns what `sweep.json`
-holds and the sentences that `sensitivity_sentences` makes of it.
+Everything is asked of differences paired by seed: each value against the base, and both ends of a
+curve against its best value. The best value is the one with the highest mean validation accuracy;
+how much worse the ends are is then read off the test nodes, which had no say in the choice. An end
+counts as worse only if the 95% interval of its difference lies below zero.
 """
 
 from __future__ import annotations
@@ -19,8 +15,6 @@ from scr.report._formatting import csv_text
 from scr.report._intervals import BySeed, Means, difference_by_seed, means_of
 
 Run = Mapping[str, Any]
-
-MEASURES = {"test": "test_accuracy", "valid": "valid_accuracy"}
 
 
 class Difference(TypedDict):
@@ -123,7 +117,7 @@ def _curve(
     chosen_by = "valid" if all(point["valid_mean"] is not None for point in points) else "test"
     measured_on = "test" if all(point["test_mean"] is not None for point in points) else "valid"
     best = max(points, key=lambda point: mean_of(point, chosen_by) or 0.0)["value"]
-    measure = MEASURES[measured_on]
+    measure = f"{measured_on}_accuracy"
 
     def end(value: float) -> End | None:
         gap = None if value == best else difference(values[value], values[best], measure)

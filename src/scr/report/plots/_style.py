@@ -26,10 +26,8 @@ _SHEET = Path(__file__).with_name("page.mplstyle")
 themed = matplotlib.rc_context(fname=_SHEET)
 """Decorator of plot functions: the look of the style sheet on top of matplotlib's defaults."""
 _COLORS = matplotlib.rc_params_from_file(_SHEET, fail_on_error=True, use_default_template=False)
-INK, MUTED, GRID, PAPER = (
-    str(_COLORS[name])
-    for name in ("text.color", "axes.labelcolor", "grid.color", "figure.facecolor")
-)
+INK, MUTED = str(_COLORS["text.color"]), str(_COLORS["axes.labelcolor"])
+GRID, PAPER = str(_COLORS["grid.color"]), str(_COLORS["figure.facecolor"])
 DASHES = (0, (4, 2))
 # Okabe and Ito 2008, "Color universal design"; yellow is left out, it is too light for lines.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
