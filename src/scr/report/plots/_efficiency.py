@@ -19,17 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._efficiency import MethodCurve, Reach
 from scr.report._formatting import percent
-from scr.report.plots._style import (
-    DASHES,
-    INK,
-    MUTED,
-    PAPER,
-    Format,
-    quiet,
-    series_colors,
-    themed,
-    to_bytes,
-)  # fmt: skip
+from scr.report.plots import _style as theme
 
 Axis = Literal["epochs", "seconds"]
 _AXES: dict[Axis, int] = {"epochs": 0, "seconds": 1}
@@ -41,13 +31,13 @@ _RANGES_IN_VIEW, _LEAST_IN_VIEW = 5.0, 0.06
 _LABEL_SHARE = 0.08
 
 
-@themed
+@theme.themed
 def efficiency_curves(
     curves: Sequence[MethodCurve],
     reached: Sequence[Reach],
     reference: str,
     *,
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """One picture: accuracy over epochs at the left, over seconds at the right.
 
@@ -59,20 +49,20 @@ def efficiency_curves(
     """
     figure = Figure(figsize=(9.6, 5.4), layout="constrained")
     grid = figure.subplots(2, 2, sharex="col", sharey="row", height_ratios=(3, 2), squeeze=False)
-    colors = series_colors([curve["method"] for curve in curves])
+    colors = theme.series_colors([curve["method"] for curve in curves])
     target = next(curve["final_test"] for curve in curves if curve["method"] == reference)
     for axis, column in _AXES.items():
         for line, kind in enumerate(("test", "valid")):
             _draw(grid[line][column], curves, axis, kind, colors)
         upper: Axes = grid[0][column]
-        upper.axhline(target, color=INK, linewidth=1.0, linestyle=DASHES, zorder=1)
+        upper.axhline(target, color=theme.INK, linewidth=1.0, linestyle=theme.DASHES, zorder=1)
         _mark_reaches(upper, reached, axis, target, colors)
         for curve in curves:
             for number, start in enumerate(curve["stage_starts"], start=2):
                 upper.annotate(
                     f"stage {number}", (start[column], 1.0), xycoords=("data", "axes fraction"),
                     xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5,
-                    color=MUTED,
+                    color=theme.MUTED,
                 )  # fmt: skip
         unit = "epochs" if axis == "epochs" else "seconds of training"
         lower: Axes = grid[1][column]
@@ -86,7 +76,7 @@ def efficiency_curves(
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
     _legend(figure, colors, reference, target)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _draw(
@@ -105,7 +95,7 @@ def _draw(
             axes.axvline(start[_AXES[axis]], color=color, linewidth=0.9, linestyle=(0, (1, 1.5)))
     axes.set_xlim(left=0)
     axes.margins(x=0.03)
-    quiet(axes, grid="x")
+    theme.quiet(axes, grid="x")
 
 
 def _mark_reaches(
@@ -123,14 +113,16 @@ def _mark_reaches(
         height = height + 1 if position - before < _LABEL_SHARE * width else 0
         before = position
         color = colors[method]
-        axes.plot(position, target, "o", color=PAPER, markeredgecolor=color, markeredgewidth=2,
-                  markersize=7, zorder=4)  # fmt: skip
+        axes.plot(
+            position, target, "o", color=theme.PAPER, markeredgecolor=color, markeredgewidth=2,
+            markersize=7, zorder=4,
+        )  # fmt: skip
         axes.plot([position, position], [0, target], color=color, linewidth=0.9, zorder=1)
         axes.annotate(
             f"{position:,.0f}" if position >= 10 else f"{position:.1f}".removesuffix(".0"),
             (position, 0.0), xycoords=("data", "axes fraction"), xytext=(4, 4 + 13 * height),
             textcoords="offset points", fontsize=8.5, color=color, fontweight="bold",
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}, zorder=5,
+            zorder=5, bbox={"fc": theme.PAPER, "ec": "none", "alpha": 0.8, "pad": 0.8},
         )  # fmt: skip
 
 
@@ -155,12 +147,9 @@ def _values(curve: MethodCurve, kind: str) -> tuple[np.ndarray[Any, Any], np.nda
 def _legend(figure: Figure, colors: dict[str, str], reference: str, target: float) -> None:
     handles: list[Any] = [Line2D([], [], color=color, label=name) for name, color in colors.items()]
     handles.append(
-        Line2D([], [], color=INK, linewidth=1.0, linestyle=DASHES,
+        Line2D([], [], color=theme.INK, linewidth=1.0, linestyle=theme.DASHES,
                label=f"where {reference} ends: {percent(target)}%")
     )  # fmt: skip
-    handles.append(
-        Line2D([], [], linestyle="", marker="o", markersize=7, color=PAPER, markeredgecolor=MUTED,
-               markeredgewidth=1.8, label="gets there first")
-    )  # fmt: skip
-    handles.append(Patch(color=MUTED, alpha=0.25, linewidth=0, label="± standard deviation"))
+    handles.append(theme.ring("gets there first", size=7))
+    handles.append(Patch(color=theme.MUTED, alpha=0.25, linewidth=0, label="± standard deviation"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

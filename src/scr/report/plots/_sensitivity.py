@@ -22,17 +22,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._formatting import percent
 from scr.report._sensitivity import SweepCurve, SweepPoint, difference_of, mean_of
-from scr.report.plots._style import (
-    DASHES,
-    INK,
-    MUTED,
-    PAPER,
-    Format,
-    quiet,
-    series_colors,
-    themed,
-    to_bytes,
-)  # fmt: skip
+from scr.report.plots import _style as theme
 
 KINDS = {"test": "Test nodes", "valid": "Validation nodes"}
 SYMBOLS = {
@@ -56,9 +46,9 @@ _MARKERS = {"scr": "o", "scr-m": "s", "none": "D", "pi": "v", "r-drop": "P", "en
             "fixmatch": "<", "freematch": ">", "softmatch": "p", "grand": "h"}  # fmt: skip
 
 
-@themed
+@theme.themed
 def sensitivity_curves(
-    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: Format = "svg"
+    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: theme.Format = "svg"
 ) -> dict[str, bytes]:
     """One picture per setting, test and validation nodes side by side.
 
@@ -78,13 +68,13 @@ def sensitivity_curves(
             axes.set_xlabel(SYMBOLS.get(setting, setting))
         row[0].set_ylabel("points against the base")
         _legend(figure, group)
-        images[setting] = to_bytes(figure, file_format)
+        images[setting] = theme.to_bytes(figure, file_format)
     return images
 
 
-@themed
+@theme.themed
 def sensitivity_overview(
-    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: Format = "svg"
+    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: theme.Format = "svg"
 ) -> bytes:
     """All settings in one picture: a column each, test nodes above validation nodes."""
     groups = _by_setting(curves)
@@ -102,15 +92,15 @@ def sensitivity_overview(
             if column == 0:
                 axes.set_ylabel(f"{_with_base(kind, base)}\npoints against the base")
     _legend(figure, curves)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[float, float]) -> None:
     """Curves of one setting on one kind of nodes."""
     values = sorted({point["value"] for curve in curves for point in curve["points"]})
     positions = {value: position for position, value in enumerate(values)}
-    axes.axhline(0, color=INK, linewidth=1.1, linestyle=DASHES)
-    colors = series_colors([curve["regularizer"] for curve in curves])
+    axes.axhline(0, color=theme.INK, linewidth=1.1, linestyle=theme.DASHES)
+    colors = theme.series_colors([curve["regularizer"] for curve in curves])
     for line, curve in enumerate(curves):
         color = colors[curve["regularizer"]]
         _draw_curve(axes, curve, kind, positions, color)
@@ -127,7 +117,7 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[floa
     axes.set_ylim(*scale)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     axes.set_xlim(-0.35, len(values) - 0.65)
-    quiet(axes, grid="x")
+    theme.quiet(axes, grid="x")
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.yaxis.set_major_formatter(FuncFormatter(_signed))
 
@@ -158,7 +148,7 @@ def _draw_curve(
     for position, value, gap in shown:
         if value == curve["best"]:
             axes.plot(
-                position, 100 * gap["mean"], marker=marker, markersize=9, color=PAPER,
+                position, 100 * gap["mean"], marker=marker, markersize=9, color=theme.PAPER,
                 markeredgecolor=color, markeredgewidth=2, zorder=3,
             )  # fmt: skip
 
@@ -185,18 +175,17 @@ def _scale(curves: Sequence[SweepCurve], kinds: Sequence[str]) -> tuple[float, f
 
 def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
     names = list(dict.fromkeys(curve["regularizer"] for curve in curves))
-    colors = series_colors(names)
+    colors = theme.series_colors(names)
     handles: list[Any] = [
         Line2D([], [], color=colors[name], marker=_MARKERS.get(name, "^"), markersize=4.5,
                label=name) for name in names
     ]  # fmt: skip
-    handles.append(Patch(color=MUTED, alpha=0.25, linewidth=0, label="95% interval of the mean"))
     handles.append(
-        Line2D([], [], linestyle="", marker="o", markersize=8, color=PAPER, markeredgecolor=MUTED,
-               markeredgewidth=1.8, label="best on validation nodes")
-    )  # fmt: skip
-    base = {"linestyle": DASHES, "label": "base: no regularizer"}
-    handles.append(Line2D([], [], color=INK, linewidth=1.1, **base))
+        Patch(color=theme.MUTED, alpha=0.25, linewidth=0, label="95% interval of the mean")
+    )
+    handles.append(theme.ring("best on validation nodes", size=8))
+    base = {"linestyle": theme.DASHES, "label": "base: no regularizer"}
+    handles.append(Line2D([], [], color=theme.INK, linewidth=1.1, **base))
     columns = min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY)))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 

@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
@@ -74,6 +75,14 @@ def annotate_right(axes: Axes, text: str, height: float) -> None:
     axes.annotate(
         text, (1.0, height), xycoords=("axes fraction", "data"), xytext=(6, 0),
         textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
+    )  # fmt: skip
+
+
+def ring(label: str, size: float) -> Line2D:
+    """A ring in a legend."""
+    return Line2D(
+        [], [], linestyle="", marker="o", markersize=size, color=PAPER, markeredgecolor=MUTED,
+        markeredgewidth=1.8, label=label,
     )  # fmt: skip
 
 
