@@ -6,6 +6,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING
 
+from scr import training
 from scr.errors import MemoryBudgetError, SCRError
 
 if TYPE_CHECKING:
@@ -28,13 +29,10 @@ def with_command(error: SCRError) -> SCRError:
     """
     if error.hint is None:
         return error
-    if isinstance(error, MemoryBudgetError):
-        from scr.training import HopsBudgetError
-
-        if isinstance(error, HopsBudgetError):
-            command = propagate_command(error.request)
-            hint = f"first `{command}`, which works on disk; what it leaves is found"
-            return SCRError(error.message, hint=hint)
+    if isinstance(error, MemoryBudgetError) and isinstance(error, training.HopsBudgetError):
+        command = propagate_command(error.request)
+        hint = f"first `{command}`, which works on disk; what it leaves is found"
+        return SCRError(error.message, hint=hint)
     hint = SETTING.sub(lambda setting: f"`--{setting[1]}{' ' if setting[2] else ''}", error.hint)
     return SCRError(error.message, hint=hint)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from scr import experiments, networks, training
 from scr.cli._console import print_line
 from scr.cli._progress import counted
 from scr.config import parse_assignment, read_toml
 from scr.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scr.experiments import Runner
     from scr.graph import Graph
 
 INTERRUPTED = 130
@@ -33,11 +33,8 @@ class Layers(NamedTuple):
 
     def encoder(self, given: str | None) -> str:
         """The encoder that is asked for, else the recipe's, else `gamlp`."""
-        from scr.networks import encoder_class
-        from scr.training import merge
-
-        name = given or str(merge(*self.tables).get("encoder", {}).get("name", "gamlp"))
-        encoder_class(name)
+        name = given or str(training.merge(*self.tables).get("encoder", {}).get("name", "gamlp"))
+        networks.encoder_class(name)
         return name
 
 
@@ -97,7 +94,7 @@ def running(
     jobs: int,
     seeds: int | None = None,
     extra: int = 0,
-) -> Iterator[Runner]:
+) -> Iterator[experiments.Runner]:
     """A runner whose finished runs are counted on a bar, and named as kept after a Ctrl-C.
 
     Args:
@@ -109,17 +106,15 @@ def running(
         seeds: How many; a split that is missing for the last one is an error before any run.
         extra: Runs that the command counts itself, by `on_run`.
     """
-    from scr.experiments import Runner
-
     if seeds is not None:
-        Runner(graph, splits).graph_of(seeds - 1)
+        experiments.Runner(graph, splits).graph_of(seeds - 1)
     try:
         with counted(title) as show:
 
             def on_run(run: Mapping[str, Any]) -> None:
                 show(advance=1, state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}")
 
-            yield Runner(
+            yield experiments.Runner(
                 graph, splits, out=out, jobs=jobs, command=shown_command(), on_run=on_run,
                 on_plan=lambda runs: show(total=runs + extra),
             )  # fmt: skip
