@@ -211,11 +211,8 @@ def reliability_curve(confidence: ArrayLike, correct: ArrayLike) -> ReliabilityC
     sure, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     # A bin is (low, high], so that a confidence of exactly 1 belongs to the last one.
     position = np.clip(np.ceil(sure * BINS).astype(np.int64) - 1, 0, BINS - 1)
-    return ReliabilityCurve(
-        np.bincount(position, minlength=BINS).astype(np.int64),
-        np.bincount(position, weights=sure, minlength=BINS),
-        np.bincount(position, weights=right, minlength=BINS),
-    )
+    nodes, *sums = (np.bincount(position, each, BINS) for each in (None, sure, right))
+    return ReliabilityCurve(nodes.astype(np.int64), *(each.astype(np.float64) for each in sums))
 
 
 def _labeled_rows(
