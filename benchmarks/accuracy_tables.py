@@ -17,8 +17,12 @@ import numpy as np
 
 from cells import difference_cell, interval, mean_cell, plain
 from scr.report import ComparisonRow, compare_runs, pooled_difference
-from scr.report._by_seed import pairs_by_seed
-from scr.report._intervals import LEVEL, PairedDifference, stratified_interval
+from scr.report._intervals import (
+    LEVEL,
+    PairedDifference,
+    pairs_by_seed,
+    stratified_interval,
+)
 
 RESULTS = Path(__file__).parent / "results"
 GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")

@@ -19,8 +19,13 @@ from cells import cell, difference_cell, plain
 from grand import PUBLISHED
 from harness import size
 from scale_tables import read
-from scr.report._by_seed import pairs_by_seed
-from scr.report._intervals import LEVEL, PairedDifference, stratified_interval, t_interval
+from scr.report._intervals import (
+    LEVEL,
+    PairedDifference,
+    pairs_by_seed,
+    stratified_interval,
+    t_interval,
+)
 
 RESULTS = Path(__file__).parent / "results"
 GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "wordnet")

@@ -41,8 +41,8 @@ def test_streamed_summary_agrees_with_all_rows_at_once(tmp_path, rows, monkeypat
         sklearn.metrics.confusion_matrix(labels, predictions, labels=range(12)),
     )
     expected = reliability_curve(rows["confidence"][kept], labels == predictions)
-    assert test.curve().calibration_error == pytest.approx(expected.calibration_error)
-    np.testing.assert_allclose(test.curve().confidence, expected.confidence)
+    assert test.curve.calibration_error == pytest.approx(expected.calibration_error)
+    np.testing.assert_allclose(test.curve.confidence, expected.confidence)
 
 
 def test_shown_nodes_are_the_extremes_of_all_batches(tmp_path, rows, monkeypatch):

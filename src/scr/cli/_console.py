@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from scr import compute
+
 UNBOUNDED = 1_000_000
 """Columns of a line that no terminal shows: more than any line has."""
 # Brackets and colons in paths and names are text, neither styles nor emoji.
@@ -112,9 +114,7 @@ def printed_warnings() -> Iterator[None]:
 
 def size(count: int) -> str:
     """Bytes, exactly and as people read them."""
-    from scr.compute import readable_bytes
-
-    return f"{count:,} bytes ({readable_bytes(count)})"
+    return f"{count:,} bytes ({compute.readable_bytes(count)})"
 
 
 def table(headings: Sequence[str], *, numbers: Sequence[str] = (), **settings: Any) -> Table:

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING
 
+from scr import training
 from scr.errors import MemoryBudgetError, SCRError
 
 if TYPE_CHECKING:
@@ -30,19 +31,13 @@ def with_command(error: SCRError) -> SCRError:
     """
     if error.hint is None:
         return error
-    if isinstance(error, MemoryBudgetError):
-        from scr.training import HopsBudgetError
-
-        if isinstance(error, HopsBudgetError):
-            command = propagate_command(error.request)
-            hint = f"first `{command}`, which works on disk; what it leaves is found"
-            return SCRError(error.message, hint=hint)
+    if isinstance(error, MemoryBudgetError) and isinstance(error, training.HopsBudgetError):
+        command = propagate_command(error.request)
+        hint = f"first `{command}`, which works on disk; what it leaves is found"
+        return SCRError(error.message, hint=hint)
     hint = COLUMN.sub(r"`scr ingest TABLES STORE --\1-column NAME`", error.hint)
-    return SCRError(error.message, hint=SETTING.sub(_option, hint))
-
-
-def _option(setting: re.Match[str]) -> str:
-    return f"`--{setting[1]}" + (" " if setting[2] else "")
+    hint = SETTING.sub(lambda setting: f"`--{setting[1]}{' ' if setting[2] else ''}", hint)
+    return SCRError(error.message, hint=hint)
 
 
 def propagate_command(request: HopsRequest) -> str:

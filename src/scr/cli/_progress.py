@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 from rich.progress import (
     BarColumn,
@@ -21,34 +20,17 @@ from rich.progress import (
 from scr.cli._console import console
 
 
-@dataclass(frozen=True)
-class CountBar:
-    """Counts runs or epochs, and says something about the last one."""
-
-    progress: Progress
-    bar: TaskID
-
-    def expect(self, total: int) -> None:
-        """Say how many there will be; finished runs of an earlier command are not among them."""
-        self.progress.update(self.bar, total=total)
-
-    def show(self, completed: int, state: str) -> None:
-        """Say how many are over."""
-        self.progress.update(self.bar, completed=completed, state=state)
-
-    def finish(self, run: Mapping[str, Any]) -> None:
-        """Count one run."""
-        state = f"{run['encoder']} {run['regularizer']} seed {run['seed']}"
-        self.progress.update(self.bar, advance=1, state=state)
-
-
 @contextmanager
-def counted(title: str, total: int | None = None) -> Iterator[CountBar]:
-    """A bar that disappears at the end.
+def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """A bar that counts runs or epochs and disappears at the end.
 
     Args:
         title: What is being done, such as `Sweeping`.
         total: How many runs or epochs; none: not known yet.
+
+    Yields:
+        A function of what is new: `total`, `completed`, `advance`, or `state`, what to say about
+        the last run or epoch.
     """
     columns = (
         TextColumn(title),
@@ -58,7 +40,7 @@ def counted(title: str, total: int | None = None) -> Iterator[CountBar]:
         TextColumn("{task.fields[state]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield CountBar(progress, progress.add_task(title, total=total, state=""))
+        yield functools.partial(progress.update, progress.add_task(title, total=total, state=""))
 
 
 @contextmanager

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from scr import experiments, networks, training
 from scr.cli._console import print_line
 from scr.cli._progress import counted
 from scr.config import parse_assignment, read_toml
 from scr.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scr.experiments import Runner
     from scr.graph import Graph
 
 INTERRUPTED = 130
@@ -33,11 +33,8 @@ class Layers(NamedTuple):
 
     def encoder(self, given: str | None) -> str:
         """The encoder that is asked for, else the recipe's, else `gamlp`."""
-        from scr.networks import encoder_class
-        from scr.training import merge
-
-        name = given or str(merge(*self.tables).get("encoder", {}).get("name", "gamlp"))
-        encoder_class(name)
+        name = given or str(training.merge(*self.tables).get("encoder", {}).get("name", "gamlp"))
+        networks.encoder_class(name)
         return name
 
 
@@ -97,7 +94,7 @@ def running(
     jobs: int,
     seeds: int | None = None,
     extra: int = 0,
-) -> Iterator[Runner]:
+) -> Iterator[experiments.Runner]:
     """A runner whose finished runs are counted on a bar, and named as kept after a Ctrl-C.
 
     Args:
@@ -109,21 +106,18 @@ def running(
         seeds: How many; a split that is missing for the last one is an error before any run.
         extra: Runs that the command counts itself, by `on_run`.
     """
-    from scr.experiments import Runner
-
     if seeds is not None:
-        Runner(graph, splits).graph_of(seeds - 1)
+        experiments.Runner(graph, splits).graph_of(seeds - 1)
     try:
-        with counted(title) as bar:
-            yield Runner(
-                graph,
-                splits,
-                out=out,
-                jobs=jobs,
-                on_plan=lambda runs: bar.expect(runs + extra),
-                on_run=bar.finish,
-                command=shown_command(),
-            )
+        with counted(title) as show:
+
+            def on_run(run: Mapping[str, Any]) -> None:
+                show(advance=1, state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}")
+
+            yield experiments.Runner(
+                graph, splits, out=out, jobs=jobs, command=shown_command(), on_run=on_run,
+                on_plan=lambda runs: show(total=runs + extra),
+            )  # fmt: skip
     except KeyboardInterrupt:
         again = f"Continue with the same command: {shown_command()}"
         print_line(f"Stopped; finished runs are kept in {out}. {again}")

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from scr import experiments, networks, report, sources, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes
 from scr.cli._run import names, read_layers, running
+from scr.errors import ConfigError
 
 
 def compare(
@@ -32,35 +34,32 @@ def compare(
     jobs: option.Jobs = 1,
 ) -> None:
     """Compare encoders and regularizers over seeds."""
-    from scr import experiments
-    from scr.networks import encoder_class
-    from scr.report import comparison_table, conclusions, explained_model, explanation_sentences
     from scr.report.page import comparison_page, write_page
-    from scr.sources import load_graph
-    from scr.training import check_regularizer
 
     encoder_names = _some_names("--encoders", encoders)
     regularizer_names = _some_names("--regularizers", regularizers)
     for name in encoder_names:
-        encoder_class(name)
+        networks.encoder_class(name)
     for name in regularizer_names:
-        check_regularizer(name, "--regularizers")
-    loaded = load_graph(graph, features=features)
+        training.check_regularizer(name, "--regularizers")
+    loaded = sources.load_graph(graph, features=features)
     layers = read_layers(recipe, settings, preset)
     tasks = experiments.plan(
         encoder_names, regularizer_names, range(seeds), layers=layers.tables, preset=layers.preset
     )
     with running("Comparing", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
         result = experiments.compare(runner, tasks)
-    console.print(comparison_table(result["rows"]))
-    for sentence in conclusions(result["rows"]):
+    console.print(report.comparison_table(result["rows"]))
+    for sentence in report.conclusions(result["rows"]):
         console.print(sentence)
     print_notes(result["notes"])
     # An encoder that reads the graph has no hops to explain.
     explained = result["explanation"] or {}
-    sentences = explanation_sentences(explained)
+    sentences = report.explanation_sentences(explained)
     if sentences:
-        print_line(f"What carries {explained_model(explained)}, the best on validation nodes:")
+        print_line(
+            f"What carries {report.explained_model(explained)}, the best on validation nodes:"
+        )
     for sentence in sentences:
         console.print(f"  {sentence}")
     page = write_page(out / "report.html", comparison_page(result))
@@ -69,8 +68,6 @@ def compare(
 
 def _some_names(option: str, text: str) -> list[str]:
     """Split a list with commas that may not be empty."""
-    from scr.errors import ConfigError
-
     chosen = names(text)
     if not chosen:
         raise ConfigError(option, text, "at least one name")

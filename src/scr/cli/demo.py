@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import scr
+from scr import experiments, report, sources
 from scr.cli._console import console, print_line
 from scr.cli._run import running
 
@@ -45,12 +47,9 @@ def demo(
     ] = None,
 ) -> None:
     """Classify handwritten digits from two labeled images per class, with and without SCR."""
-    from scr import experiments
-    from scr.report import comparison_table, conclusions
     from scr.report.page import comparison_page, write_page
-    from scr.sources import load_graph
 
-    graph = load_graph("digits")
+    graph = sources.load_graph("digits")
     about = (
         f"{graph.num_nodes:,} images of handwritten digits, linked to their nearest neighbors, "
         "with 2 labels per class. Every seed draws its own split. Settings were chosen once, by "
@@ -64,8 +63,8 @@ def demo(
     ) as runner:
         result = experiments.compare(runner, tasks)
         histories, examples = _closer_look(runner)
-    console.print(comparison_table(result["rows"]))
-    for sentence in conclusions(result["rows"]):
+    console.print(report.comparison_table(result["rows"]))
+    for sentence in report.conclusions(result["rows"]):
         console.print(sentence)
     html = comparison_page(
         result,
@@ -83,18 +82,15 @@ def _closer_look(runner: Runner) -> tuple[dict[str, Any], list[ExampleGroup]]:
     """Train the first encoder once more on the first split, for curves and example images."""
     import numpy as np
 
-    from scr.classifier import NodeClassifier
-    from scr.report import choose_examples
-
     graph, encoder = runner.graph_of(0), ENCODERS[0]
     histories, probabilities = {}, {}
     for regularizer in REGULARIZERS:
-        classifier = NodeClassifier(encoder, regularizer, seed=0, recipe=SETTINGS).fit(graph)
+        classifier = scr.NodeClassifier(encoder, regularizer, seed=0, recipe=SETTINGS).fit(graph)
         histories[regularizer] = [classifier.history_]
         probabilities[regularizer] = classifier.predict_proba()
         if runner.on_run is not None:
             runner.on_run({"encoder": encoder, "regularizer": regularizer, "seed": 0})
-    examples = choose_examples(
+    examples = report.choose_examples(
         graph.labels,
         {name: probabilities[name] for name in ("none", "scr")},
         nodes=graph.test,

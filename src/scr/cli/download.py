@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from scr import sources
 from scr.cli._console import console, facts, print_line
 from scr.cli._progress import steps_progress
+from scr.errors import SourceError
 
 STEPS = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}
 
@@ -32,12 +34,8 @@ def download(
     ] = False,
 ) -> None:
     """Download a data set of the Open Graph Benchmark."""
-    from scr.errors import SourceError
-    from scr.sources import data_folder, dataset_of
-    from scr.sources import download as get
-
-    dataset = dataset_of(name)
-    folder = (to or data_folder()).expanduser()
+    dataset = sources.dataset_of(name)
+    folder = (to or sources.data_folder()).expanduser()
     rows = [
         ("data set", dataset.name),
         ("from", url or dataset.url),
@@ -59,7 +57,9 @@ def download(
         def begin(step: str) -> Callable[[int, int | None], None]:
             return functools.partial(on_progress, STEPS[step])
 
-        result = get(name, to, url=url, sha256=sha256, keep_archive=keep_archive, progress=begin)
+        result = sources.download(
+            name, to, url=url, sha256=sha256, keep_archive=keep_archive, progress=begin
+        )
     if result.sha256 is None:
         print_line(f"{name} is there already: {result.folder}")
         return

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scr import experiments, report, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._run import names, read_layers, running
@@ -37,10 +38,6 @@ def efficiency(
     jobs: option.Jobs = 1,
 ) -> None:
     """Draw accuracy per epoch, and say when each method is as good as RLU in the end."""
-    from scr import experiments
-    from scr.report import efficiency_table
-    from scr.sources import load_graph
-
     layers = read_layers(recipe, settings, preset)
     encoder = layers.encoder(encoder)
     chosen = [experiments.Method.parse(name) for name in dict.fromkeys(names(methods))]
@@ -48,10 +45,10 @@ def efficiency(
         chosen, encoder=encoder, seeds=range(seeds), layers=layers.tables, preset=layers.preset,
         epochs=experiments.parse_epochs(epochs or [], chosen),
     )  # fmt: skip
-    loaded = load_graph(graph)
+    loaded = sources.load_graph(graph)
     with running("Training", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
         result = experiments.efficiency(runner, tasks, reference=reference)
-    console.print(efficiency_table(result["methods"], reference))
+    console.print(report.efficiency_table(result["methods"], reference))
     for sentence in result["sentences"]:
         console.print(sentence)
     print_line(

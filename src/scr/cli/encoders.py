@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scr import networks
 from scr.cli._methods import headline, paper, print_methods, print_settings, words_of
+from scr.config import list_settings
 
 if TYPE_CHECKING:
     from scr.encoders import Encoder
@@ -16,18 +18,15 @@ def encoders(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this encoder.")] = None,
 ) -> None:
     """List the encoders, or the settings of one."""
-    from scr.config import list_settings
-    from scr.networks import ENCODERS, encoder_class
-
     if name is None:
         rows = [
             (each, does(code), reads(code), paper(words_of(code)))
-            for each, code in ENCODERS.items()
+            for each, code in networks.ENCODERS.items()
         ]
         hint = "scr encoders NAME lists the settings of an encoder."
         print_methods(("name", "what it is", "reads", "paper"), rows, hint)
         return
-    code = encoder_class(name)
+    code = networks.encoder_class(name)
     about = f"{name}: {does(code)}; reads {reads(code)}. {paper(words_of(code))}"
     print_settings(about, list_settings(code.config_class), "encoder")
 
@@ -41,9 +40,7 @@ def does(code: type[Encoder]) -> str:
 
 def reads(code: type[Encoder]) -> str:
     """What an encoder gets of the graph."""
-    from scr.networks import COUPLED
-
-    if code in COUPLED:
+    if code in networks.COUPLED:
         return "the graph"
     if code.mixes_subsets:
         return "hops over relations"

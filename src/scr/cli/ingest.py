@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scr import compute, sources
 from scr.cli import _options as option
 from scr.cli._console import console, facts, print_line, size
 from scr.cli._progress import steps_progress
+from scr.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,9 +71,8 @@ def ingest(
     """Turn any supported source into a graph store; an interrupted one is resumed."""
     from scr.ingest import ingest as make_store
     from scr.ingest import plan_of
-    from scr.sources import IngestOptions
 
-    options = IngestOptions(
+    options = sources.IngestOptions(
         symmetrize=symmetrize,
         drop_duplicates=not keep_duplicates,
         drop_self_loops=not keep_self_loops,
@@ -100,7 +101,6 @@ def ingest(
 
 
 def _one_split_rule(splits: str | None, per_class: str | None, random: str | None) -> str | None:
-    from scr.errors import ConfigError
 
     given = {
         "--splits": splits,
@@ -115,8 +115,6 @@ def _one_split_rule(splits: str | None, per_class: str | None, random: str | Non
 
 def refuse_existing(store: Path, *, overwrite: bool) -> None:
     """Refuse to write over something before any work is done."""
-    from scr.errors import StoreError
-
     occupied = store.is_file() or (store.is_dir() and any(store.iterdir()))
     if occupied and not overwrite:
         raise StoreError(
@@ -127,15 +125,13 @@ def refuse_existing(store: Path, *, overwrite: bool) -> None:
 
 def describe_plan(plan: IngestPlan) -> Table:
     """How an ingest will go, ready to print."""
-    from scr.compute import readable_bytes
-
     methods = {
         "memory": "all edges at once, in memory",
         "buckets": "two passes over the edges, and files of parts of them",
     }
     rows = [
         ("method", f"{plan.method}: {methods[plan.method]}"),
-        ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget)}"),
+        ("memory", f"{size(plan.memory_bytes)} of {compute.readable_bytes(plan.budget)}"),
         ("disk", f"{size(plan.final_bytes)} for the store, at most"),
         ("", f"{size(plan.temporary_bytes)} for the time being"),
         ("time", f"about {plan.seconds:,.0f} seconds"),

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import scr
+from scr import compute, prediction, sources
 from scr.cli import _options as option
 from scr.cli._console import print_line
 from scr.cli._progress import steps_progress
@@ -29,16 +31,12 @@ def predict(
 
     Of a graph whose hops were kept for some nodes only, those are predicted.
     """
-    from scr.classifier import NodeClassifier
-    from scr.compute import usable_device
     from scr.graph import read_nodes
-    from scr.prediction import ProbabilityColumns
-    from scr.sources import load_graph
 
-    columns = ProbabilityColumns.parse(probabilities)
-    usable_device(device)
-    classifier = NodeClassifier.load(run, device=device)
-    other = None if graph is None else load_graph(graph)
+    columns = prediction.ProbabilityColumns.parse(probabilities)
+    compute.usable_device(device)
+    classifier = scr.NodeClassifier.load(run, device=device)
+    other = None if graph is None else sources.load_graph(graph)
     chosen = None if nodes is None else read_nodes(nodes)
     with steps_progress() as on_progress:
         classifier.write_predictions(

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scr import compute, propagation, sources, storage, typed_features
 from scr.cli import _options as option
 from scr.cli._console import console, facts, print_line, size
 from scr.cli._progress import steps_progress
 from scr.cli._run import section_settings
+from scr.config import build
+from scr.errors import ConfigError
 
 if TYPE_CHECKING:
     from scr.features import FeatureConfig
@@ -92,23 +95,11 @@ def propagate(
 
     A command that was stopped resumes when it is given again.
     """
-    from scr.compute import peak_bytes, readable_bytes
-    from scr.config import build
-    from scr.errors import ConfigError
     from scr.features import FeatureConfig
     from scr.graph import read_nodes
-    from scr.propagation import (
-        PropagationConfig,
-        cached_hops_path,
-        choose_subsets,
-        kept_rows,
-        load_cached_hops,
-    )
     from scr.propagation.disk import DiskRequest, propagate_to_disk
-    from scr.sources import load_graph
-    from scr.storage import discard_work
 
-    config = PropagationConfig(
+    config = propagation.PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
         direction=direction, dtype=dtype, hop_scale=hop_scale, subset_seed=subset_seed,
     )  # fmt: skip
@@ -117,13 +108,13 @@ def propagate(
         config = replace(config, subsets=count)
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
-    source = load_graph(graph, features=features)
-    kept = kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
-    chosen = None if subsets is None else choose_subsets(source, config)
+    source = sources.load_graph(graph, features=features)
+    kept = propagation.kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
+    chosen = None if subsets is None else propagation.choose_subsets(source, config)
     matrix, identity, steps = _features(
         source, build(FeatureConfig, data, section="data"), memory, is_planned=plan
     )
-    path = out or cached_hops_path(source, config, identity, kept, subsets=chosen)
+    path = out or propagation.cached_hops_path(source, config, identity, kept, subsets=chosen)
     request = DiskRequest(source, config, matrix, kept, memory, disk, threads, chosen)
     if path is None and not plan:
         raise ConfigError(
@@ -134,9 +125,9 @@ def propagate(
         _print_plan(request.plan(path or Path("hops")), walks_subsets=chosen is not None)
         return
     if out is None and not overwrite:
-        cached = load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
+        cached = propagation.load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
         if cached is not None and (kept is not None or cached.nodes_kept is None):
-            discard_work(path)
+            storage.discard_work(path)
             print_line(f"The hops are there already: {cached.path}")
             return
     started = time.perf_counter()
@@ -144,14 +135,14 @@ def propagate(
         written = propagate_to_disk(
             request, path, overwrite=overwrite or out is None, on_progress=on_progress
         )
-    seconds = time.perf_counter() - started
+    seconds, memory = time.perf_counter() - started, compute.readable_bytes(compute.peak_bytes())
     for step in steps:
         console.print(f"Features: {step}")
     for number, subset in enumerate(chosen or (), 1):
         print_line(f"Subset {number}: {' '.join(map(str, subset))}")
     print_line(
         f"Wrote {written.count} hops of {written.nodes:,} nodes x {written.features:,} columns in "
-        f"{seconds:.1f} s, with at most {readable_bytes(peak_bytes())} of memory: {path}"
+        f"{seconds:.1f} s, with at most {memory} of memory: {path}"
     )
 
 
@@ -163,25 +154,24 @@ def _features(
     Features on disk stay there; for a plan, those of several types are not even computed.
     """
     from scr.features import fit_features, transform_lazily
-    from scr.propagation import check_features
-    from scr.typed_features import complete_features, is_plain, planned_features
 
-    if is_plain(graph, config):
-        features = check_features(graph)
+    if typed_features.is_plain(graph, config):
+        features = propagation.check_features(graph)
         fitted = fit_features(features, config)
         return transform_lazily(fitted, features), fitted.identity, fitted.steps
     # Nodes of other types need features of their own, of as many columns.
     if is_planned:
-        planned = planned_features(graph, config)
+        planned = typed_features.planned_features(graph, config)
         return planned, planned.fitted.identity, planned.fitted.steps
     with steps_progress() as on_progress:
-        completed = complete_features(graph, config, memory=memory, on_progress=on_progress)
-    matrix = check_features(graph, completed.matrix)
+        completed = typed_features.complete_features(
+            graph, config, memory=memory, on_progress=on_progress
+        )
+    matrix = propagation.check_features(graph, completed.matrix)
     return matrix, tuple(completed.fitted.identity), tuple(completed.steps)
 
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
-    from scr.compute import readable_bytes
 
     resumed = {
         None: "each hop of a block is on disk when it is done",
@@ -192,9 +182,9 @@ def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
     if walks_subsets:
         resumed[0] = "a subset of a block begins again"
     rows = [
-        ("memory", f"{size(plan.memory_bytes)} of {readable_bytes(plan.budget_bytes)}"),
+        ("memory", f"{size(plan.memory_bytes)} of {compute.readable_bytes(plan.budget_bytes)}"),
         ("hops on disk", f"{size(plan.disk_bytes)}, {plan.rows:,} rows"),
-        ("disk at most", f"{size(plan.work_bytes)} of {readable_bytes(plan.free_bytes)}"),
+        ("disk at most", f"{size(plan.work_bytes)} of {compute.readable_bytes(plan.free_bytes)}"),
         ("blocks", f"{plan.blocks:,} of up to {plan.block_columns:,} columns"),
         ("passes", f"{plan.passes:,} over the edges"),
         ("after a kill", resumed[plan.state_slots]),

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scr import consistency, report, training
 from scr.cli._methods import paper, print_methods, print_settings, shown, words_of
+from scr.config import list_settings
 
 if TYPE_CHECKING:
     from scr.config import Setting
@@ -21,41 +23,32 @@ def regularizers(
     ] = None,
 ) -> None:
     """List the regularizers, or the settings that one reads."""
-    from scr.consistency import REGULARIZERS
-    from scr.report import explanation
-    from scr.training import check_regularizer
-
     if name is None:
         rows = [
-            (each, explanation(each), ", ".join(own_values(each)), paper_of(each))
-            for each in REGULARIZERS
+            (each, report.explanation(each), ", ".join(own_values(each)), paper_of(each))
+            for each in consistency.REGULARIZERS
         ]
         hint = "scr regularizers NAME lists the settings that a regularizer reads."
         print_methods(("name", "what it asks for", "defaults", "paper"), rows, hint)
         return
-    check_regularizer(name)
-    about = f"{name}: {explanation(name)}. {paper_of(name)}"
+    training.check_regularizer(name)
+    about = f"{name}: {report.explanation(name)}. {paper_of(name)}"
     print_settings(about, read_settings(name), "consistency")
 
 
 def read_settings(regularizer: str) -> list[Setting]:
     """The settings that a regularizer reads, with the defaults that it has."""
-    from scr.config import list_settings
-    from scr.consistency import ConsistencyConfig, defaults_of, settings_of
-
-    own, read = defaults_of(regularizer), settings_of(regularizer)
+    own, read = consistency.defaults_of(regularizer), consistency.settings_of(regularizer)
     return [
         dataclasses.replace(each, default=own.get(each.name, each.default))
-        for each in list_settings(ConsistencyConfig)
+        for each in list_settings(consistency.ConsistencyConfig)
         if each.name in read
     ]
 
 
 def own_values(regularizer: str) -> list[str]:
     """Defaults that a regularizer has of its own, of settings that it reads."""
-    from scr.consistency import defaults_of
-
-    own = defaults_of(regularizer)
+    own = consistency.defaults_of(regularizer)
     return [
         f"{each.name}={shown(each.default)}"
         for each in read_settings(regularizer)
@@ -65,9 +58,7 @@ def own_values(regularizer: str) -> list[str]:
 
 def paper_of(regularizer: str) -> str:
     """Who, when and where; empty where no regularizer is used."""
-    from scr.consistency import UNLABELED_LOSSES, ConsistencyLoss
-
-    code = UNLABELED_LOSSES.get(regularizer)
-    if code is ConsistencyLoss:
+    code = consistency.UNLABELED_LOSSES.get(regularizer)
+    if code is consistency.ConsistencyLoss:
         return SCR_PAPER
     return "" if code is None else paper(words_of(code))

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from scr.cli._console import print_line
+from scr.errors import RunError
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, or results of compare.")],
 ) -> None:
     """Write the HTML page of each run or comparison."""
-    from scr.errors import RunError
     from scr.report import read_object
     from scr.report.page import comparison_page, run_page, write_page
 

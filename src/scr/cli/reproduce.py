@@ -11,9 +11,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from scr import experiments, report, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes, table
 from scr.cli._run import assigned, running
+from scr.errors import ConfigError
 
 
 def reproduce(
@@ -43,10 +45,7 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run a published recipe and compare with the published number."""
-    from scr import experiments
-    from scr.errors import ConfigError
     from scr.recipes import read_recipe
-    from scr.sources import DATA_VARIABLE
 
     recipe = read_recipe(name)
     changes = assigned(settings)
@@ -65,7 +64,7 @@ def reproduce(
         loaded, changes, remarks = experiments.stand_in_for(recipe, folder, changes)
     else:
         if data is not None:
-            os.environ[DATA_VARIABLE] = str(data)
+            os.environ[sources.DATA_VARIABLE] = str(data)
         loaded = experiments.load_recipe_graph(
             recipe, graph=graph, features=features, settings=changes
         )
@@ -80,8 +79,6 @@ def reproduce(
 
 def reproduction_table(result: Mapping[str, Any]) -> Table:
     """Published, measured and their difference, validation and test."""
-    from scr.report import points
-
     published, measured = result["published"], result["measured"]
     caption = (
         f"Percent, mean ± standard deviation; published: {published['runs']} runs, "
@@ -95,16 +92,14 @@ def reproduction_table(result: Mapping[str, Any]) -> Table:
             label,
             mean_and_spread(published, split),
             mean_and_spread(measured, split),
-            Text(points(None if difference is None else difference / 100), "bold"),
+            Text(report.points(None if difference is None else difference / 100), "bold"),
         )
     return lined
 
 
 def mean_and_spread(scores: Mapping[str, Any], split: str) -> str:
     """As the paper prints it: 84.62 ± 0.03."""
-    from scr.report import MISSING
-
     mean, spread = scores[f"{split}_accuracy"], scores[f"{split}_spread"]
     if mean is None:
-        return MISSING
+        return report.MISSING
     return f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}"

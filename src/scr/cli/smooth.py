@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+import scr
+from scr import compute, prediction, runs, storage, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._run import section_settings, shown_command
+from scr.config import build
+from scr.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from scr.prediction.smoothing import Smoothed
-    from scr.training import PostprocessConfig
 
 FOLDER, RECORD = "smooth", "smooth.json"
 SECTION = "postprocess"
@@ -42,16 +45,10 @@ def smooth(
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
     import numpy as np
 
-    from scr import runs
-    from scr.classifier import NodeClassifier
-    from scr.compute import usable_device
-    from scr.errors import RunError
-    from scr.prediction import ProbabilityColumns, load_run_graph, write_predictions
     from scr.prediction.smoothing import smooth_predictions
-    from scr.storage import atomic_folder
 
-    columns = ProbabilityColumns.parse(probabilities)
-    usable_device(device)
+    columns = prediction.ProbabilityColumns.parse(probabilities)
+    compute.usable_device(device)
     record = runs.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
     if (run / FOLDER).exists() and not overwrite:
@@ -59,22 +56,23 @@ def smooth(
             f"`{run / FOLDER}` exists already; expected a run that was not smoothed yet",
             hint="replace it with `--overwrite`",
         )
-    with atomic_folder(run / FOLDER) as folder:
+    with storage.atomic_folder(run / FOLDER) as folder:
         if not (run / runs.METRICS).exists():
             raise RunError(
                 f"The run in `{run}` is not finished: it has no {runs.METRICS}",
                 hint="continue it with `scr train ... --resume`",
             )
-        graph = load_run_graph(run)
+        graph = prediction.load_run_graph(run)
         with console.status("Predicting"):
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
             every = np.arange(graph.num_targets)
-            before = NodeClassifier.load(run, graph=graph, device=device).predict_proba(every)
+            before = scr.NodeClassifier.load(run, graph=graph, device=device).predict_proba(every)
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
-        write_predictions(
-            folder / runs.PREDICTIONS, graph, smoothed.probabilities.__getitem__, columns=columns
-        )
+        prediction.write_predictions(
+            folder / runs.PREDICTIONS, graph, lambda nodes: smoothed.probabilities[nodes],
+            columns=columns,
+        )  # fmt: skip
         result = _record(smoothed, config, record["seed"])
         runs.write_json(folder / RECORD, result)
     console.print(_chosen_line(smoothed, searched=config.search))
@@ -84,18 +82,14 @@ def smooth(
 
 def _config(
     recipe: dict[str, Any], settings: list[str] | None, *, labels: str | None, search: bool | None
-) -> PostprocessConfig:
+) -> training.PostprocessConfig:
     """The run's own section, if it asks for smoothing, with the options laid over it."""
-    from scr.config import build
-    from scr.errors import ConfigError
-    from scr.training import PostprocessConfig
-
     given = section_settings(settings, SECTION, f"{SECTION}.key=value")
     options = {"labels": labels, "search": search}
     given |= {key: value for key, value in options.items() if value is not None}
     own = recipe.get(SECTION, {})
     base = own if own.get("method", "none") != "none" else {"method": "correct-and-smooth"}
-    config = build(PostprocessConfig, {**base, **given}, section=SECTION)
+    config = build(training.PostprocessConfig, {**base, **given}, section=SECTION)
     if config.method == "none":
         raise ConfigError(f"{SECTION}.method", "none", "`correct-and-smooth` for this command")
     decided = next((key for key in given if key in SEARCHED), None)
@@ -107,7 +101,7 @@ def _config(
     return config
 
 
-def _record(smoothed: Smoothed, asked: PostprocessConfig, seed: int) -> dict[str, Any]:
+def _record(smoothed: Smoothed, asked: training.PostprocessConfig, seed: int) -> dict[str, Any]:
     """The content of `smooth.json`."""
     from scr.prediction.smoothing import steps_taken
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scr import experiments, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._run import names, read_layers, running
@@ -32,9 +33,6 @@ def sweep(
     jobs: option.Jobs = 1,
 ) -> None:
     """Draw accuracy over the values of a setting, against the base."""
-    from scr import experiments
-    from scr.sources import load_graph
-
     layers = read_layers(recipe, assignments, preset)
     encoder = layers.encoder(encoder)
     tasks = experiments.plan_sweep(
@@ -42,7 +40,7 @@ def sweep(
         regularizers=names(regularizers), seeds=range(seeds), layers=layers.tables,
         preset=layers.preset,
     )  # fmt: skip
-    loaded = load_graph(graph)
+    loaded = sources.load_graph(graph)
     with running("Sweeping", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
         result = experiments.sweep(runner, tasks)
     for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:

@@ -12,6 +12,8 @@ from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._progress import steps_progress
 from scr.cli.ingest import describe, refuse_existing
+from scr.config import build
+from scr.errors import ConfigError
 
 
 def synth(
@@ -53,8 +55,6 @@ def synth(
     overwrite: option.Overwrite = False,
 ) -> None:
     """Make a synthetic graph: a degree-corrected block model with features and labels."""
-    from scr.config import build
-    from scr.errors import ConfigError
     from scr.graph import open_store
     from scr.synth import SynthConfig, write_synth_ogb, write_synth_shards, write_synth_store
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+import scr
+from scr import compute, prediction, runs, sources, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes, print_warning
 from scr.cli._progress import counted, steps_progress
 from scr.cli._run import INTERRUPTED, read_layers, shown_command
-from scr.errors import InactiveTermWarning
+from scr.errors import InactiveTermWarning, SCRError
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -57,26 +59,19 @@ def train(
     """Train one encoder on one graph."""
     import torch
 
-    from scr import runs
-    from scr.classifier import NodeClassifier
-    from scr.compute import usable_device
-    from scr.errors import SCRError
-    from scr.prediction import ProbabilityColumns
     from scr.report.page import run_page, write_page
-    from scr.sources import load_graph
-    from scr.training import check_trainable, stage_epochs
 
-    columns = ProbabilityColumns.parse(probabilities)
-    usable_device(device)
+    columns = prediction.ProbabilityColumns.parse(probabilities)
+    compute.usable_device(device)
     if refresh_sample is not None:
         settings = [*(settings or []), f"consistency.refresh_sample={refresh_sample}"]
     layers = read_layers(recipe, settings, preset)
-    loaded = load_graph(graph, split=split, splits=splits, features=features)
-    classifier = NodeClassifier(
+    loaded = sources.load_graph(graph, split=split, splits=splits, features=features)
+    classifier = scr.NodeClassifier(
         encoder, regularizer, seed=seed, device=device, preset=layers.preset, recipe=layers.tables
     )
     resolved = classifier.resolve(loaded)
-    check_trainable(loaded, resolved)
+    training.check_trainable(loaded, resolved)
     run = runs.describe_run(
         loaded, resolved, seed=seed, source=loaded.source, command=shown_command(),
         threads=torch.get_num_threads(),
@@ -92,7 +87,7 @@ def train(
     try:
         prepared = _prepared(loaded, resolved, device)
         with (
-            watched(stage_epochs(resolved)) as on_epoch,
+            watched(training.stage_epochs(resolved)) as on_epoch,
             stoppable() as should_stop,
             warnings.catch_warnings(),
         ):
@@ -134,18 +129,16 @@ def score_line(summary: dict[str, Any]) -> Text:
 
 def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
     """What a typed graph is trained on: features of its types may take long, and that is shown."""
-    from scr.training import prepare
-
     if not graph.is_typed:
         return None  # the training prepares it
     with steps_progress() as on_progress:
-        return prepare(graph, recipe, device=device, on_progress=on_progress)
+        return training.prepare(graph, recipe, device=device, on_progress=on_progress)
 
 
 @contextmanager
 def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
     """A progress bar with loss, accuracy and time left."""
-    with counted("Training", epochs) as bar:
+    with counted("Training", epochs) as show:
         accuracy = ""
 
         def on_epoch(record: EpochRecord) -> None:
@@ -154,7 +147,7 @@ def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
                 accuracy = f" valid {record.valid_accuracy:.1%}"
             stage = f"stage {record.stage} " if record.stage > 1 else ""
             losses = f"loss {record.supervised_loss:.3f} + {record.consistency_loss:.3f}"
-            bar.show(record.epoch, stage + losses + accuracy)
+            show(completed=record.epoch, state=stage + losses + accuracy)
 
         yield on_epoch
 

@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
+from scr import storage
 from scr.cli._console import print_line
+from scr.errors import RunError
 
 
 def verify(
     path: Annotated[Path, typer.Argument(help="A store, hops, or a run directory.")],
 ) -> None:
     """Read every byte of a store again and compare checksums, or check the files of a run."""
-    from scr.storage import verify as verify_artifact
-
     if (path / "run.json").is_file():
         print_line(f"{path} is intact: {', '.join(_verify_run(path))} can be read")
         return
-    arrays = verify_artifact(path).arrays
+    arrays = storage.verify(path).arrays
     size = sum(entry.bytes for entry in arrays.values())
     print_line(f"{path} is intact: {len(arrays)} arrays, {size:,} bytes, every checksum agrees")
 
@@ -31,8 +31,6 @@ def _verify_run(path: Path) -> list[str]:
     import pyarrow
     import pyarrow.parquet
     from safetensors import SafetensorError, safe_open
-
-    from scr.errors import RunError
 
     checked = []
     for name in ("run.json", "metrics.json", "model.safetensors", "predictions.parquet"):

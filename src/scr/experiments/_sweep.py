@@ -20,13 +20,13 @@ from scr.errors import ConfigError
 from scr.experiments._runner import Runner, Task
 from scr.report import (
     BASE,
+    curve_sentence,
     number_or_none,
     summarize,
     sweep_cautions,
     sweep_csv,
     sweep_curves,
     sweep_headline,
-    sweep_sentences,
 )
 from scr.report.page import sweep_page, write_page
 from scr.report.plots import sensitivity_curves, sensitivity_overview
@@ -168,7 +168,7 @@ def sweep(runner: Runner, tasks: Sequence[Task]) -> dict[str, Any]:
         "base": base,
         "curves": curves,
         "headline": sweep_headline(curves),
-        "sentences": sweep_sentences(curves),
+        "sentences": [curve_sentence(curve) for curve in curves],
         "cautions": sweep_cautions(curves, notes),
         "runs": runs,
     }

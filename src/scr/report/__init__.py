@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from scr.report._sensitivity import summarize as summarize
     from scr.report._sensitivity import sweep_csv as sweep_csv
     from scr.report._sensitivity import sweep_curves as sweep_curves
+    from scr.report._sensitivity_sentences import curve_sentence as curve_sentence
     from scr.report._sensitivity_sentences import sweep_cautions as sweep_cautions
     from scr.report._sensitivity_sentences import sweep_headline as sweep_headline
-    from scr.report._sensitivity_sentences import sweep_sentences as sweep_sentences
     from scr.report._tables import comparison_table as comparison_table
     from scr.report._tables import inactive_note as inactive_note
 else:

@@ -11,13 +11,21 @@ Reads the `runs` of `compare.json`, returns its `rows`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 
 from scr.errors import RunError
-from scr.report._by_seed import difference_by_seed, mean_and_std, pairs_by_seed
-from scr.report._intervals import LEVEL, PairedDifference, stratified_interval, t_interval
+from scr.report._intervals import (
+    Means,
+    PairedDifference,
+    difference_by_seed,
+    mean_and_std,
+    means_of,
+    pairs_by_seed,
+    stratified_interval,
+    t_interval,
+)
 
 BASE = "none"
 """The regularizer that the others are compared to."""
@@ -27,18 +35,12 @@ Run = Mapping[str, Any]
 balanced_accuracy (on the test nodes), consistency (what the regularizer did)."""
 
 
-class ComparisonRow(TypedDict):
+class ComparisonRow(Means):
     """One encoder with one regularizer: all accuracies are in 0..1, None where not measured."""
 
     graph: str | None
     encoder: str
     regularizer: str
-    n: int
-    seeds: list[int]
-    valid_mean: float | None
-    valid_std: float | None
-    test_mean: float | None
-    test_std: float | None
     balanced_mean: float | None
     balanced_std: float | None
     train_seconds: float | None
@@ -55,7 +57,7 @@ class ComparisonRow(TypedDict):
     """Runs in whose result the regularizer had no part."""
 
 
-def compare_runs(runs: Sequence[Run], *, base: str = BASE) -> list[ComparisonRow]:
+def compare_runs(runs: Sequence[Run]) -> list[ComparisonRow]:
     """Summarize runs per graph, encoder and regularizer, in order of first appearance.
 
     The difference is in test accuracy, or in validation accuracy where a run has no test nodes;
@@ -73,14 +75,8 @@ def compare_runs(runs: Sequence[Run], *, base: str = BASE) -> list[ComparisonRow
         by_seed[run["seed"]] = run
     # Stable: the encoders keep their order, and the base comes first within each.
     order = list(dict.fromkeys(key[:2] for key in groups))
-    ordered = sorted(groups, key=lambda key: (order.index(key[:2]), key[2] != base))
-    return [_row(key, groups[key], groups.get((*key[:2], base), {}), base) for key in ordered]
-
-
-def is_inactive(run: Run) -> bool:
-    """Whether a run has a regularizer that had no part in its result."""
-    term = run.get("consistency")
-    return term is not None and not term["acted"]
+    ordered = sorted(groups, key=lambda key: (order.index(key[:2]), key[2] != BASE))
+    return [_row(key, groups[key], groups.get((*key[:2], BASE), {})) for key in ordered]
 
 
 def pooled_difference(
@@ -88,73 +84,62 @@ def pooled_difference(
     encoder: str,
     regularizer: str,
     *,
-    base: str = BASE,
     measure: str = "test_accuracy",
     unit: Literal["seeds", "graphs"] = "seeds",
-    level: float = LEVEL,
 ) -> PairedDifference | None:
     """Mean paired difference over several graphs, each graph counting the same.
 
     Args:
         runs: Runs with a `graph`; graphs without a seed in common with the base are left out.
         encoder: Its name.
-        regularizer: The one to compare with `base`.
-        base: The regularizer to compare with.
+        regularizer: The one to compare with the base.
         measure: Key of the runs to take differences of.
         unit: What the interval is over. `seeds`: would it help on these graphs again? Within-graph
             variances add up, degrees of freedom by Welch and Satterthwaite. `graphs`: would it
             help on another graph like these? One mean per graph, a much wider interval.
-        level: Coverage of the interval.
 
     Returns:
         None if no graph has a pair. `pairs` counts pairs of runs, or graphs.
     """
-    by_graph: dict[str | None, list[Run]] = {}
+    by_graph: dict[str | None, dict[str, dict[int, Run]]] = {}
     for run in runs:
-        if run["encoder"] == encoder and run["regularizer"] in (regularizer, base):
-            by_graph.setdefault(run.get("graph"), []).append(run)
-    samples = []
-    for of_graph in by_graph.values():
-        ours = {run["seed"]: run for run in of_graph if run["regularizer"] == regularizer}
-        theirs = {run["seed"]: run for run in of_graph if run["regularizer"] == base}
-        pairs = pairs_by_seed(ours, theirs, measure)
-        if pairs:
-            samples.append(np.array([value - base_value for value, base_value in pairs]))
+        if run["encoder"] == encoder:
+            by_name = by_graph.setdefault(run.get("graph"), {})
+            by_name.setdefault(run["regularizer"], {})[run["seed"]] = run
+    samples = [
+        np.array([value - base_value for value, base_value in pairs])
+        for by_name in by_graph.values()
+        if (pairs := pairs_by_seed(by_name.get(regularizer, {}), by_name.get(BASE, {}), measure))
+    ]
     if not samples:
         return None
     if unit == "graphs":
-        return t_interval(np.array([sample.mean() for sample in samples]), level)
-    return stratified_interval(samples, level)
+        return t_interval(np.array([sample.mean() for sample in samples]))
+    return stratified_interval(samples)
 
 
 def _row(
-    key: tuple[str | None, str, str], runs: dict[int, Run], base_runs: dict[int, Run], base: str
+    key: tuple[str | None, str, str], runs: dict[int, Run], base_runs: dict[int, Run]
 ) -> ComparisonRow:
     graph, encoder, regularizer = key
     everything = [*runs.values(), *base_runs.values()]
     has_test = all(run.get("test_accuracy") is not None for run in everything)
     measure = "test_accuracy" if has_test else "valid_accuracy"
     difference = balanced = None
-    if regularizer != base:
+    if regularizer != BASE:
         difference = difference_by_seed(runs, base_runs, measure)
         balanced = difference_by_seed(runs, base_runs, "balanced_accuracy")
     if difference is not None:
         verdict = difference.verdict
     else:
-        verdict = "base" if regularizer == base else "no seed in common with the base"
-    valid_mean, valid_std = mean_and_std(runs, "valid_accuracy")
-    test_mean, test_std = mean_and_std(runs, "test_accuracy")
+        verdict = "base" if regularizer == BASE else "no seed in common with the base"
     balanced_mean, balanced_std = mean_and_std(runs, "balanced_accuracy")
+    terms = [term for run in runs.values() if (term := run.get("consistency")) is not None]
     return ComparisonRow(
         graph=graph,
         encoder=encoder,
         regularizer=regularizer,
-        n=len(runs),
-        seeds=list(runs),
-        valid_mean=valid_mean,
-        valid_std=valid_std,
-        test_mean=test_mean,
-        test_std=test_std,
+        **means_of(runs),
         balanced_mean=balanced_mean,
         balanced_std=balanced_std,
         train_seconds=mean_and_std(runs, "train_seconds")[0],
@@ -167,5 +152,5 @@ def _row(
         balanced_difference_low=balanced.low if balanced else None,
         balanced_difference_high=balanced.high if balanced else None,
         verdict=verdict,
-        inactive=sum(is_inactive(run) for run in runs.values()),
+        inactive=sum(not term["acted"] for term in terms),
     )

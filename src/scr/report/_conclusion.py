@@ -60,13 +60,13 @@ def headline(rows: Sequence[ComparisonRow]) -> str:
         return f"{row['regularizer']} {verb[row['verdict']]} with {row['encoder']}."
     if counts[BETTER] == len(compared):
         return f"All {len(compared)} regularized models are better than their base."
-    parts = [f"{count} {_phrase(verdict, count)}" for verdict, count in counts.items() if count]
+    verbs = {BETTER: ("is", "are"), UNCLEAR: ("shows", "show"), WORSE: ("is", "are")}
+    parts = [
+        f"{count} {verbs[verdict][count > 1]} {verdict}"
+        for verdict, count in counts.items()
+        if count
+    ]
     return f"Of {len(compared)} comparisons with the base, {', '.join(parts)}."
-
-
-def _phrase(verdict: str, count: int) -> str:
-    be, show = ("is", "shows") if count == 1 else ("are", "show")
-    return f"{show} {verdict}" if verdict == UNCLEAR else f"{be} {verdict}"
 
 
 def _name(row: ComparisonRow) -> str:
@@ -80,27 +80,17 @@ def _about(row: ComparisonRow) -> str:
     between = interval(row["difference_low"], row["difference_high"])
     if not between:
         return f"{_name(row)}: {change}, on a single seed, so no interval can be given."
-    change += f" (95% interval {between}, {row['pairs']} seeds){_balanced(row)}"
-    if row["verdict"] == UNCLEAR:
-        return f"{_name(row)}: {change}; {_doubt(row)}, so {UNCLEAR}."
-    return f"{_name(row)}: {change}; {row['verdict']}."
-
-
-def _balanced(row: ComparisonRow) -> str:
-    """The difference in balanced accuracy, where it was measured."""
-    if row["balanced_difference"] is None:
-        return ""
-    between = interval(row["balanced_difference_low"], row["balanced_difference_high"])
-    change = f" and {points(row['balanced_difference'])} of balanced accuracy"
-    return f"{change} ({between})" if between else change
-
-
-def _doubt(row: ComparisonRow) -> str:
-    """Why an interval shows no clear difference."""
-    low, high = row["difference_low"] or 0.0, row["difference_high"] or 0.0
-    if low > 0 or high < 0:
-        return "two equal differences do not tell how much seeds vary"
-    return "the interval includes zero"
+    change += f" (95% interval {between}, {row['pairs']} seeds)"
+    if row["balanced_difference"] is not None:
+        between = interval(row["balanced_difference_low"], row["balanced_difference_high"])
+        change += f" and {points(row['balanced_difference'])} of balanced accuracy"
+        change += f" ({between})" if between else ""
+    if row["verdict"] != UNCLEAR:
+        return f"{_name(row)}: {change}; {row['verdict']}."
+    includes_zero = (row["difference_low"] or 0.0) <= 0 <= (row["difference_high"] or 0.0)
+    equal = "two equal differences do not tell how much seeds vary"
+    doubt = "the interval includes zero" if includes_zero else equal
+    return f"{_name(row)}: {change}; {doubt}, so {UNCLEAR}."
 
 
 def _prior_warning(row: ComparisonRow) -> str | None:

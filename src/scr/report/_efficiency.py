@@ -1,24 +1,17 @@
 """Accuracy over training time: how soon a method is as good as multi-stage training in the end.
 
 The curve of a run is what stopping would have given: at each epoch, the accuracy of the weights
-that would be kept if training ended there. Those are the ones with the best validation accuracy so
-far within the run or, with several stages, within the current stage, since each stage begins anew
-(equal accuracies are decided by the lower validation loss, as in training). Epochs and seconds are
-counted through all stages; seconds are those of training and validation, without the looks at test
-nodes that only the curve needs, and without the work between two stages: predicting all unlabeled
-nodes and building label hops again. So seconds of RLU and SLE are rather too low than too high.
+that would be kept if training ended there, of the current stage where there are several. Epochs and
+seconds are counted through all stages; seconds are those of training and validation, without the
+looks at test nodes that only the curve needs, and without the work between two stages: predicting
+all unlabeled nodes and building label hops again. So seconds of RLU and SLE are rather too low.
 
-The final accuracy of the reference (RLU) is that of what it hands over at the end: the weights of
-the best validation accuracy of its last stage, averaged over seeds. Another method reaches it at
-the first epoch at which its curve, averaged over seeds, is at least as high.
-
-Reads the epochs that `compare` keeps of watched tasks; all functions are pure.
+The final accuracy of the reference (RLU) is that of its last stage, averaged over seeds. Another
+method reaches it at the first epoch at which its curve, averaged over seeds, is at least as high.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,7 +20,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.report._formatting import number_or_none
+from scr.report._formatting import csv_text, number_or_none
 from scr.selection import KeptWeights, Score, Selection
 
 Floats = NDArray[np.float64]
@@ -133,8 +126,10 @@ def mean_curve(method: str, curves: Mapping[int, KeptCurve]) -> MethodCurve:
     begin = max(run.epochs[0] for run in runs)
     grid = np.unique(np.concatenate([run.epochs for run in runs]))
     grid = grid[grid >= begin]
+    # The last evaluated epoch that is not after each epoch of the grid.
+    last = [np.searchsorted(run.epochs, grid, side="right") - 1 for run in runs]
     values = {
-        name: np.stack([_held(run.epochs, getattr(run, name), grid) for run in runs])
+        name: np.stack([getattr(run, name)[at] for run, at in zip(runs, last, strict=True)])
         for name in ("seconds", "valid", "test")
     }
     several = len(runs) > 1
@@ -143,7 +138,6 @@ def mean_curve(method: str, curves: Mapping[int, KeptCurve]) -> MethodCurve:
         for name in ("valid", "test")
     }
     means = {name: value.mean(axis=0) for name, value in values.items()}
-    starts = [run.stage_starts for run in runs]
     return MethodCurve(
         method=method,
         seeds=list(curves),
@@ -154,8 +148,9 @@ def mean_curve(method: str, curves: Mapping[int, KeptCurve]) -> MethodCurve:
         test_mean=means["test"].tolist(),
         test_std=spread["test"].tolist(),
         stage_starts=[
-            (float(np.mean([at[0] for at in same])), float(np.mean([at[1] for at in same])))
-            for same in zip(*starts, strict=True)
+            (float(np.mean(epochs)), float(np.mean(seconds)))
+            for same in zip(*(run.stage_starts for run in runs), strict=True)
+            for epochs, seconds in [zip(*same, strict=True)]
         ],
         total_epochs=float(np.mean([run.epochs[-1] for run in runs])),
         total_seconds=float(np.mean([run.seconds[-1] for run in runs])),
@@ -170,52 +165,40 @@ def reaches(curves: Sequence[MethodCurve], reference: str) -> list[Reach]:
     by_name = {curve["method"]: curve for curve in curves}
     target = by_name[reference]["final_test"]
     whole = by_name[reference]["total_epochs"]
-    first = _first(by_name[reference], target)
+    first, _ = _positions(by_name[reference], target)
     needed = by_name[reference]["epochs"][first] if first is not None else whole
     results = []
     for curve in curves:
-        position = _first(curve, target)
+        position, stays = _positions(curve, target)
         epoch = None if position is None else curve["epochs"][position]
-        results.append(
-            Reach(
-                method=curve["method"],
-                final_test=curve["final_test"],
-                total_epochs=curve["total_epochs"],
-                total_seconds=curve["total_seconds"],
-                epoch=epoch,
-                seconds=None if position is None else curve["seconds"][position],
-                stays_from=_stays_from(curve, target),
-                share_of_reach=None if epoch is None else epoch / needed,
-                share_of_total=None if epoch is None else epoch / whole,
-            )
+        reach = Reach(
+            method=curve["method"],
+            final_test=curve["final_test"],
+            total_epochs=curve["total_epochs"],
+            total_seconds=curve["total_seconds"],
+            epoch=epoch,
+            seconds=None if position is None else curve["seconds"][position],
+            stays_from=None if stays is None else curve["epochs"][stays],
+            share_of_reach=None if epoch is None else epoch / needed,
+            share_of_total=None if epoch is None else epoch / whole,
         )
+        results.append(reach)
     return results
 
 
 def efficiency_csv(curves: Sequence[MethodCurve]) -> str:
     """All mean curves as a table."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = ("epochs", "seconds", "valid_mean", "valid_std", "test_mean", "test_std")
-    writer.writerow(["method", "epoch", *names[1:]])
-    for curve in curves:
-        for row in zip(*(curve[name] for name in names), strict=True):  # type: ignore[literal-required]
-            writer.writerow([curve["method"], *(f"{value:.6g}" for value in row)])
-    return text.getvalue()
+    rows = [
+        [curve["method"], *(f"{value:.6g}" for value in row)]
+        for curve in curves
+        for row in zip(*(curve[name] for name in names), strict=True)  # type: ignore[literal-required]
+    ]
+    return csv_text(["method", "epoch", *names[1:]], rows)
 
 
-def _held(epochs: Floats, values: Floats, grid: Floats) -> Floats:
-    """Values at the last evaluated epoch that is not after each epoch of the grid."""
-    held: Floats = values[np.searchsorted(epochs, grid, side="right") - 1]
-    return held
-
-
-def _first(curve: MethodCurve, target: float) -> int | None:
-    high_enough = np.flatnonzero(np.array(curve["test_mean"]) >= target - _TOLERANCE)
-    return int(high_enough[0]) if len(high_enough) else None
-
-
-def _stays_from(curve: MethodCurve, target: float) -> float | None:
-    too_low = np.flatnonzero(np.array(curve["test_mean"]) < target - _TOLERANCE)
-    position = int(too_low[-1]) + 1 if len(too_low) else 0
-    return curve["epochs"][position] if position < len(curve["epochs"]) else None
+def _positions(curve: MethodCurve, target: float) -> tuple[int | None, int | None]:
+    """Where a mean curve first is as high as the target, and from where it stays so."""
+    high = [mean >= target - _TOLERANCE for mean in curve["test_mean"]]
+    stays = len(high) - high[::-1].index(False) if False in high else 0
+    return high.index(True) if True in high else None, stays if stays < len(high) else None

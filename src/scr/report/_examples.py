@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Images = NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -28,19 +26,13 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One node with the answers of one or more models.
-
-    Attributes:
-        id: The user's own id of the node.
-        label: Its true class; None where unknown.
-        answers: One per model.
-        image: Pixels, (height, width), dark where large; None for nodes that are not images.
-    """
+    """One node with the answers of one or more models."""
 
     id: str
-    label: str | None
+    label: str
     answers: tuple[Answer, ...]
-    image: Images | None = None
+    image: NDArray[Any] | None
+    """Pixels, (height, width), dark where large; None for nodes that are not images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +41,7 @@ class ExampleGroup:
 
     title: str
     examples: tuple[Example, ...]
-    note: str = ""
+    note: str
 
 
 def choose_examples(
@@ -80,7 +72,10 @@ def choose_examples(
     pool = np.arange(len(truth)) if nodes is None else np.asarray(nodes)
     pool = pool[truth[pool] >= 0]
     arrays = {name: np.asarray(values) for name, values in probabilities.items()}
-    pixels = None if images is None else _as_pictures(np.asarray(images))
+    pixels = None if images is None else np.asarray(images)
+    if pixels is not None and pixels.ndim == 2:
+        side = round(pixels.shape[1] ** 0.5)
+        pixels = pixels.reshape(-1, side, side)
 
     def name_of(label: int) -> str:
         return str(label) if class_names is None else class_names[label]
@@ -115,11 +110,3 @@ def choose_examples(
         ]
     groups.append(group("A random sample", pool, "nodes"))
     return [each for each in groups if each.examples]
-
-
-def _as_pictures(images: NDArray[Any]) -> NDArray[Any]:
-    """Flat square images as pictures."""
-    if images.ndim == 3:
-        return images
-    side = round(images.shape[1] ** 0.5)
-    return images.reshape(len(images), side, side)

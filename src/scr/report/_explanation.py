@@ -51,6 +51,23 @@ def drops_of(explanation: Mapping[str, Any], *kinds: str) -> list[Mapping[str, A
     ]
 
 
+def subset_drops(explanation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What was lost by shuffling subsets of relations, with the names that plots use."""
+    drops, names = drops_of(explanation, "subset"), subset_names(explanation.get("mixing"))
+    if len(names) != len(drops):
+        return drops
+    return [{**drop, "name": name} for drop, name in zip(drops, names, strict=True)]
+
+
+def subset_names(mixing: object) -> list[str]:
+    """Each subset by its number and its relations: cut, long names of several may be the same."""
+    mixed = mapping(mixing)
+    joined = [" + ".join(map(str, names)) for names in mixed.get("subsets") or ()]
+    if not mixed.get("relations"):
+        return joined
+    return [f"{number}: {name}" for number, name in enumerate(joined, start=1)]
+
+
 def _hop_sentence(explanation: Mapping[str, Any]) -> str:
     attention, hops = mapping(explanation.get("attention")), explanation.get("hops") or []
     mean = attention.get("mean") or []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,11 +80,8 @@ def memory(value: Any) -> str:
     size = number_or_none(value)
     if size is None:
         return MISSING
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit in ("B", "KiB", "MiB") else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+    power = min(max(int(size).bit_length() - 1, 0) // 10, 4)
+    return f"{size / 1024**power:.{int(power > 2)}f} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def plain(value: Any) -> str:
@@ -100,6 +99,15 @@ def plain(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} = {plain(item)}" for key, item in value.items()) or MISSING
     return str(value)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV; None is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def seed_counts(rows: list[ComparisonRow]) -> str:

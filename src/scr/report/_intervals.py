@@ -1,13 +1,19 @@
-"""Mean differences with t-intervals: over one set of pairs, or over several sets of them."""
+"""Runs by seed: means of a measure, and paired differences with t-intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+
+from scr.report._formatting import number_or_none
+
+BySeed = Mapping[int, Mapping[str, Any]]
+"""Records of runs, one for each seed."""
 
 BETTER, WORSE, UNCLEAR = "better", "worse", "no clear difference"
 LEVEL = 0.95
@@ -37,15 +43,60 @@ class PairedDifference:
         return WORSE if self.high < 0 else UNCLEAR
 
 
-def paired_difference(
-    values: Sequence[float], base_values: Sequence[float], *, level: float = LEVEL
-) -> PairedDifference:
+class Means(TypedDict):
+    """Accuracies in 0..1 over the seeds, with sample deviations; None where not measured."""
+
+    n: int
+    seeds: list[int]
+    valid_mean: float | None
+    valid_std: float | None
+    test_mean: float | None
+    test_std: float | None
+
+
+def means_of(runs: BySeed) -> Means:
+    """How many runs there are, and how good they are."""
+    (valid_mean, valid_std), (test_mean, test_std) = (
+        mean_and_std(runs, measure) for measure in ("valid_accuracy", "test_accuracy")
+    )
+    return Means(
+        n=len(runs), seeds=list(runs), valid_mean=valid_mean, valid_std=valid_std,
+        test_mean=test_mean, test_std=test_std,
+    )  # fmt: skip
+
+
+def mean_and_std(runs: BySeed, measure: str) -> tuple[float | None, float | None]:
+    """Mean and sample standard deviation (n - 1) of what the runs have of a measure."""
+    numbers = [number_or_none(run.get(measure)) for run in runs.values()]
+    values = [value for value in numbers if value is not None]
+    if not values:
+        return None, None
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def pairs_by_seed(runs: BySeed, others: BySeed, measure: str) -> list[tuple[float, float]]:
+    """A measure of runs and others for the seeds that both have it for."""
+    return [
+        (ours, theirs)
+        for seed, run in runs.items()
+        if seed in others
+        and (ours := number_or_none(run.get(measure))) is not None
+        and (theirs := number_or_none(others[seed].get(measure))) is not None
+    ]
+
+
+def difference_by_seed(runs: BySeed, others: BySeed, measure: str) -> PairedDifference | None:
+    """Mean of runs minus others over the seeds that both have; none without a common seed."""
+    pairs = pairs_by_seed(runs, others, measure)
+    return paired_difference(*zip(*pairs, strict=True)) if pairs else None
+
+
+def paired_difference(values: Sequence[float], base_values: Sequence[float]) -> PairedDifference:
     """Mean of values - base_values with a t-interval; entry i of both must share a seed."""
-    differences = np.subtract(values, base_values, dtype=np.float64)
-    return t_interval(differences, level)
+    return t_interval(np.subtract(values, base_values, dtype=np.float64))
 
 
-def t_interval(differences: NDArray[np.float64], level: float) -> PairedDifference:
+def t_interval(differences: NDArray[np.float64], level: float = LEVEL) -> PairedDifference:
     """Interval of the mean of one sample; none for a single value."""
     mean, count = float(differences.mean()), len(differences)
     if count < 2:
@@ -55,7 +106,9 @@ def t_interval(differences: NDArray[np.float64], level: float) -> PairedDifferen
     return PairedDifference(mean, mean - half, mean + half, count)
 
 
-def stratified_interval(samples: Sequence[NDArray[np.float64]], level: float) -> PairedDifference:
+def stratified_interval(
+    samples: Sequence[NDArray[np.float64]], level: float = LEVEL
+) -> PairedDifference:
     """Interval of the mean of the samples' means, their spread estimated within each sample."""
     mean = float(np.mean([sample.mean() for sample in samples]))
     count = sum(len(sample) for sample in samples)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,19 +26,36 @@ _SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Accuracy against confidence, in bins of equal width.
+    """Accuracy against confidence, in `BINS` bins of equal width; curves of parts add up.
 
-    Attributes:
-        edges: Bounds of the bins, (bins + 1,). A bin holds its upper bound, not its lower one.
-        nodes: Nodes per bin, (bins,).
-        confidence: Mean confidence per bin, nan where the bin is empty.
-        accuracy: Share of right predictions per bin, nan where the bin is empty.
+    A bin holds its upper bound, not its lower one.
     """
 
-    edges: NDArray[np.float64]
     nodes: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    """Per bin, as the other two."""
+    summed_confidence: NDArray[np.float64]
+    right: NDArray[np.float64]
+
+    edges: ClassVar[NDArray[np.float64]] = np.linspace(0.0, 1.0, BINS + 1)
+
+    def __add__(self, other: ReliabilityCurve) -> ReliabilityCurve:
+        return ReliabilityCurve(
+            self.nodes + other.nodes,
+            self.summed_confidence + other.summed_confidence,
+            self.right + other.right,
+        )
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """Mean confidence per bin, nan where the bin is empty."""
+        with np.errstate(invalid="ignore"):
+            return self.summed_confidence / self.nodes
+
+    @property
+    def accuracy(self) -> NDArray[np.float64]:
+        """Share of right predictions per bin, nan where the bin is empty."""
+        with np.errstate(invalid="ignore"):
+            return self.right / self.nodes
 
     @property
     def calibration_error(self) -> float | None:
@@ -173,41 +190,29 @@ def per_class_table(
     precision of a class that was never predicted.
     """
     names = class_names or [str(index) for index in range(len(confusion))]
-    right, labeled, predicted = _margins(confusion)
-    return [
-        {
-            "class": name,
-            "nodes": int(nodes),
-            "predicted": int(guesses),
-            "recall": _ratio(hits, nodes),
-            "precision": _ratio(hits, guesses),
-            "f1": _ratio(2 * hits, nodes + guesses),
-        }
-        for name, hits, nodes, guesses in zip(names, right, labeled, predicted, strict=True)
-    ]
+    right, labeled, predicted = (each.tolist() for each in _margins(confusion))
+    rows = []
+    for name, hits, nodes, guesses in zip(names, right, labeled, predicted, strict=True):
+        row: dict[str, Any] = {"class": name, "nodes": nodes, "predicted": guesses}
+        row["recall"] = hits / nodes if nodes else None
+        row["precision"] = hits / guesses if guesses else None
+        row["f1"] = 2 * hits / (nodes + guesses) if nodes + guesses else None
+        rows.append(row)
+    return rows
 
 
-def reliability_curve(
-    confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS
-) -> ReliabilityCurve:
+def reliability_curve(confidence: ArrayLike, correct: ArrayLike) -> ReliabilityCurve:
     """Group predictions by confidence and compare each group's confidence with its accuracy.
 
     Args:
         confidence: Largest class probability per node. Shape (nodes,).
         correct: Whether the prediction was right. Shape (nodes,).
-        bins: Number of bins of equal width over [0, 1].
     """
     sure, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     # A bin is (low, high], so that a confidence of exactly 1 belongs to the last one.
-    position = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
-    nodes = np.bincount(position, minlength=bins)
-    with np.errstate(invalid="ignore"):
-        return ReliabilityCurve(
-            edges=np.linspace(0.0, 1.0, bins + 1),
-            nodes=nodes.astype(np.int64),
-            confidence=np.bincount(position, weights=sure, minlength=bins) / nodes,
-            accuracy=np.bincount(position, weights=right, minlength=bins) / nodes,
-        )
+    position = np.clip(np.ceil(sure * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    nodes, *sums = (np.bincount(position, each, BINS) for each in (None, sure, right))
+    return ReliabilityCurve(nodes.astype(np.int64), *(each.astype(np.float64) for each in sums))
 
 
 def _labeled_rows(
@@ -233,7 +238,3 @@ def _labeled_rows(
 
 def _margins(confusion: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     return np.diagonal(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return float(part / whole) if whole else None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import RunError
-from scr.report._metrics import BINS, ReliabilityCurve, reliability_curve
+from scr.report._metrics import ReliabilityCurve, reliability_curve
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,19 +44,7 @@ class SplitSummary:
 
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Nodes by (label, prediction)."""
-    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, BINS)))
-    """Per confidence bin: nodes, summed confidence, right predictions."""
-
-    def curve(self) -> ReliabilityCurve:
-        """The reliability curve of all rows so far."""
-        nodes, confidence, right = self.sums
-        with np.errstate(invalid="ignore"):
-            return ReliabilityCurve(
-                edges=np.linspace(0.0, 1.0, BINS + 1),
-                nodes=nodes.astype(np.int64),
-                confidence=confidence / nodes,
-                accuracy=right / nodes,
-            )
+    curve: ReliabilityCurve = field(default_factory=lambda: reliability_curve([], []))
 
     def confusion(self, classes: Sequence[str]) -> NDArray[np.int64]:
         """Counts by label (rows) and prediction (columns), in the order of `classes`."""
@@ -135,9 +123,7 @@ def _add(summary: PredictionSummary, batch: pyarrow.RecordBatch) -> None:
         pairs, counts = np.unique(labels[rows] * len(names) + predictions[rows], return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             part.pairs[names[pair // len(names)], names[pair % len(names)]] += count
-        curve = reliability_curve(confidence[rows], labels[rows] == predictions[rows])
-        means = np.nan_to_num(np.stack([curve.confidence, curve.accuracy]))
-        part.sums += np.stack([np.ones(BINS), *means]) * curve.nodes
+        part.curve += reliability_curve(confidence[rows], labels[rows] == predictions[rows])
 
     def nodes(rows: NDArray[Any]) -> list[Node]:
         return [

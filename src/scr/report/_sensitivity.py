@@ -1,27 +1,20 @@
 """How accuracy depends on one setting: a curve over its values, and what the curve shows.
 
-Runs of one seed share split, batches and initial weights whatever the value of the setting, so
-everything here is asked of differences paired by seed: each value against the base, and both ends
-of a curve against its best value. The best value is the one with the highest mean validation
-accuracy; how much worse the ends are is then read off the test nodes, which had no say in the
-choice. An end counts as worse only if the 95% interval of its difference lies below zero.
-
-Reads runs with `setting`, `value`, `regularizer`, `seed` and accuracies; returns what `sweep.json`
-holds and the sentences that `sensitivity_sentences` makes of it.
+Everything is asked of differences paired by seed: each value against the base, and both ends of a
+curve against its best value. The best value is the one with the highest mean validation accuracy;
+how much worse the ends are is then read off the test nodes, which had no say in the choice. An end
+counts as worse only if the 95% interval of its difference lies below zero.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from scr.report._by_seed import BySeed, difference_by_seed, mean_and_std
+from scr.report._formatting import csv_text
+from scr.report._intervals import BySeed, Means, difference_by_seed, means_of
 
 Run = Mapping[str, Any]
-
-MEASURES = {"test": "test_accuracy", "valid": "valid_accuracy"}
 
 
 class Difference(TypedDict):
@@ -34,16 +27,10 @@ class Difference(TypedDict):
     verdict: str
 
 
-class SweepPoint(TypedDict):
+class SweepPoint(Means):
     """One value of a setting: means and spreads over seeds, and differences to the base."""
 
     value: float
-    n: int
-    seeds: list[int]
-    valid_mean: float | None
-    valid_std: float | None
-    test_mean: float | None
-    test_std: float | None
     valid_difference: Difference | None
     test_difference: Difference | None
 
@@ -102,16 +89,9 @@ def sweep_curves(
 
 def summarize(runs: BySeed, base: BySeed, value: float) -> SweepPoint:
     """One value of a setting; for the base itself, the differences are left out."""
-    valid_mean, valid_std = mean_and_std(runs, "valid_accuracy")
-    test_mean, test_std = mean_and_std(runs, "test_accuracy")
     return SweepPoint(
         value=value,
-        n=len(runs),
-        seeds=list(runs),
-        valid_mean=valid_mean,
-        valid_std=valid_std,
-        test_mean=test_mean,
-        test_std=test_std,
+        **means_of(runs),
         valid_difference=difference(runs, base, "valid_accuracy"),
         test_difference=difference(runs, base, "test_accuracy"),
     )
@@ -137,7 +117,7 @@ def _curve(
     chosen_by = "valid" if all(point["valid_mean"] is not None for point in points) else "test"
     measured_on = "test" if all(point["test_mean"] is not None for point in points) else "valid"
     best = max(points, key=lambda point: mean_of(point, chosen_by) or 0.0)["value"]
-    measure = MEASURES[measured_on]
+    measure = f"{measured_on}_accuracy"
 
     def end(value: float) -> End | None:
         gap = None if value == best else difference(values[value], values[best], measure)
@@ -176,21 +156,16 @@ _COLUMNS = ("setting", "regularizer", "value", "seeds", "valid_mean", "valid_std
 
 def sweep_csv(curves: Sequence[SweepCurve], base: SweepPoint | None = None) -> str:
     """All points as a table; the base is a row without setting and value."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    rows = [(curve["setting"], curve["regularizer"], point["value"], point)
-            for curve in curves for point in curve["points"]]  # fmt: skip
-    if base is not None:
-        writer.writerow(["", "none", "", *_cells(base)])
-    for setting, regularizer, value, point in rows:
-        writer.writerow([setting, regularizer, f"{value:g}", *_cells(point)])
-    return text.getvalue()
+    rows = [] if base is None else [["", "none", "", *_cells(base)]]
+    for curve in curves:
+        names = (curve["setting"], curve["regularizer"])
+        rows += [[*names, f"{point['value']:g}", *_cells(point)] for point in curve["points"]]
+    return csv_text(_COLUMNS, rows)
 
 
 def _cells(point: SweepPoint) -> list[object]:
     cells: list[object] = [point["n"]]
     cells += [point["valid_mean"], point["valid_std"], point["test_mean"], point["test_std"]]
     for gap in (point["valid_difference"], point["test_difference"]):
-        cells += ["", "", ""] if gap is None else [gap["mean"], gap["low"], gap["high"]]
-    return ["" if cell is None else cell for cell in cells]
+        cells += [None] * 3 if gap is None else [gap["mean"], gap["low"], gap["high"]]
+    return cells

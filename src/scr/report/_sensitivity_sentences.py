@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from scr.report._conclusion import chance_caution
 from scr.report._formatting import interval, points
-from scr.report._intervals import BETTER, UNCLEAR, WORSE
-from scr.report._sensitivity import Difference, End, SweepCurve
+from scr.report._intervals import WORSE
+from scr.report._sensitivity import Difference, SweepCurve
 
 BOTH, SMALL, LARGE, FLAT = "both", "small", "large", "neither"
 """Which ends of a curve are worse than its best value beyond the noise."""
@@ -16,39 +16,38 @@ _NODES = {"test": "test", "valid": "validation"}
 
 def hurting_ends(curve: SweepCurve) -> str:
     """Whether too small, too large, both or neither is clearly worse than the best value."""
-    small, large = (_is(curve[name], WORSE) for name in ("lower", "upper"))
+    small, large = (
+        end is not None and end["difference"]["verdict"] == WORSE
+        for end in (curve["lower"], curve["upper"])
+    )
     if small and large:
         return BOTH
     return SMALL if small else LARGE if large else FLAT
 
 
-def sweep_sentences(curves: Sequence[SweepCurve]) -> list[str]:
-    """One sentence per curve."""
-    return [curve_sentence(curve) for curve in curves]
-
-
 def curve_sentence(curve: SweepCurve) -> str:
     """What one curve shows: its best value, both ends against it, and the base."""
+    text = f"{curve['setting']} with {curve['regularizer']}: "
     if _is_constant(curve):
-        return f"{name_of(curve)}: every value gave the same accuracies, so it had no effect here."
-    nodes = _NODES[curve["measured_on"]]
+        return f"{text}every value gave the same accuracies, so it had no effect here."
     picked = _NODES[curve["chosen_by"]]
-    parts = [
-        f"{name_of(curve)}: {_position_of_best(curve)}, {curve['best']:g} by {picked} accuracy"
-    ]
-    ends = (("lower", curve["lower"]), ("upper", curve["upper"]))
-    text = "; ".join([*parts, *(_end(name, end) for name, end in ends if end is not None)])
+    text += f"{_position_of_best(curve)}, {curve['best']:g} by {picked} accuracy"
+    for name, end in (("lower", curve["lower"]), ("upper", curve["upper"])):
+        if end is not None:
+            gap = end["difference"]
+            verdict = "" if gap["low"] is None else f", {gap['verdict']}"
+            text += f"; {name} end ({end['value']:g}) {_points(gap)}{verdict}"
     shape = _shape(curve)
     if shape:
         text += f". {shape}"
-    return f"{text}. {_against_base(curve, nodes)} Means span {100 * curve['span']:.2f} points."
+    return f"{text}. {_against_base(curve)} Means span {100 * curve['span']:.2f} points."
 
 
 def sweep_headline(curves: Sequence[SweepCurve]) -> str:
     """The whole sweep in one sentence."""
     if not curves:
         return "There is nothing to show: no value was run."
-    if all(_seeds(curve) < 2 for curve in curves):
+    if all(point["n"] < 2 for curve in curves for point in curve["points"]):
         return "One seed draws curves, but does not say what is noise: use more seeds."
     counts = {kind: sum(hurting_ends(curve) == kind for curve in curves)
               for kind in (BOTH, SMALL, LARGE, FLAT)}  # fmt: skip
@@ -80,11 +79,6 @@ def sweep_cautions(curves: Sequence[SweepCurve], notes: Sequence[str] = ()) -> l
     return sentences
 
 
-def name_of(curve: SweepCurve) -> str:
-    """Setting and regularizer."""
-    return f"{curve['setting']} with {curve['regularizer']}"
-
-
 def _is_constant(curve: SweepCurve) -> bool:
     """Whether no run changed, as where training ends before the consistency term begins."""
     results = {
@@ -105,12 +99,6 @@ def _position_of_best(curve: SweepCurve) -> str:
     return "an inner value is best"
 
 
-def _end(name: str, end: End) -> str:
-    gap = end["difference"]
-    verdict = "" if gap["low"] is None else f", {gap['verdict']}"
-    return f"{name} end ({end['value']:g}) {_points(gap)}{verdict}"
-
-
 def _shape(curve: SweepCurve) -> str:
     """The curve's shape in words, where there are intervals to judge it by."""
     ends = [end for end in (curve["lower"], curve["upper"]) if end is not None]
@@ -124,26 +112,17 @@ def _shape(curve: SweepCurve) -> str:
     }[hurting_ends(curve)]  # fmt: skip
 
 
-def _against_base(curve: SweepCurve, nodes: str) -> str:
+def _against_base(curve: SweepCurve) -> str:
     gap = curve["base_difference"]
     if gap is None:
         return "No seed is shared with the base."
-    verdict = {BETTER: ", better", WORSE: ", worse", UNCLEAR: f", {UNCLEAR}"}.get(
-        gap["verdict"], ", on a single seed"
-    )
+    verdict = gap["verdict"] if gap["low"] is not None else "on a single seed"
+    nodes = _NODES[curve["measured_on"]]
     change = _points(gap, f"points of {nodes} accuracy against the base")
-    return f"At {curve['best']:g}: {change}{verdict}."
+    return f"At {curve['best']:g}: {change}, {verdict}."
 
 
 def _points(gap: Difference, unit: str = "points") -> str:
     between = interval(gap["low"], gap["high"])
     text = f"{points(gap['mean'])} {unit}"
     return f"{text} (95% interval {between})" if between else text
-
-
-def _is(end: End | None, verdict: str) -> bool:
-    return end is not None and end["difference"]["verdict"] == verdict
-
-
-def _seeds(curve: SweepCurve) -> int:
-    return max(point["n"] for point in curve["points"])

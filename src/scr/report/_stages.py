@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from scr.report._formatting import number_or_none
+from scr.report._formatting import mapping, number_or_none
 
 _METHODS = {
     "rlu": "reliable label utilization (RLU)",
@@ -33,8 +33,7 @@ def stages_sentence(recipe: Mapping[str, Any], history: Sequence[Mapping[str, An
     ends = stage_ends(history)
     if len(ends) < 2:
         return ""
-    stages = recipe.get("stages")
-    method = stages.get("method") if isinstance(stages, Mapping) else None
+    method = mapping(recipe.get("stages")).get("method")
     lasts = [0, *(ends[stage] for stage in sorted(ends))]
     epochs = [f"{last - before:,}" for before, last in pairwise(lasts)]
     by = f" of {_METHODS.get(str(method), str(method))}" if method else ""

@@ -52,7 +52,7 @@ def marked_regularizer(row: ComparisonRow) -> str:
     return f"{row['regularizer']} {INACTIVE}" if row.get("inactive") else row["regularizer"]
 
 
-def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None) -> Table:
+def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
     """The table for a terminal; encoders are separated by a gap.
 
     Made to fit 80 columns: one column names the model, and none gives the time or the difference
@@ -62,18 +62,17 @@ def comparison_table(rows: Sequence[ComparisonRow], *, title: str | None = None)
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, caption=caption(rows), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(caption=caption(rows), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("model", overflow="fold")
     for heading in ("valid", "test", "balanced", "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("difference"))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         graph = "" if row["graph"] is None else f"{row['graph']}: "
-        means = (
-            mean_and_spread(row["valid_mean"], row["valid_std"]),
-            mean_and_spread(row["test_mean"], row["test_std"]),
-            mean_and_spread(row["balanced_mean"], row["balanced_std"]),
-        )
+        means = [
+            mean_and_spread(row[f"{kind}_mean"], row[f"{kind}_std"])  # type: ignore[literal-required]
+            for kind in ("valid", "test", "balanced")
+        ]
         difference = points(row["difference"])
         between = interval(row["difference_low"], row["difference_high"])
         if between:

@@ -1,4 +1,8 @@
-"""Fill the templates of the pages; every text is escaped, only `Markup` stands as it is."""
+"""Fill the templates of the pages; every text is escaped, only `Markup` stands as it is.
+
+Templates draw their own plots, so that what a plot is called and how it is described stands where
+it is shown.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,14 @@ from markupsafe import Markup, escape
 from scr.errors import RunError
 from scr.report import _formatting as formatting
 from scr.report import plots
+from scr.report._explanation import (
+    SPLITS,
+    drops_of,
+    explanation_sentences,
+    subset_drops,
+    subset_names,
+)
+from scr.report._sensitivity_sentences import curve_sentence
 from scr.report._tables import marked_regularizer
 from scr.storage import write_bytes
 
@@ -36,16 +48,21 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.ChainableUndefined,
     )
-    environment.globals["missing"] = formatting.MISSING
+    environment.globals.update(
+        missing=formatting.MISSING, plots=plots, drops_of=drops_of, splits=SPLITS
+    )
     names = ("fixed", "interval", "mean_and_spread", "memory", "percent", "plain", "points",
              "seconds")  # fmt: skip
     environment.filters.update({name: getattr(formatting, name) for name in names})
-    environment.filters["marked_regularizer"] = marked_regularizer
+    sentences = (curve_sentence, explanation_sentences, marked_regularizer)
+    for each in (*sentences, subset_drops, subset_names):
+        environment.filters[each.__name__] = each
+    environment.filters["inline"] = _inline
     environment.filters["png"] = lambda pixels: base64.b64encode(plots.image_tile(pixels)).decode()
     return environment
 
 
-def plot(svg: bytes, *, name: str, description: str) -> Markup:
+def _inline(svg: bytes, name: str, description: str) -> Markup:
     """A plot that follows the theme of the page; `name` must differ between its plots."""
     return Markup(plots.inline_svg(svg, name=name, description=escape(description)))
 

@@ -4,32 +4,19 @@ Every function takes plain data and returns bytes. Figures are made with matplot
 no global state, no display, and nothing left open in a notebook.
 """
 
-from __future__ import annotations
-
-from scr.report.plots._comparison import accuracy_dots, difference_dots
-from scr.report.plots._curves import Histories, training_curves
-from scr.report.plots._efficiency import efficiency_curves
-from scr.report.plots._explanation import attention_bars, class_attention, drop_bars, shares_by_hop
-from scr.report.plots._images import image_tile
-from scr.report.plots._quality import class_recalls, confusion_heatmap, reliability_diagram
-from scr.report.plots._sensitivity import sensitivity_curves, sensitivity_overview
-from scr.report.plots._style import inline_svg
-
-__all__ = [
-    "Histories",
-    "accuracy_dots",
-    "attention_bars",
-    "class_attention",
-    "class_recalls",
-    "confusion_heatmap",
-    "difference_dots",
-    "drop_bars",
-    "efficiency_curves",
-    "image_tile",
-    "inline_svg",
-    "reliability_diagram",
-    "sensitivity_curves",
-    "sensitivity_overview",
-    "shares_by_hop",
-    "training_curves",
-]
+from scr.report.plots._comparison import accuracy_dots as accuracy_dots
+from scr.report.plots._comparison import difference_dots as difference_dots
+from scr.report.plots._curves import Histories as Histories
+from scr.report.plots._curves import training_curves as training_curves
+from scr.report.plots._efficiency import efficiency_curves as efficiency_curves
+from scr.report.plots._explanation import attention_bars as attention_bars
+from scr.report.plots._explanation import class_attention as class_attention
+from scr.report.plots._explanation import drop_bars as drop_bars
+from scr.report.plots._explanation import shares_by_hop as shares_by_hop
+from scr.report.plots._quality import class_recalls as class_recalls
+from scr.report.plots._quality import confusion_heatmap as confusion_heatmap
+from scr.report.plots._quality import reliability_diagram as reliability_diagram
+from scr.report.plots._sensitivity import sensitivity_curves as sensitivity_curves
+from scr.report.plots._sensitivity import sensitivity_overview as sensitivity_overview
+from scr.report.plots._style import image_tile as image_tile
+from scr.report.plots._style import inline_svg as inline_svg

@@ -11,17 +11,17 @@ from matplotlib.lines import Line2D
 
 from scr.report._comparison import ComparisonRow
 from scr.report._formatting import interval, number_or_none, points
-from scr.report.plots._style import INK, MUTED, Format, panel, series_colors, themed, to_bytes
+from scr.report.plots import _style as theme
 
 _ROW_HEIGHT = 0.3
 
 
-@themed
+@theme.themed
 def accuracy_dots(
     runs: Sequence[Mapping[str, Any]],
     *,
     measure: str = "test_accuracy",
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """Each run as a dot and each mean as a line, grouped by encoder, colored by regularizer."""
     groups: dict[tuple[str, str], list[float]] = {}
@@ -29,11 +29,10 @@ def accuracy_dots(
         value = number_or_none(run.get(measure))
         if value is not None:
             groups.setdefault((run["encoder"], run["regularizer"]), []).append(100 * value)
-    encoders = list(dict.fromkeys(encoder for encoder, _ in groups))
     names = list(dict.fromkeys(regularizer for _, regularizer in groups))
-    colors = series_colors(names)
-    figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(groups) + len(encoders) / 2))
-    positions, centers = _positions(list(groups), encoders)
+    colors = theme.series_colors(names)
+    positions, centers = _positions(list(groups))
+    figure, axes = theme.panel(height=1.5 + _ROW_HEIGHT * (len(positions) + len(centers) / 2))
     for key, values in groups.items():
         position, color = positions[key], colors[key[1]]
         axes.plot(
@@ -43,7 +42,7 @@ def accuracy_dots(
         axes.plot(
             [np.mean(values)] * 2, [position - 0.38, position + 0.38], color=color, linewidth=2.6
         )
-    axes.set_yticks([centers[encoder] for encoder in encoders], encoders, color=INK)
+    axes.set_yticks(list(centers.values()), list(centers), color=theme.INK)
     kind = "Validation" if measure == "valid_accuracy" else "Test"
     _finish(axes, f"{kind} accuracy of every run", "percent; line: mean over the seeds")
     handles = [
@@ -54,50 +53,43 @@ def accuracy_dots(
         handlelength=2.0, handletextpad=0.1, columnspacing=1.0,
     )  # fmt: skip
     axes.set_title(axes.get_title(loc="left"), pad=24)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
-@themed
-def difference_dots(rows: Sequence[ComparisonRow], *, file_format: Format = "svg") -> bytes:
+@theme.themed
+def difference_dots(rows: Sequence[ComparisonRow], *, file_format: theme.Format = "svg") -> bytes:
     """Paired difference to the base per encoder and regularizer, with its 95% interval."""
     shown = [row for row in rows if row["difference"] is not None]
-    encoders = list(dict.fromkeys(row["encoder"] for row in shown))
     keys = [(row["encoder"], row["regularizer"]) for row in shown]
-    colors = series_colors([regularizer for _, regularizer in keys])
-    figure, axes = panel(4.8, 1.5 + _ROW_HEIGHT * (len(shown) + len(encoders) / 2))
-    positions, _ = _positions(keys, encoders)
+    colors = theme.series_colors([regularizer for _, regularizer in keys])
+    positions, centers = _positions(keys)
+    figure, axes = theme.panel(height=1.5 + _ROW_HEIGHT * (len(keys) + len(centers) / 2))
     for key, row in zip(keys, shown, strict=True):
         color, position = colors[key[1]], positions[key]
-        mean = 100 * (row["difference"] or 0.0)
         low, high = row["difference_low"], row["difference_high"]
         if low is not None and high is not None:
             axes.plot([100 * low, 100 * high], [position, position], color=color, linewidth=2.4)
-        axes.plot(mean, position, "o", color=color, markersize=7)
-        text = (
-            f"{points(row['difference'])} ({interval(low, high)})"
-            if low is not None
-            else (f"{points(row['difference'])} (one seed)")
-        )
-        axes.annotate(
-            text, (1.0, position), xycoords=("axes fraction", "data"), xytext=(6, 0),
-            textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
-        )  # fmt: skip
-    axes.axvline(0, color=INK, linewidth=0.9)
-    axes.set_yticks([positions[key] for key in keys], [f"{a} {b}" for a, b in keys], color=INK)
+        axes.plot(100 * (row["difference"] or 0.0), position, "o", color=color, markersize=7)
+        between = interval(low, high) or "one seed"
+        theme.annotate_right(axes, f"{points(row['difference'])} ({between})", position)
+    axes.axvline(0, color=theme.INK, linewidth=0.9)
+    axes.set_yticks(
+        [positions[key] for key in keys], [f"{a} {b}" for a, b in keys], color=theme.INK
+    )
     _finish(axes, "Difference to the base", "points of accuracy, paired by seed, 95% interval")
     low_limit, high_limit = axes.get_xlim()
     axes.set_xlim(min(low_limit, -0.1), max(high_limit, 0.1))
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _positions(
-    keys: Sequence[tuple[str, str]], encoders: Sequence[str]
+    keys: Sequence[tuple[str, str]],
 ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
     """Heights of the rows from the top down, with room between encoders, and their centers."""
     positions: dict[tuple[str, str], float] = {}
     centers: dict[str, float] = {}
     height = 0.0
-    for encoder in encoders:
+    for encoder in dict.fromkeys(encoder for encoder, _ in keys):
         own = [key for key in keys if key[0] == encoder]
         for key in own:
             positions[key] = -height
@@ -108,10 +100,8 @@ def _positions(
 
 
 def _finish(axes: Axes, title: str, label: str) -> None:
-    axes.set_title(title)
-    axes.set_xlabel(label)
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
+    axes.set(title=title, xlabel=label)
+    theme.quiet(axes, grid="y")
     axes.margins(y=0.0)
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.6 if low > high - 1 else low - 0.3, high + 0.3)

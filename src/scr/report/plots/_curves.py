@@ -15,20 +15,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._formatting import number_or_none
 from scr.report._stages import stage_ends
-from scr.report.plots._style import (
-    INK,
-    MUTED,
-    SERIES,
-    Format,
-    panel,
-    series_colors,
-    themed,
-    to_bytes,
-)
+from scr.report.plots import _style as theme
 
 Records = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, Sequence[Records]]
@@ -62,9 +53,9 @@ _PANELS = {
 }
 
 
-@themed
+@theme.themed
 def training_curves(
-    histories: Histories, *, best_epoch: int | None = None, file_format: Format = "svg"
+    histories: Histories, *, best_epoch: int | None = None, file_format: theme.Format = "svg"
 ) -> dict[str, bytes]:
     """One picture per aspect: `loss`, `accuracy`, `confident_nodes`, `confident_accuracy`.
 
@@ -79,21 +70,18 @@ def training_curves(
     runs = [history for seeds in histories.values() for history in seeds]
     ends = stage_ends(runs[0]) if len(runs) == 1 else {}
     for name, spec in _PANELS.items():
-        figure, axes = panel()
+        figure, axes = theme.panel()
         if _draw(axes, spec, histories):
             _mark_stages(axes, ends)
             if best_epoch is not None and name == "accuracy":
-                axes.axvline(best_epoch, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
+                axes.axvline(best_epoch, color=theme.INK, linewidth=0.8, linestyle=(0, (2, 2)))
+                is_late = best_epoch > sum(axes.get_xlim()) / 2
                 axes.annotate(
-                    f"kept: epoch {best_epoch}",
-                    (best_epoch, 0.03),
-                    xycoords=("data", "axes fraction"),
-                    xytext=(-4 if best_epoch > sum(axes.get_xlim()) / 2 else 4, 0),
-                    textcoords="offset points",
-                    ha="right" if best_epoch > sum(axes.get_xlim()) / 2 else "left",
-                    fontsize=8.5,
-                )
-            images[name] = to_bytes(figure, file_format)
+                    f"kept: epoch {best_epoch}", (best_epoch, 0.03),
+                    xycoords=("data", "axes fraction"), xytext=(-4 if is_late else 4, 0),
+                    textcoords="offset points", ha="right" if is_late else "left", fontsize=8.5,
+                )  # fmt: skip
+            images[name] = theme.to_bytes(figure, file_format)
     return images
 
 
@@ -107,10 +95,12 @@ def _mark_stages(axes: Axes, ends: Mapping[int, int]) -> None:
     axes.set_title(axes.get_title(loc="left"), pad=22)
     for stage, end in sorted(ends.items()):
         if end < last:
-            axes.axvline(end, color=MUTED, linewidth=0.8)
+            axes.axvline(end, color=theme.MUTED, linewidth=0.8)
         if len(ends) <= _MOST_STAGE_NAMES:
-            axes.text((start + end) / 2, 1.02, f"stage {stage}", ha="center", va="bottom",
-                      transform=axes.get_xaxis_transform(), fontsize=8.5, color=MUTED)  # fmt: skip
+            axes.text(
+                (start + end) / 2, 1.02, f"stage {stage}", transform=axes.get_xaxis_transform(),
+                ha="center", va="bottom", fontsize=8.5, color=theme.MUTED,
+            )  # fmt: skip
         start = end
 
 
@@ -126,17 +116,21 @@ def _draw(axes: Axes, spec: _Panel, histories: Histories) -> bool:
         return False
     fields = [field for field in spec.fields if any(key[1] == field for key in drawn)]
     models = list(dict.fromkeys(key[0] for key in drawn))
-    model_colors = series_colors(models)
+    model_colors = theme.series_colors(models)
     several = len(histories) > 1
     for (model, field), runs in drawn.items():
-        position = fields.index(field)
-        color = model_colors[model] if several else SERIES[position]
-        # With one model, color already tells the quantities apart.
-        style = _STYLES[position] if several or field == "threshold" else "-"
+        color, style = _look(fields, field, model_colors[model] if several else None)
         _draw_runs(axes, runs, color=color, style=style)
     _finish(axes, spec, [value for runs in drawn.values() for _, ys in runs for value in ys])
     _legend(axes, spec, fields, model_colors if several else {})
     return True
+
+
+def _look(fields: Sequence[str], field: str, model_color: str | None) -> tuple[str, Any]:
+    """Color and line style; with one model, color already tells the quantities apart."""
+    position = fields.index(field)
+    style = _STYLES[position] if model_color or field == "threshold" else "-"
+    return model_color or theme.SERIES[position], style
 
 
 def _draw_runs(
@@ -155,21 +149,17 @@ def _draw_runs(
 
 
 def _finish(axes: Axes, spec: _Panel, values: list[float]) -> None:
-    axes.set_title(spec.title)
-    axes.set_xlabel("epoch")
-    axes.grid(axis="x", visible=False)
+    axes.set(title=spec.title, xlabel="epoch")
+    theme.quiet(axes, grid="x")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     positive = [value for value in values if value > 0]
     if spec.percent:
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        low = min(values)
+        theme.in_percent(axes.yaxis)
         # Early epochs near zero would flatten the part that matters only when there are few.
-        axes.set_ylim(max(0.0, low - 0.05), 1.0 if max(values) > 0.85 else max(values) + 0.05)
-    elif (
-        "loss" in next(iter(spec.fields))
-        and positive
-        and max(positive) > _LOG_RATIO * min(positive)
-    ):
+        axes.set_ylim(
+            max(0.0, min(values) - 0.05), 1.0 if max(values) > 0.85 else max(values) + 0.05
+        )
+    elif spec.title == "Loss" and positive and max(positive) > _LOG_RATIO * min(positive):
         axes.set_yscale("log")
         axes.set_ylim(bottom=max(min(positive) * 0.7, max(positive) * 1e-5))
         axes.minorticks_off()
@@ -177,7 +167,6 @@ def _finish(axes: Axes, spec: _Panel, values: list[float]) -> None:
     else:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.spines["left"].set_visible(False)
 
 
 def _legend(
@@ -186,19 +175,15 @@ def _legend(
     """Models in the first row, quantities in the second; either is left out if it says nothing."""
     models = [Line2D([], [], color=color, label=name) for name, color in model_colors.items()]
     quantities = []
-    for position, field in enumerate(fields if len(fields) > 1 else ()):
-        color = INK if model_colors else SERIES[position]
-        style: Any = _STYLES[position] if model_colors or field == "threshold" else "-"
+    for field in fields if len(fields) > 1 else ():
+        color, style = _look(fields, field, theme.INK if model_colors else None)
         quantities.append(Line2D([], [], color=color, linestyle=style, label=spec.fields[field]))
-    # A legend fills its columns first, so blanks keep the two kinds in rows of their own.
-    blank = Line2D([], [], linestyle="", label=" ")
+    handles, columns = models or quantities, max(len(models), len(quantities))
     if models and quantities:
+        # A legend fills its columns first, so blanks keep the two kinds in rows of their own.
+        blank = Line2D([], [], linestyle="", label=" ")
         pairs = zip_longest(models, quantities, fillvalue=blank)
         handles = [handle for pair in pairs for handle in pair]
-        columns = len(handles) // 2
-    else:
-        handles = models or quantities
-        columns = len(handles)
     if handles and axes.figure is not None:
         columns = min(columns, _LEGEND_COLUMNS)
         axes.figure.legend(handles=handles, loc="outside lower center", ncols=columns)

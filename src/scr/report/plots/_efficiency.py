@@ -19,14 +19,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._efficiency import MethodCurve, Reach
 from scr.report._formatting import percent
-from scr.report.plots._style import INK, MUTED, PAPER, Format, series_colors, themed, to_bytes
+from scr.report.plots import _style as theme
 
 Axis = Literal["epochs", "seconds"]
-_LABELS: dict[Axis, str] = {
-    "epochs": "epochs, through all stages",
-    "seconds": "seconds of training, through all stages",
-}
-_DASHES = (0, (4, 2))
+_AXES: dict[Axis, int] = {"epochs": 0, "seconds": 1}
+"""Where each axis is in the pairs of `stage_starts`."""
 # The first epochs are far below all that matters: this many times the range of the methods' final
 # accuracies stays in view, and at least so many points.
 _RANGES_IN_VIEW, _LEAST_IN_VIEW = 5.0, 0.06
@@ -34,13 +31,13 @@ _RANGES_IN_VIEW, _LEAST_IN_VIEW = 5.0, 0.06
 _LABEL_SHARE = 0.08
 
 
-@themed
+@theme.themed
 def efficiency_curves(
     curves: Sequence[MethodCurve],
     reached: Sequence[Reach],
     reference: str,
     *,
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """One picture: accuracy over epochs at the left, over seconds at the right.
 
@@ -52,27 +49,34 @@ def efficiency_curves(
     """
     figure = Figure(figsize=(9.6, 5.4), layout="constrained")
     grid = figure.subplots(2, 2, sharex="col", sharey="row", height_ratios=(3, 2), squeeze=False)
-    colors = series_colors([curve["method"] for curve in curves])
+    colors = theme.series_colors([curve["method"] for curve in curves])
     target = next(curve["final_test"] for curve in curves if curve["method"] == reference)
-    columns: tuple[Axis, Axis] = ("epochs", "seconds")
-    for column, axis in enumerate(columns):
+    for axis, column in _AXES.items():
         for line, kind in enumerate(("test", "valid")):
             _draw(grid[line][column], curves, axis, kind, colors)
         upper: Axes = grid[0][column]
-        upper.axhline(target, color=INK, linewidth=1.0, linestyle=_DASHES, zorder=1)
+        upper.axhline(target, color=theme.INK, linewidth=1.0, linestyle=theme.DASHES, zorder=1)
         _mark_reaches(upper, reached, axis, target, colors)
-        _name_stages(upper, curves, axis)
-        grid[1][column].set_xlabel(_LABELS[axis])
-        grid[1][column].xaxis.set_major_locator(MaxNLocator(7))
-        grid[1][column].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        for curve in curves:
+            for number, start in enumerate(curve["stage_starts"], start=2):
+                upper.annotate(
+                    f"stage {number}", (start[column], 1.0), xycoords=("data", "axes fraction"),
+                    xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5,
+                    color=theme.MUTED,
+                )  # fmt: skip
+        unit = "epochs" if axis == "epochs" else "seconds of training"
+        lower: Axes = grid[1][column]
+        lower.set_xlabel(f"{unit}, through all stages")
+        lower.xaxis.set_major_locator(MaxNLocator(7))
+        lower.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     grid[0][0].set_title("Test nodes", pad=18)
     grid[1][0].set_title("Validation nodes")
-    for line, kind in enumerate(("test", "valid")):
-        grid[line][0].set_ylim(*_limits(curves, kind))
-        grid[line][0].yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-        grid[line][0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    for axes, kind in zip(grid[:, 0], ("test", "valid"), strict=True):
+        axes.set_ylim(*_limits(curves, kind))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
     _legend(figure, colors, reference, target)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _draw(
@@ -88,13 +92,10 @@ def _draw(
         # What is kept only changes at evaluated epochs, so the curve is made of steps.
         axes.step(positions, means, where="post", color=color)
         for start in curve["stage_starts"]:
-            axes.axvline(
-                start[_position(axis)], color=color, linewidth=0.9, linestyle=(0, (1, 1.5))
-            )
+            axes.axvline(start[_AXES[axis]], color=color, linewidth=0.9, linestyle=(0, (1, 1.5)))
     axes.set_xlim(left=0)
     axes.margins(x=0.03)
-    axes.grid(axis="x", visible=False)
-    axes.spines["left"].set_visible(False)
+    theme.quiet(axes, grid="x")
 
 
 def _mark_reaches(
@@ -112,25 +113,17 @@ def _mark_reaches(
         height = height + 1 if position - before < _LABEL_SHARE * width else 0
         before = position
         color = colors[method]
-        axes.plot(position, target, "o", color=PAPER, markeredgecolor=color, markeredgewidth=2,
-                  markersize=7, zorder=4)  # fmt: skip
+        axes.plot(
+            position, target, "o", color=theme.PAPER, markeredgecolor=color, markeredgewidth=2,
+            markersize=7, zorder=4,
+        )  # fmt: skip
         axes.plot([position, position], [0, target], color=color, linewidth=0.9, zorder=1)
         axes.annotate(
             f"{position:,.0f}" if position >= 10 else f"{position:.1f}".removesuffix(".0"),
             (position, 0.0), xycoords=("data", "axes fraction"), xytext=(4, 4 + 13 * height),
             textcoords="offset points", fontsize=8.5, color=color, fontweight="bold",
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}, zorder=5,
+            zorder=5, bbox={"fc": theme.PAPER, "ec": "none", "alpha": 0.8, "pad": 0.8},
         )  # fmt: skip
-
-
-def _name_stages(axes: Axes, curves: Sequence[MethodCurve], axis: Axis) -> None:
-    for curve in curves:
-        for number, start in enumerate(curve["stage_starts"], start=2):
-            axes.annotate(
-                f"stage {number}", (start[_position(axis)], 1.0),
-                xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
-                ha="center", fontsize=8.5, color=MUTED,
-            )  # fmt: skip
 
 
 def _limits(curves: Sequence[MethodCurve], kind: str) -> tuple[float, float]:
@@ -151,20 +144,12 @@ def _values(curve: MethodCurve, kind: str) -> tuple[np.ndarray[Any, Any], np.nda
     return np.array(curve["valid_mean"]), np.array(curve["valid_std"])
 
 
-def _position(axis: Axis) -> int:
-    """Where an axis is in the pairs of `stage_starts`."""
-    return 0 if axis == "epochs" else 1
-
-
 def _legend(figure: Figure, colors: dict[str, str], reference: str, target: float) -> None:
     handles: list[Any] = [Line2D([], [], color=color, label=name) for name, color in colors.items()]
     handles.append(
-        Line2D([], [], color=INK, linewidth=1.0, linestyle=_DASHES,
+        Line2D([], [], color=theme.INK, linewidth=1.0, linestyle=theme.DASHES,
                label=f"where {reference} ends: {percent(target)}%")
     )  # fmt: skip
-    handles.append(
-        Line2D([], [], linestyle="", marker="o", markersize=7, color=PAPER, markeredgecolor=MUTED,
-               markeredgewidth=1.8, label="gets there first")
-    )  # fmt: skip
-    handles.append(Patch(color=MUTED, alpha=0.25, linewidth=0, label="± standard deviation"))
+    handles.append(theme.ring("gets there first", size=7))
+    handles.append(Patch(color=theme.MUTED, alpha=0.25, linewidth=0, label="± standard deviation"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

@@ -14,11 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
 from scr.report._formatting import points
-from scr.report.plots._style import BLUE, INK, MUTED, RED, Format, panel, themed, to_bytes
+from scr.report.plots import _style as theme
 
 MOST_CLASSES = 15
 """Classes in one picture; of more, those that are predicted most often."""
@@ -28,80 +27,67 @@ _PIECES = re.compile(r"[^\s:]+[\s:]*|[\s:]+")
 """Words, and parts of `SOURCE:NAME:TARGET`: a line may end after each."""
 _HOP_NAMES = 9
 """How many names of hops have room below a plot."""
+_ERRORS: dict[str, Any] = {"fmt": "none", "ecolor": theme.INK, "elinewidth": 1.1, "alpha": 0.8}
 
 
-@themed
+@theme.themed
 def attention_bars(
     hops: Sequence[str],
     mean: Sequence[float],
     spread: Sequence[float],
     *,
     title: str = "How much each hop counts",
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """Mean over the nodes per hop, and as a line how far it varies from node to node."""
-    figure, axes = panel(4.8, 3.1)
+    figure, axes = theme.panel()
     positions = np.arange(len(hops))
-    axes.bar(positions, mean, 0.68, color=BLUE)
+    axes.bar(positions, mean, 0.68, color=theme.BLUE)
     if any(spread):
-        axes.errorbar(
-            positions,
-            mean,
-            yerr=spread,
-            fmt="none",
-            ecolor=INK,
-            elinewidth=1.1,
-            capsize=3,
-            alpha=0.8,
-        )
+        axes.errorbar(positions, mean, yerr=spread, capsize=3, **_ERRORS)
+        axes.set_xlabel("bar: mean over nodes; line: standard deviation")
     tops = np.maximum(np.add(mean, spread), 0)
     for position, value, top in zip(positions, mean, tops, strict=True):
         axes.annotate(
             f"{100 * value:.0f}%", (position, top), xytext=(0, 3), textcoords="offset points",
-            ha="center", va="bottom", fontsize=8.5, color=MUTED,
+            ha="center", va="bottom", fontsize=8.5, color=theme.MUTED,
         )  # fmt: skip
     _hop_ticks(axes, hops)
     lowest = min(0.0, float(np.min(np.subtract(mean, spread)))) if min(mean) < 0 else 0.0
     axes.set_ylim(1.1 * lowest, 1.15 * max(float(tops.max()), 0.01))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    theme.in_percent(axes.yaxis)
     axes.grid(axis="x", visible=False)
-    if any(spread):
-        axes.set_xlabel("bar: mean over nodes; line: standard deviation")
     axes.set_title(title)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
-@themed
+@theme.themed
 def class_attention(
     hops: Sequence[str],
     classes: Sequence[str],
     nodes: Sequence[int],
     by_class: Sequence[Sequence[float]],
     *,
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """Attention per predicted class and hop; of many classes, the most frequent ones."""
     order = np.argsort(-np.asarray(nodes), kind="stable")[:MOST_CLASSES]
     shown = [f"{classes[position]} ({nodes[position]:,})" for position in order]
-    few = len(order) == len(classes)
-    return _heat_map(
-        np.asarray(by_class)[order],
-        shown,
-        hops,
-        "Each hop by predicted class",
-        "percent (nodes)" if few else f"percent (nodes); {len(order)} of {len(classes)} classes",
-        file_format,
-    )
+    label = "percent (nodes)"
+    if len(order) < len(classes):
+        label += f"; {len(order)} of {len(classes)} classes"
+    title, shares = "Each hop by predicted class", np.asarray(by_class)[order]
+    return _heat_map(shares, shown, hops, title, label, file_format)
 
 
-@themed
+@theme.themed
 def shares_by_hop(
     hops: Sequence[str],
     names: Sequence[str],
     by_hop: Sequence[Sequence[float]],
     *,
     title: str,
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """Share of each subset or relation (row) in each hop (column).
 
@@ -115,39 +101,33 @@ def shares_by_hop(
     return _heat_map(np.asarray(by_hop).T, names, hops, title, "percent of each hop", file_format)
 
 
-@themed
+@theme.themed
 def drop_bars(
     drops: Sequence[Mapping[str, Any]],
     *,
     title: str = "What is lost when it is shuffled",
-    file_format: Format = "svg",
+    file_format: theme.Format = "svg",
 ) -> bytes:
     """Points of accuracy that are lost when a part of the input is shuffled among the nodes."""
     names = [_wrapped(drop["name"]) for drop in drops]
     lost = np.array([float(drop["mean"]) for drop in drops]) * 100
     spread = np.array([float(drop["spread"]) for drop in drops]) * 100
     centers = _centers(names)
-    figure, axes = panel(4.8, max(1.3 + 0.165 * (centers[-1] + 2), 2.4))
-    colors = [BLUE if value >= 0 else RED for value in lost]
+    figure, axes = theme.panel(4.8, max(1.3 + 0.165 * (centers[-1] + 2), 2.4))
+    colors = [theme.BLUE if value >= 0 else theme.RED for value in lost]
     axes.barh(centers, lost, 1.1, color=colors)
-    axes.errorbar(
-        lost, centers, xerr=spread, fmt="none", ecolor=INK, elinewidth=1.1, capsize=2.5, alpha=0.8
-    )
-    axes.axvline(0, color=INK, linewidth=0.9)
+    axes.errorbar(lost, centers, xerr=spread, capsize=2.5, **_ERRORS)
+    axes.axvline(0, color=theme.INK, linewidth=0.9)
     for center, value in zip(centers, lost, strict=True):
-        axes.annotate(
-            points(-value / 100), (1.0, center), xycoords=("axes fraction", "data"), xytext=(6, 0),
-            textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
-        )  # fmt: skip
-    axes.set_yticks(centers, names, color=INK)
+        theme.annotate_right(axes, points(-value / 100), center)
+    axes.set_yticks(centers, names, color=theme.INK)
     axes.set_ylim(centers[-1] + 1.3, -1.3)
     low, high = float((lost - spread).min()), float((lost + spread).max())
     axes.set_xlim(min(1.05 * low, 0.0), max(1.05 * high, 0.5))
     axes.set_xlabel("points; line: spread of the shuffles")
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
+    theme.quiet(axes, grid="y")
     _title(figure, title)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _heat_map(
@@ -156,28 +136,26 @@ def _heat_map(
     columns: Sequence[str],
     title: str,
     label: str,
-    file_format: Format,
+    file_format: theme.Format,
 ) -> bytes:
-    """Numbers on squares whose opacity is the number: the page shines through, light or dark."""
+    """Percent on squares, the larger the darker."""
     values = np.asarray(shares, dtype=np.float64)
     names = [_wrapped(row) for row in rows]
     lines = max(name.count("\n") + 1 for name in names)
-    figure, axes = panel(4.8, 1.25 + len(rows) * max(0.28, 0.165 * lines + 0.06))
+    figure, axes = theme.panel(4.8, 1.25 + len(rows) * max(0.28, 0.165 * lines + 0.06))
     # The largest is darkest, whatever it is: shares of many hops or subsets are all small.
     strength = np.clip(values / max(float(values.max()), 1e-9), 0, 1)
-    colors = np.empty((*values.shape, 4))
-    colors[..., :3] = to_rgb(BLUE)
-    colors[..., 3] = 0.9 * strength
-    axes.imshow(colors, interpolation="none", aspect="auto")
-    _numbers(axes, values, strength)
+    theme.heat_map(axes, to_rgb(theme.BLUE), 0.9 * strength, aspect="auto")
+    font = float(np.clip(62 / values.shape[1], 5.5, 8.5))
+    for row, column in np.ndindex(*values.shape):
+        color = "white" if strength[row, column] > 0.6 else theme.INK
+        text = f"{100 * values[row, column]:.0f}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=font, color=color)
     _hop_ticks(axes, columns)
-    axes.set_yticks(range(len(rows)), names, color=INK, fontsize=8.5)
+    axes.set_yticks(range(len(rows)), names, color=theme.INK, fontsize=8.5)
     axes.set_xlabel(label)
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
     _title(figure, title)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _hop_ticks(axes: Axes, hops: Sequence[str]) -> None:
@@ -189,14 +167,6 @@ def _hop_ticks(axes: Axes, hops: Sequence[str]) -> None:
 def _title(figure: Figure, title: str) -> None:
     """At the left of the whole picture: beside long names there is little room above the axes."""
     figure.suptitle(title, x=0.02, ha="left", fontsize=11, fontweight="bold")
-
-
-def _numbers(axes: Axes, values: np.ndarray[Any, Any], strength: np.ndarray[Any, Any]) -> None:
-    font = float(np.clip(62 / values.shape[1], 5.5, 8.5))
-    for row, column in np.ndindex(*values.shape):
-        color = "white" if strength[row, column] > 0.6 else INK
-        text = f"{100 * values[row, column]:.0f}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=font, color=color)
 
 
 def _centers(names: Sequence[str]) -> list[float]:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from scr.report._metrics import ReliabilityCurve
-from scr.report.plots._style import BLUE, INK, MUTED, RED, Format, panel, themed, to_bytes
+from scr.report.plots import _style as theme
 
 MOST_CLASSES = 50
 """Classes shown in one confusion matrix; beyond, the most frequent ones."""
@@ -21,8 +20,8 @@ _COUNTED_CLASSES = 12
 _LONGEST_NAME = 22
 
 
-@themed
-def reliability_diagram(curve: ReliabilityCurve, *, file_format: Format = "svg") -> bytes:
+@theme.themed
+def reliability_diagram(curve: ReliabilityCurve, *, file_format: theme.Format = "svg") -> bytes:
     """Accuracy per confidence bin against the diagonal, with the share of nodes below."""
     figure = Figure(figsize=(4.8, 4.1), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3.2, 1))
@@ -31,69 +30,71 @@ def reliability_diagram(curve: ReliabilityCurve, *, file_format: Format = "svg")
     filled = curve.nodes > 0
     sure, right = curve.confidence[filled], curve.accuracy[filled]
     # From each dot to the diagonal: the gap that the calibration error averages.
-    upper.vlines(sure, right, sure, color=RED, linewidth=1.6, alpha=0.7)
-    upper.plot(sure, right, "-", color=BLUE, linewidth=1.0, alpha=0.5)
-    upper.plot(sure, right, "o", color=BLUE, markersize=6)
-    upper.plot([0, 1], [0, 1], color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
+    upper.vlines(sure, right, sure, color=theme.RED, linewidth=1.6, alpha=0.7)
+    upper.plot(sure, right, "-", color=theme.BLUE, linewidth=1.0, alpha=0.5)
+    upper.plot(sure, right, "o", color=theme.BLUE, markersize=6)
+    upper.plot([0, 1], [0, 1], color=theme.INK, linewidth=0.9, linestyle=(0, (3, 2)))
     upper.set(ylim=(0, 1.03), xlim=(0, 1.02), ylabel="accuracy")
     upper.set_title("Is the confidence deserved?")
     error = curve.calibration_error
     if error is not None:
-        upper.text(
-            0.03, 0.93, f"calibration error {100 * error:.1f}%", transform=upper.transAxes, va="top"
-        )
-    lower.bar(
-        centers, curve.nodes / max(curve.nodes.sum(), 1), width * 0.86, color=MUTED, alpha=0.6
-    )
+        text = f"calibration error {100 * error:.1f}%"
+        upper.text(0.03, 0.93, text, transform=upper.transAxes, va="top")
+    shares = curve.nodes / max(curve.nodes.sum(), 1)
+    lower.bar(centers, shares, width * 0.86, color=theme.MUTED, alpha=0.6)
     lower.set(xlabel="confidence", ylabel="nodes")
     for axes in (upper, lower):
         axes.grid(axis="x", visible=False)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    lower.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    theme.in_percent(upper.yaxis, lower.yaxis, lower.xaxis)
     # Room between the two zeros in the corner.
     lower.tick_params(axis="x", pad=7)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
-@themed
+@theme.themed
 def confusion_heatmap(
-    confusion: NDArray[np.int64], class_names: Sequence[str], *, file_format: Format = "svg"
+    confusion: NDArray[np.int64], class_names: Sequence[str], *, file_format: theme.Format = "svg"
 ) -> bytes:
     """Share of each class (row) that was predicted as each class (column).
 
     Right predictions are blue, mistakes orange, so that rare mistakes are seen beside a strong
     diagonal. Of more than `MOST_CLASSES` classes, the most frequent are shown.
     """
-    kept = _most_frequent(confusion.sum(axis=1) + confusion.sum(axis=0))
+    nodes = confusion.sum(axis=1) + confusion.sum(axis=0)
+    kept = np.sort(np.argsort(-nodes, kind="stable")[:MOST_CLASSES])
     counts = confusion[np.ix_(kept, kept)]
     size = len(kept)
     shares = counts / np.maximum(confusion[kept].sum(axis=1, keepdims=True), 1)
     side = float(np.clip(0.34 * size + 1.3, 4.0, 8.4))
-    figure, axes = panel(side + 0.4, side)
-    axes.imshow(_heat_colors(shares), interpolation="none", aspect="equal")
+    figure, axes = theme.panel(side + 0.4, side)
+    right = np.eye(size, dtype=bool)[..., None]
+    # The square root lifts small shares: one percent is still to be seen.
+    theme.heat_map(
+        axes,
+        np.where(right, to_rgb(theme.BLUE), to_rgb(theme.RED)),
+        np.sqrt(shares),
+        aspect="equal",
+    )
     names = [_short(class_names[index]) for index in kept]
     font = float(np.clip(260 / max(size, 1), 5.5, 9))
     long_names = max(len(name) for name in names) > 2
     axes.set_xticks(range(size), names, rotation=90 if long_names else 0, fontsize=font)
     axes.set_yticks(range(size), names, fontsize=font)
     axes.set(xlabel="prediction", ylabel="label")
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
     if size <= _COUNTED_CLASSES:
         for row, column in zip(*np.nonzero(counts), strict=True):
-            color = "white" if shares[row, column] > 0.55 else INK
+            color = "white" if shares[row, column] > 0.55 else theme.INK
             axes.text(
                 column, row, f"{counts[row, column]:,}",
                 ha="center", va="center", fontsize=8, color=color,
             )  # fmt: skip
     shown = "" if size == len(confusion) else f" ({size} most frequent of {len(confusion)} classes)"
     axes.set_title(f"Which classes are confused{shown}")
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
-@themed
-def class_recalls(rows: Sequence[Mapping[str, Any]], *, file_format: Format = "svg") -> bytes:
+@theme.themed
+def class_recalls(rows: Sequence[Mapping[str, Any]], *, file_format: theme.Format = "svg") -> bytes:
     """Recall per class (rows of `per_class_table`), lowest at the top, with its nodes.
 
     Of more than `HARDEST_CLASSES` classes, those with the lowest recall are shown.
@@ -103,38 +104,23 @@ def class_recalls(rows: Sequence[Mapping[str, Any]], *, file_format: Format = "s
     )
     mean = float(np.mean([row["recall"] for row in present])) if present else 0.0
     shown = present[-HARDEST_CLASSES:]
-    figure, axes = panel(4.8, max(1.9, 0.25 * len(shown) + 1.1))
+    figure, axes = theme.panel(4.8, max(1.9, 0.25 * len(shown) + 1.1))
     positions = range(len(shown))
     recalls = [row["recall"] for row in shown]
-    axes.hlines(positions, 0, recalls, color=BLUE, linewidth=2.2, alpha=0.35)
-    axes.plot(recalls, positions, "o", color=BLUE, markersize=6)
+    axes.hlines(positions, 0, recalls, color=theme.BLUE, linewidth=2.2, alpha=0.35)
+    axes.plot(recalls, positions, "o", color=theme.BLUE, markersize=6)
     for position, row in zip(positions, shown, strict=True):
-        axes.text(1.03, position, f"{row['nodes']:,}", va="center", fontsize=8.5, color=MUTED)
-    axes.text(1.03, len(shown) - 0.35, "nodes", va="bottom", fontsize=8.5, color=MUTED)
-    axes.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
+        axes.text(1.03, position, f"{row['nodes']:,}", va="center", fontsize=8.5, color=theme.MUTED)
+    axes.text(1.03, len(shown) - 0.35, "nodes", va="bottom", fontsize=8.5, color=theme.MUTED)
+    axes.axvline(mean, color=theme.INK, linewidth=0.8, linestyle=(0, (3, 2)))
     axes.set_xlabel(f"recall (dashed: mean over all classes, {100 * mean:.1f}%)")
     axes.set_yticks(positions, [_short(row["class"]) for row in shown])
     axes.set(xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
+    theme.in_percent(axes.xaxis)
+    theme.quiet(axes, grid="y")
     few = len(shown) == len(present)
     axes.set_title("Recall per class" if few else f"The {len(shown)} hardest classes")
-    return to_bytes(figure, file_format)
-
-
-def _heat_colors(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Colors whose opacity is the share: the page's background, light or dark, shines through."""
-    colors = np.empty((*shares.shape, 4))
-    colors[..., :3] = to_rgb(RED)
-    np.einsum("iic->ic", colors)[:, :3] = to_rgb(BLUE)
-    # The square root lifts small shares: one percent is still to be seen.
-    colors[..., 3] = np.sqrt(shares)
-    return colors
-
-
-def _most_frequent(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
+    return theme.to_bytes(figure, file_format)
 
 
 def _short(name: object) -> str:

@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._formatting import percent
 from scr.report._sensitivity import SweepCurve, SweepPoint, difference_of, mean_of
-from scr.report.plots._style import INK, MUTED, PAPER, Format, series_colors, themed, to_bytes
+from scr.report.plots import _style as theme
 
 KINDS = {"test": "Test nodes", "valid": "Validation nodes"}
 SYMBOLS = {
@@ -46,9 +46,9 @@ _MARKERS = {"scr": "o", "scr-m": "s", "none": "D", "pi": "v", "r-drop": "P", "en
             "fixmatch": "<", "freematch": ">", "softmatch": "p", "grand": "h"}  # fmt: skip
 
 
-@themed
+@theme.themed
 def sensitivity_curves(
-    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: Format = "svg"
+    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: theme.Format = "svg"
 ) -> dict[str, bytes]:
     """One picture per setting, test and validation nodes side by side.
 
@@ -68,13 +68,13 @@ def sensitivity_curves(
             axes.set_xlabel(SYMBOLS.get(setting, setting))
         row[0].set_ylabel("points against the base")
         _legend(figure, group)
-        images[setting] = to_bytes(figure, file_format)
+        images[setting] = theme.to_bytes(figure, file_format)
     return images
 
 
-@themed
+@theme.themed
 def sensitivity_overview(
-    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: Format = "svg"
+    curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: theme.Format = "svg"
 ) -> bytes:
     """All settings in one picture: a column each, test nodes above validation nodes."""
     groups = _by_setting(curves)
@@ -92,23 +92,32 @@ def sensitivity_overview(
             if column == 0:
                 axes.set_ylabel(f"{_with_base(kind, base)}\npoints against the base")
     _legend(figure, curves)
-    return to_bytes(figure, file_format)
+    return theme.to_bytes(figure, file_format)
 
 
 def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[float, float]) -> None:
     """Curves of one setting on one kind of nodes."""
     values = sorted({point["value"] for curve in curves for point in curve["points"]})
     positions = {value: position for position, value in enumerate(values)}
-    axes.axhline(0, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
-    colors = series_colors([curve["regularizer"] for curve in curves])
-    for curve in curves:
-        _draw_curve(axes, curve, kind, positions, colors[curve["regularizer"]])
-    _name_points_below(axes, curves, kind, positions, scale[0])
+    axes.axhline(0, color=theme.INK, linewidth=1.1, linestyle=theme.DASHES)
+    colors = theme.series_colors([curve["regularizer"] for curve in curves])
+    for line, curve in enumerate(curves):
+        color = colors[curve["regularizer"]]
+        _draw_curve(axes, curve, kind, positions, color)
+        for point in curve["points"]:
+            gap = difference_of(point, kind)
+            if gap is not None and 100 * gap["mean"] < scale[0]:
+                # The number of a point that lies below the panel stands at its foot.
+                axes.annotate(
+                    f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
+                    (positions[point["value"]], 0), xycoords=("data", "axes fraction"),
+                    xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
+                    fontsize=8.5, color=color, fontweight="bold",
+                )  # fmt: skip
     axes.set_ylim(*scale)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     axes.set_xlim(-0.35, len(values) - 0.65)
-    axes.grid(axis="x", visible=False)
-    axes.spines["left"].set_visible(False)
+    theme.quiet(axes, grid="x")
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.yaxis.set_major_formatter(FuncFormatter(_signed))
 
@@ -139,7 +148,7 @@ def _draw_curve(
     for position, value, gap in shown:
         if value == curve["best"]:
             axes.plot(
-                position, 100 * gap["mean"], marker=marker, markersize=9, color=PAPER,
+                position, 100 * gap["mean"], marker=marker, markersize=9, color=theme.PAPER,
                 markeredgecolor=color, markeredgewidth=2, zorder=3,
             )  # fmt: skip
 
@@ -164,44 +173,19 @@ def _scale(curves: Sequence[SweepCurve], kinds: Sequence[str]) -> tuple[float, f
     return bottom - margin, top + margin
 
 
-def _name_points_below(
-    axes: Axes,
-    curves: Sequence[SweepCurve],
-    kind: str,
-    positions: Mapping[float, int],
-    bottom: float,
-) -> None:
-    """Write the number of each point that lies below the panel at its foot."""
-    colors = series_colors([curve["regularizer"] for curve in curves])
-    for line, curve in enumerate(curves):
-        for point in curve["points"]:
-            gap = difference_of(point, kind)
-            if gap is not None and 100 * gap["mean"] < bottom:
-                axes.annotate(
-                    f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
-                    (positions[point["value"]], 0), xycoords=("data", "axes fraction"),
-                    xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
-                    fontsize=8.5, color=colors[curve["regularizer"]], fontweight="bold",
-                )  # fmt: skip
-
-
 def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
     names = list(dict.fromkeys(curve["regularizer"] for curve in curves))
-    colors = series_colors(names)
+    colors = theme.series_colors(names)
     handles: list[Any] = [
         Line2D([], [], color=colors[name], marker=_MARKERS.get(name, "^"), markersize=4.5,
                label=name) for name in names
     ]  # fmt: skip
-    handles.append(Patch(color=MUTED, alpha=0.25, linewidth=0, label="95% interval of the mean"))
     handles.append(
-        Line2D([], [], linestyle="", marker="o", markersize=8, color=PAPER, markeredgecolor=MUTED,
-               markeredgewidth=1.8, label="best on validation nodes")
-    )  # fmt: skip
-    handles.append(
-        Line2D(
-            [], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="base: no regularizer"
-        )
+        Patch(color=theme.MUTED, alpha=0.25, linewidth=0, label="95% interval of the mean")
     )
+    handles.append(theme.ring("best on validation nodes", size=8))
+    base = {"linestyle": theme.DASHES, "label": "base: no regularizer"}
+    handles.append(Line2D([], [], color=theme.INK, linewidth=1.1, **base))
     columns = min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY)))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 

@@ -6,24 +6,30 @@ them into CSS variables, so that a plot inside a page follows its light or dark 
 
 from __future__ import annotations
 
-import functools
 import io
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, Literal
 
 import matplotlib
+import matplotlib.image
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-
-if TYPE_CHECKING:
-    from matplotlib.typing import RcKeyType
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import ArrayLike, NDArray
 
 Format = Literal["svg", "png"]
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
-INK, MUTED, GRID, PAPER = "#1c2531", "#667281", "#d5dbe3", "#fefefe"
+_SHEET = Path(__file__).with_name("page.mplstyle")
+themed = matplotlib.rc_context(fname=_SHEET)
+"""Decorator of plot functions: the look of the style sheet on top of matplotlib's defaults."""
+_COLORS = matplotlib.rc_params_from_file(_SHEET, fail_on_error=True, use_default_template=False)
+INK, MUTED = str(_COLORS["text.color"]), str(_COLORS["axes.labelcolor"])
+GRID, PAPER = str(_COLORS["grid.color"]), str(_COLORS["figure.facecolor"])
+DASHES = (0, (4, 2))
 # Okabe and Ito 2008, "Color universal design"; yellow is left out, it is too light for lines.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY = "#cc79a7", "#56b4e9"
@@ -35,49 +41,6 @@ REGULARIZERS = {
     "fixmatch": RED, "freematch": WINE, "softmatch": OLIVE, "grand": INDIGO,
 }  # fmt: skip
 
-_THEME: dict[RcKeyType, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": GRID,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": 9.5,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "figure.facecolor": PAPER,
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "legend.borderaxespad": 0.3,
-    "legend.columnspacing": 1.4,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "legend.handlelength": 1.8,
-    "legend.labelcolor": INK,
-    "lines.linewidth": 1.9,
-    "lines.solid_capstyle": "round",
-    "savefig.facecolor": PAPER,
-    "svg.fonttype": "none",
-    # Without a salt, ids in the SVG are random and two equal runs write different pages.
-    "svg.hashsalt": "scr",
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": GRID,
-    "xtick.labelcolor": MUTED,
-    "xtick.labelsize": 9,
-    "xtick.major.size": 0,
-    "ytick.color": GRID,
-    "ytick.labelcolor": MUTED,
-    "ytick.labelsize": 9,
-    "ytick.major.size": 0,
-}
 _VARIABLES = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
@@ -89,23 +52,50 @@ _VARIABLES = {
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
-def themed(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Run a plot function with the look above, whatever the user's matplotlib settings are."""
-
-    @functools.wraps(draw)
-    def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with matplotlib.rc_context():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(_THEME)
-            return draw(*args, **kwargs)
-
-    return drawn
-
-
 def panel(width: float = 4.8, height: float = 3.1) -> tuple[Figure, Axes]:
     """A figure with one pair of axes; sizes in inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.add_subplot()
+
+
+def quiet(axes: Axes, grid: Literal["x", "y"]) -> None:
+    """Leave out the grid of one axis and the line at the left."""
+    axes.grid(axis=grid, visible=False)
+    axes.spines["left"].set_visible(False)
+
+
+def in_percent(*each: Axis) -> None:
+    """Shares as whole percent at the ticks."""
+    for axis in each:
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def annotate_right(axes: Axes, text: str, height: float) -> None:
+    """A quiet text at the right of the axes."""
+    axes.annotate(
+        text, (1.0, height), xycoords=("axes fraction", "data"), xytext=(6, 0),
+        textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
+    )  # fmt: skip
+
+
+def ring(label: str, size: float) -> Line2D:
+    """A ring in a legend."""
+    return Line2D(
+        [], [], linestyle="", marker="o", markersize=size, color=PAPER, markeredgecolor=MUTED,
+        markeredgewidth=1.8, label=label,
+    )  # fmt: skip
+
+
+def heat_map(
+    axes: Axes, color: ArrayLike, opacity: NDArray[np.float64], aspect: Literal["auto", "equal"]
+) -> None:
+    """Squares whose opacity is a number: the page's background, light or dark, shines through."""
+    colors = np.empty((*opacity.shape, 4))
+    colors[..., :3] = color
+    colors[..., 3] = opacity
+    axes.imshow(colors, interpolation="none", aspect=aspect)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
 
 
 def to_bytes(figure: Figure, file_format: Format) -> bytes:
@@ -113,6 +103,13 @@ def to_bytes(figure: Figure, file_format: Format) -> bytes:
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if file_format == "svg" else {"Software": None}
     figure.savefig(buffer, format=file_format, dpi=160, metadata=metadata)
+    return buffer.getvalue()
+
+
+def image_tile(pixels: NDArray[Any]) -> bytes:
+    """A node that is an image as PNG, a pixel per value, dark where the value is large."""
+    buffer = io.BytesIO()
+    matplotlib.image.imsave(buffer, pixels, cmap="gray_r", format="png")
     return buffer.getvalue()
 
 
