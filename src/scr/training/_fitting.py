@@ -72,6 +72,7 @@ class Fitted:
     encoder: Encoder
     rows: RowSource
     recipe: Recipe
+    seed: int
     prepared: Prepared
     outcome: TrainingOutcome
     notes: list[str] = field(default_factory=list)
@@ -174,7 +175,7 @@ def fit(
         term = TermReport(recipe.consistency, consistency.weight, len(stage.unlabeled), outcome)
         notes += term.notes()
     notes += collapse_notes(outcome)
-    return Fitted(encoder, rows, recipe, prepared, outcome, notes, handover, term)
+    return Fitted(encoder, rows, recipe, seed, prepared, outcome, notes, handover, term)
 
 
 def _identity(graph: Graph, recipe: Recipe, seed: int, prepared: Prepared) -> str:
