@@ -37,8 +37,12 @@ def with_command(error: SCRError) -> SCRError:
             command = propagate_command(error.request)
             hint = f"first `{command}`, which works on disk; what it leaves is found"
             return SCRError(error.message, hint=hint)
-    hint = COLUMN.sub(r"`scr ingest TABLES STORE --\1-column NAME`", error.hint)
+    hint = COLUMN.sub(_ingest_command, error.hint)
     return SCRError(error.message, hint=SETTING.sub(_option, hint))
+
+
+def _ingest_command(column: re.Match[str]) -> str:
+    return f"`scr ingest TABLES STORE --{column[1]}-column NAME`"
 
 
 def _option(setting: re.Match[str]) -> str:
