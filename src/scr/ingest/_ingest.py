@@ -158,10 +158,10 @@ def _size_of(
             feature_store_bytes=sum(_stored_bytes(matrix) for matrix in stored),
             memory_only=f"{edges:,} edges of several relations, which works in memory only,",
         )
-    source, reason = as_edge_source(raw.edges), None
+    source, memory_only = as_edge_source(raw.edges), None
     if raw.weights is not None or not options.drop_duplicates:
-        reason = "to count them" if raw.weights is None else "with weights"
-        reason = f"{source.num_edges:,} edges {reason}, which works in memory only,"
+        purpose = "to count them" if raw.weights is None else "with weights"
+        memory_only = f"{source.num_edges:,} edges {purpose}, which works in memory only,"
     return IngestSize(
         nodes=raw.num_nodes,
         edges=source.num_edges,
@@ -171,7 +171,7 @@ def _size_of(
         node_bytes=node_bytes,
         feature_source_bytes=features.nbytes if isinstance(features, np.memmap) else 0,
         feature_store_bytes=sum(_stored_bytes(matrix) for matrix in stored),
-        memory_only=reason,
+        memory_only=memory_only,
     )
 
 

@@ -16,10 +16,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from scr.errors import SourceError, StoreError
-from scr.sources._fetch import Progress, fetch
+from scr.sources._fetch import Progress, fetch, read_record
 from scr.sources._ogb_datasets import OGB_DATASETS, OgbDataset, data_folder
 from scr.sources._unpack import unpack
 from scr.sources.readers._ogb import is_ogb
@@ -120,7 +119,7 @@ def _sha256(file: Path, progress: Progress) -> str:
 
 def _check(actual: str, given: str | None, record: Path, url: str) -> None:
     """Compare the checksum with the one given, else with that of an earlier download."""
-    known = _read_record(record)
+    known = read_record(record)
     if given is not None:
         expected, whose = given.strip().lower(), "was given"
     elif known.get("url") == url and "sha256" in known:
@@ -142,11 +141,3 @@ def _forget(part: Path) -> None:
     """Remove what was fetched, and the record of whose bytes they are."""
     part.unlink(missing_ok=True)
     part.with_name(f"{part.name}.json").unlink(missing_ok=True)
-
-
-def _read_record(record: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -71,13 +71,19 @@ def fetch(url: str, file: Path, progress: Progress) -> int:
 
 def _what_is_there(file: Path, state: Path, url: str) -> tuple[int, str | None]:
     """How much of the file is there, and of which version; what is uncertain does not count."""
-    try:
-        known = json.loads(state.read_text(encoding="utf-8"))
-        if known["url"] == url and known["version"] is not None and file.exists():
-            return file.stat().st_size, str(known["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+    known = read_record(state)
+    if known.get("url") == url and known.get("version") is not None and file.exists():
+        return file.stat().st_size, str(known["version"])
     return 0, None
+
+
+def read_record(file: Path) -> dict[str, Any]:
+    """What is recorded of a download; nothing if the file is missing or damaged."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _ask(url: str, start: int, version: str | None) -> Any:

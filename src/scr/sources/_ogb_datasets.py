@@ -47,26 +47,12 @@ class OgbDataset:
 
 
 OGB_DATASETS = {
-    each.name: each
-    for each in (
-        OgbDataset(
-            name="ogbn-products",
-            archive="products",
-            size="1.4 GB",
-            nodes=2_449_029,
-            license=_AMAZON,
-        ),
-        OgbDataset(
-            name="ogbn-arxiv", archive="arxiv", size="0.1 GB", nodes=169_343, license=_ODC_BY
-        ),
-        OgbDataset(name="ogbn-mag", archive="mag", size="0.4 GB", nodes=736_389, license=_ODC_BY),
-        OgbDataset(
-            name="ogbn-papers100M",
-            archive="papers100M-bin",
-            size="57 GB",
-            nodes=111_059_956,
-            license=_ODC_BY,
-        ),
+    name: OgbDataset(name=name, archive=archive, size=size, nodes=nodes, license=license_)
+    for name, archive, size, nodes, license_ in (
+        ("ogbn-products", "products", "1.4 GB", 2_449_029, _AMAZON),
+        ("ogbn-arxiv", "arxiv", "0.1 GB", 169_343, _ODC_BY),
+        ("ogbn-mag", "mag", "0.4 GB", 736_389, _ODC_BY),
+        ("ogbn-papers100M", "papers100M-bin", "57 GB", 111_059_956, _ODC_BY),
     )
 }
 

@@ -137,6 +137,7 @@ def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]
     parts = {"train": "train", "valid": "val", "test": "test"}
     if split is None:
         return {part: arrays.get(f"{key}_idx") for part, key in parts.items()}
+    packed: dict[str, Any]
     packed = {part: arrays.get(f"all_{key}_masks_packbits") for part, key in parts.items()}
     for masks in packed.values():
         if masks is None:

@@ -70,10 +70,10 @@ def unexpected_array(what: str, array: NDArray[Any], expected: str) -> SourceErr
 
 def as_labels(labels: Any, what: str) -> NDArray[np.int64]:
     """Check that `what`, an array of a file, has one whole number per node."""
-    labels = np.asarray(labels)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise unexpected_array(what, labels, "one whole number per node, -1 where unknown")
-    return labels.astype(np.int64, copy=False)
+    array: NDArray[Any] = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise unexpected_array(what, array, "one whole number per node, -1 where unknown")
+    return array.astype(np.int64, copy=False)
 
 
 def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_array:

@@ -42,8 +42,11 @@ def is_shards(folder: Path) -> bool:
 def read_shards(folder: Path) -> RawGraph:
     """Read a folder of shards; features stay a memory map, edges are read when they are needed."""
     names = ("features", "labels", "train", "valid", "test")
-    arrays = {n: _load(file) for n in names if (file := folder / f"{n}.npy").exists()}
+    arrays: dict[str, Any] = {
+        name: _load(file) for name in names if (file := folder / f"{name}.npy").exists()
+    }
     features, labels = arrays.pop("features", None), arrays.pop("labels", None)
+    splits: dict[str, Any] = {part: np.asarray(nodes) for part, nodes in arrays.items()}
     if labels is not None:
         labels = as_labels(labels, f"`{folder / 'labels.npy'}`")
     shards = list(_edge_shards(folder))
@@ -54,7 +57,7 @@ def read_shards(folder: Path) -> RawGraph:
         features=features,
         labels=labels,
         notes=(f"joined {len(shards):,} shards of edges",),
-        **{part: np.asarray(nodes) for part, nodes in arrays.items()},
+        **splits,
     )
 
 

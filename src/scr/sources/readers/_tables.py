@@ -98,7 +98,8 @@ def read_tables(folder: Path, options: IngestOptions) -> RawGraph:
     nodes = read_nodes(nodes_path, options.columns, features, hint=_FEATURE_HINT)
     ends, weight = edge_columns(edges_path)
     numbers_of = id_mapper(nodes.ids, edges_path, nodes_path)
-    weights, edges = None, None
+    edges: NDArray[np.int64] | TableEdges
+    weights: NDArray[np.float32] | None = None
     if edges_path.stat().st_size >= LARGE_BYTES and weight is None:
         edges = TableEdges(edges_path, ends, numbers_of, EDGES_PER_SECOND)
     else:
