@@ -7,6 +7,7 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
+import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +32,6 @@ from scr.prediction import (
     TrainedModel,
     read_model,
 )
-from scr.storage import atomic_folder
 from scr.training import (
     DEFAULT_ENCODER,
     DEFAULT_REGULARIZER,
@@ -294,8 +294,14 @@ class NodeClassifier:
             command=None,
             threads=torch.get_num_threads(),
         )
-        with atomic_folder(path) as partial:
-            self.write_into(partial, run)
+        temporary = path.with_name(f".{path.name}.partial")
+        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            runs.start_run(temporary, run, resume=False)
+            self.write_into(temporary, run)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
         return path
 
     def write_into(
