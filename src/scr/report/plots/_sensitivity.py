@@ -184,8 +184,9 @@ def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
         Patch(color=theme.MUTED, alpha=0.25, linewidth=0, label="95% interval of the mean")
     )
     handles.append(theme.ring("best on validation nodes", size=8))
-    base = {"linestyle": theme.DASHES, "label": "base: no regularizer"}
-    handles.append(Line2D([], [], color=theme.INK, linewidth=1.1, **base))
+    base = Line2D([], [], color=theme.INK, linewidth=1.1, linestyle=theme.DASHES)
+    base.set_label("base: no regularizer")
+    handles.append(base)
     columns = min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY)))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
