@@ -101,9 +101,9 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[floa
     positions = {value: position for position, value in enumerate(values)}
     axes.axhline(0, color=theme.INK, linewidth=1.1, linestyle=theme.DASHES)
     colors = theme.series_colors([curve["regularizer"] for curve in curves])
+    for curve in curves:
+        _draw_curve(axes, curve, kind, positions, colors[curve["regularizer"]])
     for line, curve in enumerate(curves):
-        color = colors[curve["regularizer"]]
-        _draw_curve(axes, curve, kind, positions, color)
         for point in curve["points"]:
             gap = difference_of(point, kind)
             if gap is not None and 100 * gap["mean"] < scale[0]:
@@ -112,7 +112,7 @@ def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[floa
                     f"↓ {_signed(round(100 * gap['mean'], 1), None)}",
                     (positions[point["value"]], 0), xycoords=("data", "axes fraction"),
                     xytext=(0, 4 + 11 * line), textcoords="offset points", ha="center",
-                    fontsize=8.5, color=color, fontweight="bold",
+                    fontsize=8.5, color=colors[curve["regularizer"]], fontweight="bold",
                 )  # fmt: skip
     axes.set_ylim(*scale)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
@@ -184,8 +184,9 @@ def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
         Patch(color=theme.MUTED, alpha=0.25, linewidth=0, label="95% interval of the mean")
     )
     handles.append(theme.ring("best on validation nodes", size=8))
-    base = {"linestyle": theme.DASHES, "label": "base: no regularizer"}
-    handles.append(Line2D([], [], color=theme.INK, linewidth=1.1, **base))
+    base = Line2D([], [], color=theme.INK, linewidth=1.1, linestyle=theme.DASHES)
+    base.set_label("base: no regularizer")
+    handles.append(base)
     columns = min(len(handles), max(1, int(figure.get_figwidth() / _LEGEND_ENTRY)))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
