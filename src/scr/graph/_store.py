@@ -25,13 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.graph._relations import ONE_RELATION, Relation
-from scr.storage import (
-    ArtifactWriter,
-    array_file,
-    checksums,
-    read_manifest,
-    whole_file,
-)
+from scr.storage import ArtifactWriter, array_file, checksums, read_manifest, whole_file
 
 if TYPE_CHECKING:
     from scr.graph._graph import Graph

@@ -139,10 +139,7 @@ class Buckets:
         return self.folder / f"{bucket:05}.keys"
 
     def fill(
-        self,
-        source: EdgeSource,
-        counts: NDArray[np.int64],
-        on_progress: OnProgress | None = None,
+        self, source: EdgeSource, counts: NDArray[np.int64], on_progress: OnProgress | None = None
     ) -> None:
         """Read all edges once and put their directions, as counted, into files that are replaced.
 

@@ -83,10 +83,7 @@ def group_keys(
 
 @compiled
 def merge_keys(
-    keys: NDArray[np.int64],
-    first_row: int,
-    targets: NDArray[np.int32],
-    degrees: NDArray[np.int64],
+    keys: NDArray[np.int64], first_row: int, targets: NDArray[np.int32], degrees: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Keep each target of a row once, from sorted keys; targets may share the memory of the keys.
 

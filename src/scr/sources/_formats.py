@@ -11,12 +11,7 @@ from pathlib import Path
 
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
-from scr.sources.readers._bundle import (
-    is_bundle,
-    is_typed_bundle,
-    read_bundle,
-    read_typed_bundle,
-)
+from scr.sources.readers._bundle import is_bundle, is_typed_bundle, read_bundle, read_typed_bundle
 from scr.sources.readers._gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
 from scr.sources.readers._graph_toml import is_typed_tables
 from scr.sources.readers._npz import NpzFile

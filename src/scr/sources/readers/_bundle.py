@@ -30,13 +30,7 @@ from numpy.typing import NDArray
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
 from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._raw import (
-    Features,
-    RawGraph,
-    RawTypedGraph,
-    as_labels,
-    unexpected_array,
-)
+from scr.sources.readers._raw import Features, RawGraph, RawTypedGraph, as_labels, unexpected_array
 
 _RELATION, _FEATURES = "rel:", "x:"
 _PARTS = ("data", "indices", "indptr", "shape")

@@ -121,11 +121,7 @@ def read_tables(folder: Path, options: IngestOptions) -> RawGraph:
 
 
 def read_nodes(
-    path: Path,
-    columns: Mapping[str, str],
-    features: Path | Sequence[str] | None,
-    *,
-    hint: str,
+    path: Path, columns: Mapping[str, str], features: Path | Sequence[str] | None, *, hint: str
 ) -> Nodes:
     """Read a table of nodes.
 
