@@ -8,11 +8,7 @@ from scr.errors import ConfigError
 
 
 def usable_device(name: str) -> torch.device:
-    """The device of a name.
-
-    Raises:
-        ConfigError: There is no such device, or torch cannot compute on it here.
-    """
+    """The device of a name; a `ConfigError` if torch has none or cannot compute on it here."""
     try:
         device = torch.device(name)
         # Only an attempt tells: drivers, builds of torch and numbers of devices all have a say.

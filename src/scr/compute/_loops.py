@@ -67,11 +67,8 @@ def run_ranges(
 ) -> None:
     """Call ``kernel(*arguments, start, stop)`` for ranges of rows that together cover all.
 
-    Args:
-        kernel: A compiled loop over a range of rows.
-        ends: Work before each row, ascending, and all of it. Shape (rows + 1,).
-        *arguments: Passed on.
-        threads: How many ranges at most; none: as many as numba may use.
+    `ends` is the work before each row, ascending, and all of it: shape (rows + 1,). There are at
+    most `threads` ranges; none: as many as numba may use.
     """
     rows, work = len(ends) - 1, int(ends[-1])
     threads = default_threads() if threads is None else threads
@@ -104,14 +101,8 @@ def ends_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def cut_rows(
     indptr: NDArray[np.int64], first: int, last: int, *, edges: int, rows: int
 ) -> list[tuple[int, int]]:
-    """Ranges of rows, each with at most so many edges and rows, or of a single longer row.
-
-    Args:
-        indptr: Bounds of the rows.
-        first: First row.
-        last: Row after the last.
-        edges: Most edges of a range.
-        rows: Most rows of a range.
+    """Ranges of the rows `first` to `last`, each with at most so many edges and rows, or of a
+    single longer row.
     """
     cuts = []
     while first < last:

@@ -56,11 +56,7 @@ class FittedFeatures:
         return self.columns if self.projection is None else int(self.projection.shape[1])
 
     def transform(self, features: Matrix | None) -> NDArray[np.float32]:
-        """Scale, reduce and make dense: float32 rows, C-contiguous.
-
-        Raises:
-            GraphError: The features have other columns than those fitted to.
-        """
+        """Scale, reduce and make dense: float32 rows, C-contiguous."""
         scaled = self.scaled(features)
         dense = scaled if isinstance(scaled, np.ndarray) else scaled.toarray()
         return np.ascontiguousarray(dense, np.float32)
@@ -154,10 +150,7 @@ def fit_features(
       non-zeros count as sparse. Other dense features stay as they are if no value exceeds 10 and
       the spreads of their columns differ by less than a factor 10; otherwise `standard`.
 
-    Args:
-        features: Dense or sparse rows of finite numbers.
-        config: What to do; all ``auto`` if none is given.
-        seed: For the random start of the SVD and for the random projection.
+    The seed is for the random start of the SVD and for the random projection.
     """
     if features is None:
         raise GraphError(

@@ -27,10 +27,8 @@ def as_numpy(values: Any) -> NDArray[Any]:
 def as_edge_index(edges: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split an edge list into sources and targets.
 
-    Args:
-        edges: Whole numbers of shape (2, edges), or (edges, 2) as tables and lists of pairs have
-            it. Two edges, where both readings fit, are read as (2, edges) unless they come as a
-            list or a table.
+    Edges are whole numbers of shape (2, edges), or (edges, 2) as tables and lists of pairs have it.
+    Two edges, where both fit, are read as (2, edges) unless they come as a list or a table.
     """
     is_pairs = hasattr(edges, "columns") or isinstance(edges, (list, tuple))
     if isinstance(edges, (list, tuple)) and len(edges) == 2 and len(as_numpy(edges[0])) != 2:
@@ -86,13 +84,7 @@ def _canonical(matrix: Any) -> sp.csr_array:
 
 
 def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
-    """Turn a mask or a list of node numbers into sorted node numbers; none becomes empty.
-
-    Args:
-        nodes: Booleans of shape (nodes,), or node numbers in any order, or none.
-        num_nodes: How many nodes there are.
-        split: Its name, for messages.
-    """
+    """Turn a mask or a list of node numbers into sorted node numbers; none becomes empty."""
     if nodes is None:
         return np.zeros(0, np.int64)
     array = as_numpy(nodes)
@@ -152,11 +144,9 @@ def as_weights(weights: Any, num_edges: int) -> Any:
 
 
 def split_masks(store: Any, split: int) -> dict[str, Any]:
-    """The masks of PyG's names as ``train``, ``valid`` and ``test``; none where there is none.
+    """PyG's masks as ``train``, ``valid`` and ``test``; none where there is none.
 
-    Args:
-        store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
-        split: Which column to take where the masks are two-dimensional.
+    Of two-dimensional masks, the column `split` is taken.
     """
     found: dict[str, Any] = {}
     for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():

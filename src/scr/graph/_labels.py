@@ -23,15 +23,10 @@ _PIECE = 1 << 22
 def as_labels(
     labels: Any, num_nodes: int, class_names: tuple[str, ...] | None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Number the classes; what is missing (-1, NaN, none, empty text) becomes -1.
+    """Number the classes: labels in -1 .. classes - 1, and the names of the classes.
 
-    Args:
-        labels: Class numbers, or class names as text. Shape (nodes,).
-        num_nodes: How many labels there must be.
-        class_names: The name of each class, if it is known.
-
-    Returns:
-        Labels in -1 .. classes - 1, and the names of the classes.
+    Labels are class numbers, or class names as text, one per node; what is missing (-1, NaN, none,
+    empty text) becomes -1.
     """
     if labels is None:
         return np.full(num_nodes, UNKNOWN, np.int64), class_names or ()

@@ -12,11 +12,7 @@ from scr.errors import SourceError
 
 
 def read_nodes(path: str | Path) -> NDArray[Any]:
-    """Read an array of node numbers, or a mask; what it holds is checked by whoever uses it.
-
-    Raises:
-        SourceError: It is not a `.npy` file, or damaged.
-    """
+    """Read a `.npy` of node numbers, or a mask; what it holds is checked by whoever uses it."""
     try:
         with Path(path).expanduser().open("rb") as file:
             # Not `np.load`: it takes archives for arrays, and an empty file for the end of input.

@@ -17,11 +17,7 @@ from scr.storage import Manifest, open_array, read_manifest
 
 
 def open_store(path: str | Path) -> Graph:
-    """Open a store; its arrays are memory maps and are read when they are used.
-
-    Raises:
-        StoreError: The store is missing, truncated or of another version.
-    """
+    """Open a store; its arrays are memory maps and are read when they are used."""
     manifest = read_manifest(path, KIND, schema=SCHEMA)
     try:
         types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]

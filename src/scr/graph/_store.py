@@ -49,11 +49,7 @@ def write_store(
 ) -> Path:
     """Write a graph to a new folder, whole or not at all.
 
-    Args:
-        graph: Any graph; its ids, class names and steps are kept.
-        path: The folder to make.
-        overwrite: Replace a store that is there already.
-        link_features: Leave features, a memory map of a whole `.npy` file, where they are.
+    With `link_features`, features that are a memory map of a whole `.npy` file stay where they are.
     """
     with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
         for name, array in store_arrays(graph).items():
@@ -97,15 +93,8 @@ def store_metadata(
 ) -> dict[str, Any]:
     """Describe the arrays of a store of one type and relation, for its manifest.
 
-    Args:
-        name: What to call the graph.
-        nodes: How many nodes there are.
-        edges: How many edges are stored, both directions counted.
-        features: Columns of the features; 0 where there are none.
-        class_names: Names of the classes.
-        sparse_features: Whether features are in three arrays, by row.
-        directed: Whether an edge may be stored in one direction only.
-        steps: What was done to the source, in words.
+    `edges` counts both directions; `features` is 0 where there are none; `sparse_features` are in
+    three arrays, by row.
     """
     (relation,) = ONE_RELATION
     return {

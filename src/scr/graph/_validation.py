@@ -46,12 +46,7 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
 
 
 def check_finite(block: NDArray[Any], first_row: int) -> None:
-    """Raise a `GraphError` on a value of some rows that is not finite in float32.
-
-    Args:
-        block: Rows of dense features.
-        first_row: The node of the first of them.
-    """
+    """Raise a `GraphError` on a value that is not finite in float32, in rows from `first_row` on."""
     if block.dtype == np.float16:
         # NumPy widens each number to ask; a number is finite unless all bits of its exponent are 1.
         finite = (block.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT
@@ -78,13 +73,10 @@ def _refuse(value: Any, node: int, column: int) -> None:
 def check_splits(
     splits: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
 ) -> dict[str, NDArray[np.int64]]:
-    """Check that splits do not overlap and that their nodes have labels.
+    """Check that splits do not overlap and that their nodes have labels; returns what is left.
 
     Validation and test nodes without a label cannot be scored: they leave the split, with a
     warning. A training node without a label is an error.
-
-    Returns:
-        The splits that are left.
     """
     for (first, ours), (second, theirs) in itertools.combinations(splits.items(), 2):
         is_ours = np.zeros(len(labels), bool)  # a byte per node, where sorting would take many

@@ -46,17 +46,9 @@ def ingest(
 ) -> Graph:
     """Turn any supported source into a store, whole or not at all.
 
-    Work that was interrupted resumes when the same source is ingested again.
-
-    Args:
-        source: A path or a name, as for `load_graph`.
-        store: The folder to make.
-        options: What to do with the source.
-        overwrite: Replace a store that is there already.
-        memory: Most memory that the process may use, such as ``4GiB``; ``auto``: 80 % of what is
-            available.
-        link: Leave the features in their `.npy` file, which the store then names.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+    Work that was interrupted resumes when the same source is ingested again. `memory` is the most
+    that the process may use, such as ``4GiB``; ``auto``: 80 % of what is available. With `link`,
+    the features stay in their `.npy` file, which the store then names.
 
     Returns:
         The graph, in memory or as memory maps of the store.

@@ -35,8 +35,7 @@ def count_directions(
 ) -> tuple[int, int]:
     """Count the directions of each unit of rows.
 
-    Returns:
-        The first edge outside the graph, or -1; and how many edges go from a node to itself.
+    Returns the first edge outside the graph, or -1, and how many edges go from a node to itself.
     """
     loops = 0
     for edge in range(len(sources)):
@@ -87,8 +86,7 @@ def merge_keys(
 ) -> tuple[int, int]:
     """Keep each target of a row once, from sorted keys; targets may share the memory of the keys.
 
-    Returns:
-        How many targets there are, and how many different directions were listed.
+    Returns how many targets there are, and how many different directions were listed.
     """
     stored, listed, last = 0, 0, np.int64(-1)
     for position in range(len(keys)):

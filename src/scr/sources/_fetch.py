@@ -28,15 +28,9 @@ _PARTIAL_CONTENT, _RANGE_NOT_SATISFIABLE = 206, 416  # RFC 9110
 
 
 def fetch(url: str, file: Path, progress: Progress) -> int:
-    """Fetch a file, or the rest of it.
+    """Fetch a file, or the rest of it; returns its size, which is what the server announced.
 
-    Args:
-        url: http or https.
-        file: Where it goes; what is there is the beginning of it. `FILE.json` says of which one.
-        progress: Called with the bytes.
-
-    Returns:
-        The size of the file, which is what the server announced.
+    What is there already is the beginning of the file; `FILE.json` says of which one.
 
     Raises:
         SourceError: The server cannot be reached, or the connection was cut.

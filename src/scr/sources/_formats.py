@@ -101,11 +101,7 @@ RECOGNIZED = (
 
 
 def format_of(path: Path) -> Format:
-    """The format of what is at a path.
-
-    Raises:
-        SourceError: No format recognizes it.
-    """
+    """The format of what is at a path; a `SourceError` lists all if none recognizes it."""
     for each in FORMATS:
         if each.recognizes(path):
             return each

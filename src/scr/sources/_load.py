@@ -111,13 +111,7 @@ def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedG
 
 
 def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path) -> Graph:
-    """Clean, check and split what was read.
-
-    Args:
-        raw: From `read_raw`.
-        options: What to do with it.
-        source: What the user calls it, for messages.
-    """
+    """Clean, check and split what `read_raw` gave; `source` is what the user calls it."""
     drawn, given = options.splits is not None, options.features is not None
     common: dict[str, Any] = {
         "labels": raw.labels,

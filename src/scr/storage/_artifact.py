@@ -66,15 +66,10 @@ class ArtifactWriter:
         overwrite: bool = False,
         staging: Path | None = None,
     ) -> None:
-        """Plan an artifact.
+        """Plan an artifact of a kind and version of its layout, which a reader asks for.
 
-        Args:
-            path: The folder to make. Its parents are made as well.
-            kind: What it holds, such as ``graph``; a reader asks for the same kind.
-            schema: Version of the layout of this kind.
-            overwrite: Replace an artifact that is there already, at once when all is written.
-            staging: The folder to write in until all is written, on the same disk; it stays after a
-                failure. None: a hidden one beside the target, which does not stay.
+        It is written in `staging`, on the same disk, which stays after a failure; by default in a
+        hidden folder beside the target, which does not. Parents of the path are made as well.
         """
         self.path = Path(path)
         self.metadata: dict[str, Any] = {}
@@ -119,11 +114,7 @@ class ArtifactWriter:
         return array
 
     def stream_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> StreamedArray:
-        """Allocate an array on disk that is written in row order, by plain writes.
-
-        Raises:
-            StoreError: The disk has no room for it.
-        """
+        """Allocate an array on disk that is written in row order, by plain writes."""
         file, wanted = self._new_file(name, dtype)
         array = StreamedArray(file, shape, wanted, target=self.path)
         self._arrays[name] = array
@@ -150,11 +141,7 @@ class ArtifactWriter:
         self._arrays[name] = entry
 
     def link_array(self, name: str, array: NDArray[Any]) -> None:
-        """Let the manifest name the file of a memory map, which stays where it is.
-
-        Raises:
-            StoreError: The array is not all of a plain `.npy` file in C order.
-        """
+        """Let the manifest name the file of a memory map, which stays where it is."""
         self._new_file(name, array.dtype)
         self._arrays[name] = linked_entry(array)
 
@@ -216,11 +203,9 @@ class ArtifactWriter:
 
 
 def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
-    """What a manifest says of a memory map that stays where it is.
+    """What a manifest says of a memory map, all of a plain `.npy` file, that stays where it is.
 
-    Args:
-        array: A memory map of all of a plain `.npy` file in C order.
-        digests: Its checksums, if they are known; otherwise the file is read once for them.
+    Checksums that are not known are made of the file, which is read once for them.
     """
     region = whole_file(array)
     if region is None:

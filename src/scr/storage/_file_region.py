@@ -38,12 +38,7 @@ class FileRegion:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Read some rows.
-
-        Raises:
-            OSError: The file cannot be read.
-            EOFError: It has become shorter.
-        """
+        """Read some rows; `EOFError` if the file has become shorter."""
         rows = np.empty((stop - start, *self.shape[1:]), self.dtype)
         with open_for_reading(self.path) as descriptor:
             fill(descriptor, self.offset + start * self.row_bytes, rows)
@@ -61,11 +56,7 @@ def open_for_reading(path: Path) -> Iterator[int]:
 
 
 def fill(descriptor: int, offset: int, array: NDArray[Any]) -> None:
-    """Fill a contiguous array with the bytes of a file from an offset on.
-
-    Raises:
-        EOFError: The file ends too early.
-    """
+    """Fill a contiguous array from an offset of a file on; `EOFError` if that ends too early."""
     buffer = as_bytes(array)
     while buffer:
         count = os.preadv(descriptor, [buffer], offset)
@@ -82,9 +73,7 @@ def as_bytes(array: NDArray[Any]) -> memoryview:
 def npy_region(path: Path) -> FileRegion:
     """Where the data of a `.npy` file lie.
 
-    Raises:
-        OSError: The file cannot be opened.
-        ValueError: It is not a plain `.npy` in C order, or it is shorter than its header says.
+    A `ValueError` if it is not a plain one in C order, or shorter than its header says.
     """
     with path.open("rb") as file:
         version = npy.read_magic(file)

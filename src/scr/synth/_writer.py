@@ -55,14 +55,7 @@ def write_synth_store(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """Write a synthetic graph as a store, whole or not at all.
-
-    Args:
-        config: What to make.
-        path: The folder to make.
-        overwrite: Replace a store that is there already.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-    """
+    """Write a synthetic graph as a store, whole or not at all."""
     path = Path(path)
     with (
         disk_errors(path),
@@ -111,14 +104,9 @@ def write_synth_shards(
 ) -> Path:
     """Write a synthetic graph as raw shards, edges as drawn: once each, with repeats and loops.
 
-    After a kill or a full disk, the same call resumes with what is finished, in a hidden folder
-    beside `folder`.
-
-    Args:
-        config: What to make.
-        folder: The folder to make; it must not exist, or be empty.
-        kind: Of the shards of edges; everything else is `.npy`.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+    The folder must not exist, or be empty. `kind` is that of the shards of edges; everything else
+    is `.npy`. After a kill or a full disk, the same call resumes with what is finished, in a hidden
+    folder beside `folder`.
     """
     folder = Path(folder)
     identity = {**asdict(config), "kind": kind, "shard_edges": SHARD_EDGES}

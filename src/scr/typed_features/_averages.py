@@ -32,16 +32,11 @@ def fill_by_averages(
     memory: str | int = "auto",
     on_progress: OnProgress | None = None,
 ) -> dict[str, int]:
-    """Write the rows of types without features, from the rows of those with features.
+    """Write the rows of types without features, from the rows of `known` types.
 
     Equation: x_i = sum_j w_ij x_j / sum_j w_ij, over neighbors j that have features.
 
-    Args:
-        graph: Edges of any relation count, in both directions.
-        matrix: Rows of all nodes; those of `known` types are read, the others must be zero.
-        known: Types with features.
-        memory: Most memory of the process, such as `4GiB`.
-        on_progress: Called after each block of columns.
+    Edges of any relation count, in both directions. Rows that are written must be zero before.
 
     Returns:
         For each type that was filled, how many of its nodes stay zero.

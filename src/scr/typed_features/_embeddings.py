@@ -48,11 +48,6 @@ def embed(
     Shape (nodes, width), a memory map where there is a store. `config.missing` is the model, and
     another kind of device gives slightly other numbers. Other arguments are those of
     `complete_features`.
-
-    Raises:
-        ConfigError: torch_geometric is not installed.
-        GraphError: There are no edges.
-        MemoryBudgetError: Embeddings and what trains them do not fit the memory.
     """
     settings = {name: getattr(config, name) for name in TRAINING_SETTINGS}
     parts = {"graph": graph.fingerprint("edges"), "width": width, "device": device.split(":")[0],

@@ -104,12 +104,7 @@ class FittedCompletion:
         )  # fmt: skip
 
     def check_graph(self, graph: Graph) -> None:
-        """Refuse a graph that this cannot be applied to.
-
-        Raises:
-            GraphError: It has other types, features of other types, or new nodes that would need
-                embeddings.
-        """
+        """Refuse a graph of other types or features, or with new nodes that would need embeddings."""
         if tuple(graph.node_types) != self.types:
             raise GraphError(
                 f"The graph `{graph.name}` has nodes of the types {', '.join(graph.node_types)}; "
@@ -137,12 +132,7 @@ class FittedCompletion:
 
 
 def fit_completion(graph: Graph, config: FeatureConfig) -> FittedCompletion:
-    """Decide how all types get features, and fit what depends on those that have them.
-
-    Raises:
-        GraphError: Nothing has features and they are to be averaged, or widths differ where they
-            may not.
-    """
+    """Decide how all types get features, and fit what depends on those that have them."""
     embedded = config.missing in EMBEDDINGS
     known = {} if embedded and config.embedding_types == "all" else known_features(graph)
     if not known and config.missing == "average":
@@ -209,11 +199,7 @@ def rows_of(graph: Graph, kind: str) -> slice:
 def _fit_to_one_width(
     features: Mapping[str, Matrix], config: FeatureConfig
 ) -> dict[str, FittedFeatures]:
-    """Fit a preparation for each type; all give the width of the first one.
-
-    Raises:
-        GraphError: Widths differ and `data.project` is `none`.
-    """
+    """Fit a preparation for each type; all give the width of the first one."""
     widths = {
         kind: matrix.shape[1] if choose_reduction(matrix, config) == "none" else config.reduce_to
         for kind, matrix in features.items()

@@ -121,13 +121,7 @@ def _labeled_nodes(arrays: NpzFile) -> dict[str, Any]:
 
 
 def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]:
-    """The nodes of train, valid and test, where the file has them.
-
-    Args:
-        arrays: The bundle.
-        num_nodes: How many nodes can be in it.
-        split: Which of several public splits; none: the file's own.
-    """
+    """The nodes of train, valid and test, where they are: of a public split, or the file's own."""
     parts = {"train": "train", "valid": "val", "test": "test"}
     if split is None:
         return {part: arrays.get(f"{key}_idx") for part, key in parts.items()}

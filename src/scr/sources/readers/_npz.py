@@ -76,12 +76,7 @@ class NpzFile(Mapping[str, Any]):
         return self.mapped(key) if is_large else self[key]
 
     def mapped(self, key: str) -> NDArray[Any]:
-        """An array of plain numbers as a memory map; read if it is compressed and small.
-
-        Raises:
-            SourceError: There is no such array, or it is damaged, or holds Python objects.
-            StoreError: There is no room to unpack it.
-        """
+        """An array of plain numbers as a memory map; read if it is compressed and small."""
         if key not in self:
             names = ", ".join(list(self)[:8])
             raise SourceError(f"`{self.path}` has no array `{key}`; its arrays are {names}")
