@@ -32,7 +32,7 @@ def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
 
 
 def open_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
-    """Open a `.npy` of features as it is, memory-mapped; `nodes` is whose they are, for messages."""
+    """Open a `.npy` of features as it is, memory-mapped; `nodes` says whose, for messages."""
     path = Path(path).expanduser()
     try:
         with path.open("rb") as file:

@@ -184,14 +184,19 @@ def fit_features(
 
 def choose_reduction(features: Matrix, config: FeatureConfig) -> Reduction:
     """How features will be reduced, by the rule of `fit_features`."""
-    columns = features.shape[1]
     if config.reduce_to >= min(features.shape):
         return "none"
     if config.reduce != "auto":
         return config.reduce
-    if isinstance(features, np.ndarray) or columns <= WIDE_COLUMNS:
+    if isinstance(features, np.ndarray) or features.shape[1] <= WIDE_COLUMNS:
         return "none"
-    is_cheap = features.nnz * config.reduce_to <= SVD_WORK and columns <= SVD_COLUMNS
+    return affordable_reduction(features, config.reduce_to)
+
+
+def affordable_reduction(features: Matrix, width: int) -> Literal["svd", "random"]:
+    """An SVD to so many columns, or a random projection where that would take too long."""
+    values = features.nnz if sp.issparse(features) else features.size
+    is_cheap = values * width <= SVD_WORK and features.shape[1] <= SVD_COLUMNS
     return "svd" if is_cheap else "random"
 
 

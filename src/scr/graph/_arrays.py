@@ -6,13 +6,14 @@ of the other libraries is imported: their objects are recognized by the methods 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.errors import GraphError
+from scr.errors import GraphError, SourceError
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
@@ -110,6 +111,20 @@ def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
                 f"expected node numbers from 0 to {num_nodes - 1}"
             )
     return result
+
+
+def read_nodes(path: str | Path) -> NDArray[Any]:
+    """Read a `.npy` of node numbers, or a mask; what it holds is checked by whoever uses it."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            # Not `np.load`: it takes archives for arrays, and an empty file for the end of input.
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(
+            f"`{path}` cannot be read as a .npy file of node numbers: {reason}",
+            hint="write one with `numpy.save(path, nodes)`",
+        ) from None
 
 
 def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:

@@ -155,6 +155,7 @@ def from_scipy(cls: type[Graph], /, adjacency: Any, **settings: Any) -> Graph:
 
 def from_networkx(
     cls: type[Graph],
+    /,
     network: nx.Graph[Any],
     *,
     features: Any = None,
@@ -240,6 +241,7 @@ def from_pyg(
 
 def from_features(
     cls: type[Graph],
+    /,
     features: Any,
     k: int = 10,
     *,

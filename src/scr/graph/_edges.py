@@ -64,7 +64,7 @@ def compress_edges(
     keys, weights = _merge(edge_keys(sources, targets), weights, "sum")
     distinct = len(keys)
     if undirected:
-        both = np.concatenate([keys, _reverse(keys)])
+        both = np.concatenate([keys, edge_keys(keys & (2**_KEY_BITS - 1), keys >> _KEY_BITS)])
         doubled = None if weights is None else np.concatenate([weights, weights])
         keys, weights = _merge(both, doubled, "max")
     steps = edge_steps(loops, listed, distinct, len(keys), is_weighted=weights is not None)
@@ -120,10 +120,6 @@ def edge_keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]
     keys <<= _KEY_BITS
     keys |= targets.astype(np.int64, copy=False)  # NumPy has no common type with uint64
     return keys
-
-
-def _reverse(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    return edge_keys(keys & (2**_KEY_BITS - 1), keys >> _KEY_BITS)
 
 
 def _merge(

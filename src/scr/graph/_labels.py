@@ -43,7 +43,13 @@ def as_labels(
         numbers, names = _numbered_labels(array), class_names
     if names is None:
         names = tuple(str(number) for number in range(_count_classes(numbers)))
-    _check_range(numbers, len(names))
+    bad = np.flatnonzero((numbers < UNKNOWN) | (numbers >= len(names)))
+    if len(bad):
+        expected = f"0 to {len(names) - 1}, or -1" if names else "-1"
+        raise GraphError(
+            f"The label of node {bad[0]} is {numbers[bad[0]]}, out of range; expected {expected} "
+            "where the class is unknown"
+        )
     return numbers, names
 
 
@@ -90,13 +96,3 @@ def _count_classes(numbers: NDArray[np.int64]) -> int:
             hint="number the classes from 0 without gaps, or give `class_names`",
         )
     return count
-
-
-def _check_range(numbers: NDArray[np.int64], num_classes: int) -> None:
-    bad = np.flatnonzero((numbers < UNKNOWN) | (numbers >= num_classes))
-    if len(bad):
-        expected = f"0 to {num_classes - 1}, or -1" if num_classes else "-1"
-        raise GraphError(
-            f"The label of node {bad[0]} is {numbers[bad[0]]}, out of range; expected {expected} "
-            "where the class is unknown"
-        )

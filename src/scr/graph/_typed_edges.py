@@ -93,7 +93,8 @@ def compress_relations(
     `counts` are the nodes of each type, in the order of their numbers. Returns the arrays of a
     `Graph`, and what was done, in words.
     """
-    total, offsets = sum(counts.values()), _offsets(counts)
+    *starts, total = np.cumsum([0, *counts.values()]).tolist()
+    offsets = dict(zip(counts, starts, strict=True))
     is_weighted = duplicates == "count" or any(each.weights is not None for each in edges.values())
     code_type = np.uint8 if 2 * len(edges) <= 256 else np.uint16
     keys, codes, values, steps = [], [], [], []
@@ -128,9 +129,3 @@ def compress_relations(
         else f"stored {len(every) // 2:,} edges in both directions"
     )
     return arrays, tuple(steps)
-
-
-def _offsets(counts: Mapping[str, int]) -> dict[str, int]:
-    """The number of each type's first node."""
-    starts = np.cumsum([0, *counts.values()])[:-1]
-    return dict(zip(counts, starts.tolist(), strict=True))

@@ -57,8 +57,8 @@ class FileRows:
     def behind(cls, array: NDArray[Any], *, in_order: bool = False) -> FileRows | None:
         """The file of an array that is a memory map, or a view of whole rows of one.
 
-        None where there is no such file, or no longer: the array itself is as good then. If the name
-        is that of another file now, a `StoreError` says so.
+        None where there is no such file, or no longer: the array itself is as good then. If the
+        name is that of another file now, a `StoreError` says so.
         """
         region = region_of(array) if array.size else None
         if region is None:

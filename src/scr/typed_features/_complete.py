@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,11 +103,7 @@ class PlannedFeatures:
 
     shape: tuple[int, int]
     fitted: FittedCompletion
-
-    @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """Of the numbers that there will be."""
-        return np.dtype(np.float32)
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
 
 
 def planned_features(graph: Graph, config: FeatureConfig) -> PlannedFeatures:

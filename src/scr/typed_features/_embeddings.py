@@ -15,8 +15,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, process_budget, readable_bytes, resident_bytes
-from scr.errors import MemoryBudgetError
+from scr.compute import OnProgress, check_memory, process_budget, resident_bytes
 from scr.features import FeatureConfig
 from scr.graph import Graph
 from scr.storage import ArtifactWriter, open_array, read_manifest
@@ -77,12 +76,9 @@ def embed(
 def _check_memory(graph: Graph, width: int, memory: str | int) -> None:
     # Embeddings, Adagrad's squares, and the best of them; then each edge in three arrays, twice.
     needed = resident_bytes() + 12 * graph.num_nodes * width + 24 * graph.num_edges
-    if needed > process_budget(memory):
-        raise MemoryBudgetError(
-            f"Training embeddings of {graph.num_nodes:,} nodes needs {readable_bytes(needed)}; "
-            f"the budget is {readable_bytes(process_budget(memory))}",
-            hint='use more memory, or `data.missing = "average"`',
-        )
+    what = f"Training embeddings of {graph.num_nodes:,} nodes needs"
+    hint = 'use more memory, or `data.missing = "average"`'
+    check_memory(what, needed, process_budget(memory), hint=hint)
 
 
 @contextmanager

@@ -15,25 +15,23 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.config import build
 from scr.errors import GraphError
 from scr.features import (
     EMBEDDINGS,
-    SVD_COLUMNS,
-    SVD_WORK,
     FeatureConfig,
     FittedFeatures,
     Matrix,
+    affordable_reduction,
     choose_reduction,
     fit_features,
     orthonormal_directions,
     random_directions,
 )
 from scr.graph import Graph
-from scr.storage import checksums
+from scr.storage import checksums, ranges
 
 PART_ROWS = 1 << 16
 """Rows that are prepared at once."""
@@ -104,7 +102,7 @@ class FittedCompletion:
         )  # fmt: skip
 
     def check_graph(self, graph: Graph) -> None:
-        """Refuse a graph of other types or features, or with new nodes that would need embeddings."""
+        """Refuse a graph of other types or features, or with new nodes without embeddings."""
         if tuple(graph.node_types) != self.types:
             raise GraphError(
                 f"The graph `{graph.name}` has nodes of the types {', '.join(graph.node_types)}; "
@@ -170,8 +168,7 @@ def _filling(config: FeatureConfig, width: int) -> str:
 
 def parts_of(matrix: Matrix) -> Iterator[slice]:
     """Ranges of rows that are prepared at once."""
-    for first in range(0, matrix.shape[0], PART_ROWS):
-        yield slice(first, first + PART_ROWS)
+    return (slice(*part) for part in ranges(matrix.shape[0], PART_ROWS))
 
 
 def root_mean_square(parts: Iterable[NDArray[np.float32]]) -> float:
@@ -225,10 +222,8 @@ def _fit_to_width(features: Matrix, config: FeatureConfig, width: int) -> Fitted
     if columns > width and width < rows:
         wanted = config.project
         if wanted not in ("svd", "random"):
-            values = features.nnz if sp.issparse(features) else features.size
-            wanted = "svd" if values * width <= SVD_WORK and columns <= SVD_COLUMNS else "random"
-        reduced = replace(config, reduce=wanted, reduce_to=width)
-        return fit_features(features, reduced)
+            wanted = affordable_reduction(features, width)
+        return fit_features(features, replace(config, reduce=wanted, reduce_to=width))
     plain = fit_features(features, replace(config, reduce="none"))
     if columns == width:
         return plain

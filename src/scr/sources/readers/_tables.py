@@ -163,7 +163,7 @@ def read_nodes(
 
 
 def read_edges(path: Path, weight: str | None = None) -> ListedEdges:
-    """Read a table of edges, with the column of weights that is named, else `weight` if there is."""
+    """Read a table of edges, with the column of weights named, else `weight` if there is."""
     ends, usual = edge_columns(path)
     rows, weight = read_table(path, texts=ends), weight or usual
     weights = None
