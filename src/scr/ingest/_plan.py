@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from scr.compute import default_threads, readable_bytes
 from scr.errors import MemoryBudgetError, StoreError
@@ -137,17 +137,13 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
     _check_disk(size.final_bytes, free_disk)
     held, threads = resident + MARGIN_BYTES, default_threads()
     nodes = NODE_BYTES * size.nodes + 4 * COPY_BYTES * threads
-    facts: dict[str, Any] = {
-        "budget": budget,
-        "resident": resident,
-        "final_bytes": size.final_bytes,
-    }
     per_edge = MEMORY_EDGE_BYTES if size.memory_only is None else WEIGHTED_EDGE_BYTES
     # The features are looked at through a memory map, of which every page counts.
     edges = (per_edge + size.edge_bytes) * size.edges + size.feature_source_bytes
     in_memory = IngestPlan(
-        method="memory", memory_bytes=held + nodes + edges, seconds=_seconds(size), **facts
-    )
+        method="memory", budget=budget, resident=resident, memory_bytes=held + nodes + edges,
+        final_bytes=size.final_bytes, seconds=_seconds(size),
+    )  # fmt: skip
     fits = in_memory.memory_bytes <= budget
     if size.memory_only is not None and not fits:
         raise _too_little(in_memory.memory_bytes, budget, size.memory_only)
@@ -172,15 +168,12 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
         chunk //= 2
     chunks = _chunk_bytes(chunk, size.edge_bytes)
     keys = min(bucket_size(room - chunks, threads), size.directions)
-    return IngestPlan(
-        method="buckets",
+    return dataclasses.replace(
+        in_memory, method="buckets", temporary_bytes=temporary, chunk_edges=chunk,
         memory_bytes=held + max(nodes, chunks + sorting_bytes(keys, threads)),
-        temporary_bytes=temporary,
-        chunk_edges=chunk,
         edge_bytes=size.edge_bytes,
         seconds=_seconds(size, reads=2, threads=threads, temporary=temporary),
-        **facts,
-    )
+    )  # fmt: skip
 
 
 def _usable(budget: int) -> int:

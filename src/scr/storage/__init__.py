@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill
     from scr.storage._file_region import open_for_reading as open_for_reading
+    from scr.storage._file_region import read_npy_header as read_npy_header
     from scr.storage._file_region import region_of as region_of
     from scr.storage._file_region import whole_file as whole_file
     from scr.storage._file_rows import COPY_BYTES as COPY_BYTES
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
-    from scr.storage._manifest import CHUNK_BYTES as CHUNK_BYTES
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums

@@ -23,9 +23,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -84,12 +83,7 @@ class ArtifactWriter:
             self._folder.mkdir(parents=True, exist_ok=self._keeps)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 with disk_errors(self.path):
@@ -116,8 +110,7 @@ class ArtifactWriter:
     def stream_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> StreamedArray:
         """Allocate an array on disk that is written in row order, by plain writes."""
         file, wanted = self._new_file(name, dtype)
-        array = StreamedArray(file, shape, wanted, target=self.path)
-        self._arrays[name] = array
+        array = self._arrays[name] = StreamedArray(file, shape, wanted, target=self.path)
         return array
 
     def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:
@@ -167,15 +160,6 @@ class ArtifactWriter:
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)
 
-    def _check_links(self, arrays: Mapping[str, ArrayEntry]) -> None:
-        """Refuse to replace an artifact that holds a file which the new one is linked to."""
-        for name, entry in arrays.items():
-            if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
-                raise StoreError(
-                    f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
-                    hint="let it be copied instead, or choose another name",
-                )
-
     def _described(self, name: str) -> ArrayEntry:
         """Bring one array to the disk; returns what the manifest says of it."""
         array = self._arrays[name]
@@ -198,7 +182,12 @@ class ArtifactWriter:
         file = self._folder / MANIFEST
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
         self.check_target()  # again: somebody may have been faster
-        self._check_links(described)
+        for name, entry in described.items():
+            if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
+                raise StoreError(
+                    f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
+                    hint="let it be copied instead, or choose another name",
+                )
         publish_folder(self._folder, self.path)
 
 

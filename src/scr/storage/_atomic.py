@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scr.errors import StoreError
+from scr.storage._file_region import open_for_reading
 
 NOTHING = "; nothing was written"
 _RENAME_EXCHANGE = 2  # linux/fs.h
@@ -100,11 +101,8 @@ def is_empty_folder(path: Path) -> bool:
 
 def sync(path: Path) -> None:
     """Wait until the disk has what was written to a file, or the names in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
+    with open_for_reading(path) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.lib.format as npy
@@ -76,9 +76,7 @@ def npy_region(path: Path) -> FileRegion:
     A `ValueError` if it is not a plain one in C order, or shorter than its header says.
     """
     with path.open("rb") as file:
-        version = npy.read_magic(file)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, is_fortran, dtype = read_header(file)
+        shape, is_fortran, dtype = read_npy_header(file)
         region = FileRegion(path, file.tell(), shape, dtype)
         size = os.fstat(file.fileno()).st_size
     if dtype.hasobject or (is_fortran and len(shape) > 1):
@@ -86,6 +84,13 @@ def npy_region(path: Path) -> FileRegion:
     if size < region.offset + region.bytes:
         raise ValueError(f"{size:,} bytes are there, expected {region.offset + region.bytes:,}")
     return region
+
+
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and type; leaves the file at the start of its data."""
+    version = npy.read_magic(file)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return read_header(file)
 
 
 def whole_file(array: NDArray[Any]) -> FileRegion | None:

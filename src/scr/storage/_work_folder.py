@@ -24,7 +24,6 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
@@ -88,12 +87,7 @@ class WorkFolder:
                 raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         cause = error if isinstance(error, OSError) else getattr(error, "__cause__", None)
         problem = cause if isinstance(cause, OSError) else None
         is_final = isinstance(error, SCRError) and not (

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, map_in_order
+from scr.compute import OnProgress, ProgressCount, map_in_order
 from scr.graph import KIND, SCHEMA, store_metadata
 from scr.ingest import RowRules, write_rows
 from scr.storage import (
@@ -43,7 +43,7 @@ from scr.synth._model import (
 
 SHARD_EDGES = 1 << 23
 """Edges in one shard: 64 MiB."""
-_EDGES, _FEATURES = "Drawing edges", "Drawing features"
+_FEATURES = "Drawing features"
 _SHARDS = "shards"
 """Folder of the work folder that becomes the result."""
 
@@ -69,10 +69,10 @@ def write_synth_store(
         if config.features:
             shape = (config.nodes, config.features)
             stream = writer.stream_array("features", shape, config.dtype)
+            progress = ProgressCount(_FEATURES, config.nodes, on_progress)
             for block in feature_blocks(config, nodes.classes):
                 stream.write(block)
-                if on_progress is not None:
-                    on_progress(_FEATURES, stream.rows, config.nodes)
+                progress.add(len(block))
         writer.metadata = store_metadata(
             name="synth", nodes=config.nodes, edges=stored, features=config.features,
             class_names=config.class_names(), steps=(config.step(), *steps),
@@ -138,9 +138,9 @@ def _write_edge_shards(
         lambda shard: _save(work, *shard), zip(names[first:], chunks, strict=True),
         threads=1, ahead=2,
     )  # fmt: skip
-    for number, _ in enumerate(written, start=first + 1):
-        if on_progress is not None:
-            on_progress(_EDGES, min(number * SHARD_EDGES, config.edges), config.edges)
+    progress = ProgressCount("Drawing edges", config.edges, on_progress, first * SHARD_EDGES)
+    for _ in written:
+        progress.add(SHARD_EDGES)
 
 
 def _write_features(
@@ -168,12 +168,10 @@ def _write_features(
         if start < 0:
             stream.write(header.getvalue())
             start = 0
-        done = start * ROW_CHUNK
+        progress = ProgressCount(_FEATURES, config.nodes, on_progress, start * ROW_CHUNK)
         for block in feature_blocks(config, classes, start):
             block.tofile(stream)
-            done += len(block)
-            if on_progress is not None:
-                on_progress(_FEATURES, done, config.nodes)
+            progress.add(len(block))
     publish_file(work.file(name), work.file(f"{_SHARDS}/{name}"))
     work.finish(name, files=[_SHARDS])
 
