@@ -7,6 +7,7 @@ on how the rows are cut.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -23,6 +24,8 @@ SMALL = 1 << 13
 """Numbers below which waking a second thread costs more than it saves (about 20 us)."""
 REORDERED = frozenset({"reassoc", "contract", "nsz"})
 """Freedom to reorder sums along a row and to fuse products, so that they use vector registers."""
+
+CACHE_LINE = 64
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 # A forked child inherits the dictionary but none of the threads.
@@ -55,6 +58,19 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """An uninitialized array whose first element starts on a cache line.
+
+    A vector load that straddles two cache lines costs two. NumPy's large arrays start 16 bytes into
+    a page, so every 64-byte load of an aligned-looking row would straddle.
+    """
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + size].view(kind).reshape(shape)
 
 
 def default_threads() -> int:

@@ -150,9 +150,9 @@ class Buckets:
         whole = KEY_BYTES * np.add.reduceat(counts, starts)
         self.folder.mkdir(exist_ok=True)
         for bucket, size in enumerate(whole.tolist()):
-            with self._file(bucket).open("wb") as file:
+            with self._file(bucket).open("wb") as empty:
                 if size and hasattr(os, "posix_fallocate"):
-                    os.posix_fallocate(file.fileno(), 0, size)
+                    os.posix_fallocate(empty.fileno(), 0, size)
         units = [last - first for first, last in self.ranges]
         bucket_of_unit = np.repeat(np.arange(len(units), dtype=np.int32), units)
 

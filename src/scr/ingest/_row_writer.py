@@ -40,11 +40,6 @@ class WrittenRows(NamedTuple):
     """Edges from a node to itself that were dropped."""
     steps: tuple[str, ...]
 
-    @property
-    def stored(self) -> int:
-        """How many directions are stored."""
-        return self.indices.shape[0]
-
 
 def write_rows(
     source: EdgeSource,

@@ -169,7 +169,7 @@ def _assemble(
         if features is not None:
             writer.adopt_array("features", work.file(FILE), features)
         writer.metadata = store_metadata(
-            name=described["name"], nodes=described["nodes"], edges=rows.stored,
+            name=described["name"], nodes=described["nodes"], edges=rows.indices.shape[0],
             features=described["features"], class_names=described["class_names"],
             sparse_features=described["sparse_features"], directed=described["directed"],
             steps=(*described["before"], *rows.steps, *described["after"]),

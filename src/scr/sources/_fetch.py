@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scr.errors import SourceError
-from scr.sources._room import check_room
+from scr.storage import check_room
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes done and the bytes in all, if they are known."""

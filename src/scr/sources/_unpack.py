@@ -16,9 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from scr.errors import SourceError
 from scr.sources._fetch import Progress
-from scr.sources._room import check_room
 from scr.sources.readers._ogb import is_ogb
-from scr.storage import publish_folder
+from scr.storage import check_room, publish_folder
 
 _CHUNK = 1 << 22
 

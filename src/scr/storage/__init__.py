@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scr.storage._atomic import atomic_file as atomic_file
     from scr.storage._atomic import atomic_folder as atomic_folder
     from scr.storage._atomic import check_new_folder as check_new_folder
+    from scr.storage._atomic import check_room as check_room
     from scr.storage._atomic import disk_errors as disk_errors
     from scr.storage._atomic import publish_file as publish_file
     from scr.storage._atomic import publish_folder as publish_folder

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scr.errors import StoreError
-from scr.storage._file_region import open_for_reading
 
 NOTHING = "; nothing was written"
 _RENAME_EXCHANGE = 2  # linux/fs.h
@@ -101,8 +100,20 @@ def is_empty_folder(path: Path) -> bool:
 
 def sync(path: Path) -> None:
     """Wait until the disk has what was written to a file, or the names in a folder."""
-    with open_for_reading(path) as descriptor:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_room(folder: Path, needed: int, what: str, *, hint: str) -> None:
+    """Raise a `StoreError` if fewer bytes are free in a folder than `what` needs."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreError(
+            f"{what} takes {needed:,} bytes unpacked; {free:,} are free in `{folder}`", hint=hint
+        )
 
 
 @contextmanager

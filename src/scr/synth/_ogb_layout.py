@@ -38,18 +38,16 @@ def write_ogb(
     labels: NDArray[Any],
     splits: Mapping[str, NDArray[Any]],
     features: Iterable[NDArray[Any]] = (),
-    split_name: str = "sales_ranking",
     class_names: Sequence[str] | None = None,
 ) -> Path:
     """Write a graph as OGB does, whole or not at all, to a folder that does not exist or is empty.
 
     Edges are blocks of shape (2, edges), each undirected edge once; features are blocks of rows of
-    one width, without which there is no file of them. Labels are -1 where unknown. `split_name`,
-    how the split was made, is the name of its folder.
+    one width, without which there is no file of them. Labels are -1 where unknown.
     """
     check_new_folder(Path(folder))
     with atomic_folder(Path(folder)) as partial:
-        raw, split = partial / "raw", partial / "split" / split_name
+        raw, split = partial / "raw", partial / "split" / "sales_ranking"
         for each in (raw, split, partial / "mapping"):
             each.mkdir(parents=True)
         count = _write_rows(raw / "edge.csv.gz", (np.ascontiguousarray(part.T) for part in edges))

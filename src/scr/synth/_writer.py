@@ -89,7 +89,8 @@ def _write_edges(
         rows = write_rows(SynthEdges(config), rules, work, on_progress=on_progress)
         for name, entry in (("indptr", rows.indptr), ("indices", rows.indices)):
             writer.adopt_array(name, work.file(f"{name}.npy"), entry)
-    merged, stored = config.edges - rows.loops - rows.stored // 2, rows.stored
+    stored = rows.indices.shape[0]
+    merged = config.edges - rows.loops - stored // 2
     steps = [f"dropped {rows.loops:,} self-loops", f"merged {merged:,} repeated edges",
              f"symmetrized: {stored // 2:,} edges became {stored:,} stored directions"]  # fmt: skip
     return steps, stored

@@ -22,10 +22,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.sources._room import check_room
 from scr.sources.readers._pickles import read_pickle
 from scr.sources.readers._raw import csr_from_parts
-from scr.storage import atomic_file, disk_errors, read_npy_header
+from scr.storage import atomic_file, check_room, disk_errors, read_npy_header
 
 SMALL_BYTES = 1 << 26
 """Arrays up to this size are read rather than mapped: 64 MiB."""
