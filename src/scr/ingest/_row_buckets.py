@@ -186,12 +186,10 @@ class Buckets:
             return _merged(keys, self._rules.rows_of(*self.ranges[bucket]))
 
         threads, count = self._rules.threads, len(self.ranges)
-        for bucket, rows in enumerate(
-            map_in_order(work, range(first, count), threads=threads, ahead=threads), first
-        ):
+        progress = ProgressCount("sort buckets", count, on_progress, first)
+        for rows in map_in_order(work, range(first, count), threads=threads, ahead=threads):
             yield rows
-            if on_progress is not None:
-                on_progress("sort buckets", bucket + 1, count)
+            progress.add(1)
 
 
 def _merged(keys: NDArray[np.int64], rows: tuple[int, int]) -> SortedRows:

@@ -54,9 +54,8 @@ def embed(
     path = cache_path(graph, "embeddings-", {"schema": SCHEMA, **parts})
     if path is None:
         _check_memory(graph, width, memory)
-        return EmbeddingTraining(graph, config, width, device).run(
-            None, checkpoint_seconds, on_progress
-        )
+        training = EmbeddingTraining(graph, config, width, device)
+        return training.run(None, checkpoint_seconds, on_progress)
     with _alone(path):
         manifest = open_whole(path, KIND, SCHEMA)
         if manifest is None:

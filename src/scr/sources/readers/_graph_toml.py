@@ -188,5 +188,4 @@ def _edge_table(folder: Path, content: Any, types: Mapping[str, Any]) -> EdgeTab
             f"`edges-{name}.csv` or `edges-{name}.parquet` in it, or a `file` in its "
             f"{section.name}"
         )
-    weight = section.text("weight")
-    return EdgeTable(relation=(source, name, target), path=table, weight=weight)
+    return EdgeTable(relation=(source, name, target), path=table, weight=section.text("weight"))
