@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
-    from scr.compute._aligned import CACHE_LINE as CACHE_LINE
-    from scr.compute._aligned import aligned_empty as aligned_empty
     from scr.compute._buffers import empty as empty
     from scr.compute._buffers import empty_like as empty_like
     from scr.compute._buffers import keep_freed_memory as keep_freed_memory
     from scr.compute._device import usable_device as usable_device
+    from scr.compute._loops import CACHE_LINE as CACHE_LINE
+    from scr.compute._loops import aligned_empty as aligned_empty
     from scr.compute._loops import compiled as compiled
     from scr.compute._loops import compiled_parallel as compiled_parallel
     from scr.compute._loops import compiled_reordered as compiled_reordered

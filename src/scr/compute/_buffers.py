@@ -29,13 +29,11 @@ def empty_like(other: Tensor) -> Tensor:
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep freed memory for itself instead of handing it back each time.
+    """Let this process keep freed memory for itself; says whether the C library could be told so.
 
     For processes whose business is training: steps of the same size then cause no page faults at
-    all. The peak stays what it was, but between steps the process does not shrink.
-
-    Returns:
-        Whether the C library could be told; only GNU's has the setting.
+    all. The peak stays what it was, but between steps the process does not shrink. Only GNU's
+    library has the setting.
     """
     if not sys.platform.startswith("linux"):
         return False

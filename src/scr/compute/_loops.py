@@ -7,6 +7,7 @@ on how the rows are cut.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -23,6 +24,8 @@ SMALL = 1 << 13
 """Numbers below which waking a second thread costs more than it saves (about 20 us)."""
 REORDERED = frozenset({"reassoc", "contract", "nsz"})
 """Freedom to reorder sums along a row and to fuse products, so that they use vector registers."""
+
+CACHE_LINE = 64
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 # A forked child inherits the dictionary but none of the threads.
@@ -57,6 +60,19 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """An uninitialized array whose first element starts on a cache line.
+
+    A vector load that straddles two cache lines costs two. NumPy's large arrays start 16 bytes into
+    a page, so every 64-byte load of an aligned-looking row would straddle.
+    """
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + size].view(kind).reshape(shape)
+
+
 def default_threads() -> int:
     """As many threads as numba may use."""
     return int(numba.config.NUMBA_NUM_THREADS)
@@ -67,11 +83,8 @@ def run_ranges(
 ) -> None:
     """Call ``kernel(*arguments, start, stop)`` for ranges of rows that together cover all.
 
-    Args:
-        kernel: A compiled loop over a range of rows.
-        ends: Work before each row, ascending, and all of it. Shape (rows + 1,).
-        *arguments: Passed on.
-        threads: How many ranges at most; none: as many as numba may use.
+    `ends` is the work before each row, ascending, and all of it: shape (rows + 1,). There are at
+    most `threads` ranges; none: as many as numba may use.
     """
     rows, work = len(ends) - 1, int(ends[-1])
     threads = default_threads() if threads is None else threads
@@ -104,14 +117,8 @@ def ends_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def cut_rows(
     indptr: NDArray[np.int64], first: int, last: int, *, edges: int, rows: int
 ) -> list[tuple[int, int]]:
-    """Ranges of rows, each with at most so many edges and rows, or of a single longer row.
-
-    Args:
-        indptr: Bounds of the rows.
-        first: First row.
-        last: Row after the last.
-        edges: Most edges of a range.
-        rows: Most rows of a range.
+    """Ranges of the rows `first` to `last`, each with at most so many edges and rows, or of a
+    single longer row.
     """
     cuts = []
     while first < last:

@@ -21,16 +21,11 @@ Result = TypeVar("Result")
 def map_in_order(
     work: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int = 1, ahead: int = 3
 ) -> Generator[Result]:
-    """The results in the order of the pieces.
+    """The results in the order of the pieces, which are taken by the thread that asks for results.
 
-    An error of `work` is raised where its result would have come. Whoever may leave early closes
-    the iterator (`contextlib.closing`): that waits for pieces under way and drops the others.
-
-    Args:
-        work: What to do with each piece, on another thread.
-        pieces: Taken one by one, by the thread that asks for results.
-        threads: How many work.
-        ahead: How many pieces are under way at most, the one in the hands of the caller included.
+    At most `ahead` pieces are under way, the one in the hands of the caller included. An error of
+    `work` is raised where its result would have come. Whoever may leave early closes the iterator
+    (`contextlib.closing`): that waits for pieces under way and drops the others.
     """
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()

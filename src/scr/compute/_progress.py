@@ -11,8 +11,10 @@ OnProgress = Callable[[str, int, int], None]
 class ProgressCount:
     """Adds up work that is done piece by piece."""
 
-    def __init__(self, what: str, total: int, on_progress: OnProgress | None) -> None:
-        self._what, self._done, self._total = what, 0, max(total, 1)
+    def __init__(
+        self, what: str, total: int, on_progress: OnProgress | None, done: int = 0
+    ) -> None:
+        self._what, self._done, self._total = what, done, max(total, 1)
         self._on_progress = on_progress
 
     def add(self, count: int) -> None:

@@ -23,13 +23,13 @@ def mix(value: np.uint64) -> np.uint64:
 
 
 @compiled
-def derived_key(key: np.uint64, counter: int) -> np.uint64:
+def derived_key(key: np.uint64, counter: int | np.uint64) -> np.uint64:
     """A key of its own for each counter."""
     return mix(key + np.uint64(counter) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @compiled
-def uniform(key: np.uint64, counter: int) -> float:
+def uniform(key: np.uint64, counter: int | np.uint64) -> float:
     """A number in [0, 1) with 53 random bits."""
     # Processors turn signed numbers into floats faster than unsigned ones.
     return np.int64(derived_key(key, counter) >> np.uint64(11)) * 2.0**-53

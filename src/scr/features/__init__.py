@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from scr.features._file import read_features as read_features
     from scr.features._file import replace_features as replace_features
     from scr.features._file import took_features as took_features
-    from scr.features._prepare import SVD_COLUMNS as SVD_COLUMNS
-    from scr.features._prepare import SVD_WORK as SVD_WORK
     from scr.features._prepare import FittedFeatures as FittedFeatures
     from scr.features._prepare import LazyFeatures as LazyFeatures
+    from scr.features._prepare import affordable_reduction as affordable_reduction
     from scr.features._prepare import choose_reduction as choose_reduction
     from scr.features._prepare import fit_features as fit_features
     from scr.features._prepare import transform_lazily as transform_lazily

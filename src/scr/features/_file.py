@@ -32,13 +32,7 @@ def read_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
 
 
 def open_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
-    """Open a `.npy` of features as it is, memory-mapped.
-
-    Args:
-        path: The file.
-        num_nodes: How many rows it must have.
-        nodes: Where the number of nodes comes from, for the message.
-    """
+    """Open a `.npy` of features as it is, memory-mapped; `nodes` says whose, for messages."""
     path = Path(path).expanduser()
     try:
         with path.open("rb") as file:

@@ -56,11 +56,7 @@ class FittedFeatures:
         return self.columns if self.projection is None else int(self.projection.shape[1])
 
     def transform(self, features: Matrix | None) -> NDArray[np.float32]:
-        """Scale, reduce and make dense: float32 rows, C-contiguous.
-
-        Raises:
-            GraphError: The features have other columns than those fitted to.
-        """
+        """Scale, reduce and make dense: float32 rows, C-contiguous."""
         scaled = self.scaled(features)
         dense = scaled if isinstance(scaled, np.ndarray) else scaled.toarray()
         return np.ascontiguousarray(dense, np.float32)
@@ -154,10 +150,7 @@ def fit_features(
       non-zeros count as sparse. Other dense features stay as they are if no value exceeds 10 and
       the spreads of their columns differ by less than a factor 10; otherwise `standard`.
 
-    Args:
-        features: Dense or sparse rows of finite numbers.
-        config: What to do; all ``auto`` if none is given.
-        seed: For the random start of the SVD and for the random projection.
+    The seed is for the random start of the SVD and for the random projection.
     """
     if features is None:
         raise GraphError(
@@ -191,14 +184,19 @@ def fit_features(
 
 def choose_reduction(features: Matrix, config: FeatureConfig) -> Reduction:
     """How features will be reduced, by the rule of `fit_features`."""
-    columns = features.shape[1]
     if config.reduce_to >= min(features.shape):
         return "none"
     if config.reduce != "auto":
         return config.reduce
-    if isinstance(features, np.ndarray) or columns <= WIDE_COLUMNS:
+    if isinstance(features, np.ndarray) or features.shape[1] <= WIDE_COLUMNS:
         return "none"
-    is_cheap = features.nnz * config.reduce_to <= SVD_WORK and columns <= SVD_COLUMNS
+    return affordable_reduction(features, config.reduce_to)
+
+
+def affordable_reduction(features: Matrix, width: int) -> Literal["svd", "random"]:
+    """An SVD to so many columns, or a random projection where that would take too long."""
+    values = features.nnz if sp.issparse(features) else features.size
+    is_cheap = values * width <= SVD_WORK and features.shape[1] <= SVD_COLUMNS
     return "svd" if is_cheap else "random"
 
 

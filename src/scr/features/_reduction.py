@@ -29,14 +29,7 @@ def singular_directions(features: Matrix, columns: int, seed: int = 0) -> NDArra
 
     Block power iteration with products and small factorizations only: they cost a fraction of a QR
     of the long side. The largest entry of each vector is positive, so that equal seeds agree.
-
-    Args:
-        features: X, shape (nodes, features).
-        columns: How many singular vectors.
-        seed: For the random start.
-
-    Returns:
-        V, shape (features, columns), ordered by singular value.
+    Shape (features, columns), ordered by singular value.
     """
     width = min(columns + _OVERSAMPLES, *features.shape)
     basis = np.random.default_rng(seed).standard_normal((features.shape[1], width), np.float32)
@@ -68,8 +61,7 @@ def _orthonormal(block: NDArray[np.float32]) -> NDArray[np.float32]:
 def random_directions(features: int, columns: int, seed: int = 0) -> sp.csr_array:
     """A sparse matrix of random signs; rows multiplied with it keep their distances roughly.
 
-    Returns:
-        Shape (features, columns), with a few signs in each row and rows of length about 1.
+    Shape (features, columns), with a few signs in each row and rows of length about 1.
     """
     generator = np.random.default_rng(seed)
     targets = generator.integers(0, columns, (features, _SIGNS_PER_COLUMN))
@@ -83,8 +75,7 @@ def random_directions(features: int, columns: int, seed: int = 0) -> sp.csr_arra
 def orthonormal_directions(features: int, columns: int, seed: int = 0) -> NDArray[np.float32]:
     """Random orthonormal rows; narrow features multiplied with them keep all distances.
 
-    Returns:
-        Shape (features, columns), with `features` at most `columns`.
+    Shape (features, columns), with `features` at most `columns`.
     """
     normal = np.random.default_rng(seed).standard_normal((columns, features))
     basis, triangle = np.linalg.qr(normal)

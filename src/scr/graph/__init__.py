@@ -9,6 +9,7 @@ from scr._front_door import front_door
 if TYPE_CHECKING:
     from scr.graph._arrays import as_features as as_features
     from scr.graph._arrays import as_numpy as as_numpy
+    from scr.graph._arrays import read_nodes as read_nodes
     from scr.graph._edge_selection import edge_bytes as edge_bytes
     from scr.graph._edge_selection import edges_by_code as edges_by_code
     from scr.graph._edge_selection import relation_codes as relation_codes
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     from scr.graph._graph import SPLITS as SPLITS
     from scr.graph._graph import Graph as Graph
     from scr.graph._graph import check_graph as check_graph
-    from scr.graph._node_file import read_nodes as read_nodes
     from scr.graph._open_store import open_store as open_store
-    from scr.graph._relations import ONE_RELATION as ONE_RELATION
     from scr.graph._relations import Relation as Relation
     from scr.graph._relations import edge_code as edge_code
     from scr.graph._relations import find_relation as find_relation

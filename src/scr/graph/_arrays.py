@@ -6,13 +6,14 @@ of the other libraries is imported: their objects are recognized by the methods 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.errors import GraphError
+from scr.errors import GraphError, SourceError
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
@@ -27,10 +28,8 @@ def as_numpy(values: Any) -> NDArray[Any]:
 def as_edge_index(edges: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split an edge list into sources and targets.
 
-    Args:
-        edges: Whole numbers of shape (2, edges), or (edges, 2) as tables and lists of pairs have
-            it. Two edges, where both readings fit, are read as (2, edges) unless they come as a
-            list or a table.
+    Edges are whole numbers of shape (2, edges), or (edges, 2) as tables and lists of pairs have it.
+    Two edges, where both fit, are read as (2, edges) unless they come as a list or a table.
     """
     is_pairs = hasattr(edges, "columns") or isinstance(edges, (list, tuple))
     if isinstance(edges, (list, tuple)) and len(edges) == 2 and len(as_numpy(edges[0])) != 2:
@@ -86,13 +85,7 @@ def _canonical(matrix: Any) -> sp.csr_array:
 
 
 def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
-    """Turn a mask or a list of node numbers into sorted node numbers; none becomes empty.
-
-    Args:
-        nodes: Booleans of shape (nodes,), or node numbers in any order, or none.
-        num_nodes: How many nodes there are.
-        split: Its name, for messages.
-    """
+    """Turn a mask or a list of node numbers into sorted node numbers; none becomes empty."""
     if nodes is None:
         return np.zeros(0, np.int64)
     array = as_numpy(nodes)
@@ -118,6 +111,20 @@ def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
                 f"expected node numbers from 0 to {num_nodes - 1}"
             )
     return result
+
+
+def read_nodes(path: str | Path) -> NDArray[Any]:
+    """Read a `.npy` of node numbers, or a mask; what it holds is checked by whoever uses it."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            # Not `np.load`: it takes archives for arrays, and an empty file for the end of input.
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(
+            f"`{path}` cannot be read as a .npy file of node numbers: {reason}",
+            hint="write one with `numpy.save(path, nodes)`",
+        ) from None
 
 
 def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:
@@ -152,11 +159,9 @@ def as_weights(weights: Any, num_edges: int) -> Any:
 
 
 def split_masks(store: Any, split: int) -> dict[str, Any]:
-    """The masks of PyG's names as ``train``, ``valid`` and ``test``; none where there is none.
+    """PyG's masks as ``train``, ``valid`` and ``test``; none where there is none.
 
-    Args:
-        store: Has perhaps ``train_mask``, ``val_mask`` and ``test_mask``.
-        split: Which column to take where the masks are two-dimensional.
+    Of two-dimensional masks, the column `split` is taken.
     """
     found: dict[str, Any] = {}
     for name, attribute in {"train": "train", "valid": "val", "test": "test"}.items():

@@ -112,16 +112,9 @@ def with_labels(
     ids: Any,
     **arrays: Any,
 ) -> Graph:
-    """A graph from checked edges and features, and from labels, splits and ids to be checked.
+    """A graph from checked `arrays`, and from labels, splits and ids of the classified nodes.
 
-    Args:
-        cls: `Graph`.
-        num_nodes: How many nodes are classified.
-        labels: As in `from_edges`, like the following ones.
-        class_names: Names of the classes.
-        splits: ``train``, ``valid`` and ``test``.
-        ids: The user's own names of the nodes.
-        **arrays: All other fields of a `Graph`.
+    The latter are as in `from_edges` and are checked here; `arrays` are all other fields.
     """
     names = None if class_names is None else tuple(str(each) for each in class_names)
     numbers, names = as_labels(labels, num_nodes, names)
@@ -162,6 +155,7 @@ def from_scipy(cls: type[Graph], /, adjacency: Any, **settings: Any) -> Graph:
 
 def from_networkx(
     cls: type[Graph],
+    /,
     network: nx.Graph[Any],
     *,
     features: Any = None,
@@ -247,6 +241,7 @@ def from_pyg(
 
 def from_features(
     cls: type[Graph],
+    /,
     features: Any,
     k: int = 10,
     *,

@@ -58,17 +58,11 @@ def selection_bytes(graph: Graph) -> int:
 
 
 def select_edges(graph: Graph, codes: Iterable[int], files: Path | None = None) -> Graph:
-    """The graph of all nodes with the edges of some codes only.
+    """The graph of all nodes with the edges of some codes only, which then count as alike.
 
-    Args:
-        graph: A graph with edge codes; one without them has a single relation.
-        codes: Relation numbers, plus the number of relations for the way back.
-        files: Path that the names of files begin with, in which the edges are put instead of
-            memory. An earlier graph that reads files of these names must be done with.
-
-    Returns:
-        A graph of the same nodes, whose edges count as alike; directed where some code is there
-        without its way back.
+    It is directed where some code is there without its way back. A graph without edge codes has a
+    single relation. With `files`, a path that their names begin with, the edges are put into files
+    instead of memory; an earlier graph that reads files of these names must be done with.
     """
     if graph.edge_types is None:
         return graph

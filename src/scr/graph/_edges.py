@@ -43,19 +43,9 @@ def compress_edges(
 ) -> CompressedEdges:
     """Sort edges into rows, with duplicates merged and, if asked, both directions stored.
 
-    Weights of duplicates in one direction are summed. Where both directions of an undirected edge
-    are listed with weights, the larger one counts, so that a list which already holds both
-    directions comes out unchanged.
-
-    Args:
-        sources: Node numbers i of the edges i -> j. Shape (edges,).
-        targets: Node numbers j. Shape (edges,).
-        num_nodes: How many nodes there are; all numbers must be below it.
-        weights: One number per edge, or none.
-        undirected: Store each edge in both directions.
-        self_loops: What to do with edges from a node to itself.
-        duplicates: ``merge`` forgets how often an unweighted edge was listed, ``count`` makes it
-            the edge's weight.
+    Weights of duplicates in one direction are summed; ``count`` makes how often an unweighted edge
+    was listed its weight. Where both directions of an undirected edge are listed with weights, the
+    larger one counts, so that a list which already holds both directions comes out unchanged.
 
     Raises:
         GraphError: An edge points outside the graph, or the graph has too many nodes.
@@ -74,7 +64,7 @@ def compress_edges(
     keys, weights = _merge(edge_keys(sources, targets), weights, "sum")
     distinct = len(keys)
     if undirected:
-        both = np.concatenate([keys, _reverse(keys)])
+        both = np.concatenate([keys, edge_keys(keys & (2**_KEY_BITS - 1), keys >> _KEY_BITS)])
         doubled = None if weights is None else np.concatenate([weights, weights])
         keys, weights = _merge(both, doubled, "max")
     steps = edge_steps(loops, listed, distinct, len(keys), is_weighted=weights is not None)
@@ -86,12 +76,8 @@ def edge_steps(
 ) -> tuple[str, ...]:
     """What was done to a list of edges, in words.
 
-    Args:
-        loops: Self-loops that were dropped.
-        listed: Edges that were left.
-        distinct: Different ones among them.
-        stored: Directions that are stored.
-        is_weighted: Whether edges have weights.
+    Of those `listed` beside the dropped loops, so many were `distinct`, and so many directions are
+    `stored`.
     """
     steps = [f"dropped {loops:,} self-loops"] if loops else []
     if distinct < listed:
@@ -134,10 +120,6 @@ def edge_keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int64]
     keys <<= _KEY_BITS
     keys |= targets.astype(np.int64, copy=False)  # NumPy has no common type with uint64
     return keys
-
-
-def _reverse(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    return edge_keys(keys & (2**_KEY_BITS - 1), keys >> _KEY_BITS)
 
 
 def _merge(

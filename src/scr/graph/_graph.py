@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,9 +28,6 @@ from scr.graph._relations import ONE_RELATION, Relation
 from scr.graph._store import fingerprint, write_store
 from scr.graph._typed import from_relations
 from scr.graph._validation import check_splits, warn_missing_classes
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 SPLITS = ("train", "valid", "test")
 
@@ -257,34 +254,25 @@ class Graph:
     from_scipy = classmethod(_construct.from_scipy)
     from_pyg = classmethod(_construct.from_pyg)
 
-    @classmethod
-    def from_networkx(cls, network: nx.Graph[Any], **settings: Any) -> Graph:
-        """Make a graph from NetworkX; features, labels and splits may name node attributes."""
-        return _construct.from_networkx(cls, network, **settings)
-
-    @classmethod
-    def from_features(cls, features: Any, k: int = 10, **settings: Any) -> Graph:
-        """Link each row to its k nearest rows, for people who have no graph."""
-        return _construct.from_features(cls, features, k, **settings)
+    from_networkx = classmethod(_construct.from_networkx)
+    """Make a graph from NetworkX; features, labels and splits may name node attributes."""
+    from_features = classmethod(_construct.from_features)
+    """Link each row to its k nearest rows, for people who have no graph."""
 
 
 def check_graph(graph: Any) -> Graph:
     """The graph itself, if it is one; else its kind is named, with what makes a graph of it."""
     if isinstance(graph, Graph):
         return graph
-    hint = None
-    for is_kind, way in (
+    ways = (
         (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
         (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
         (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
         (isinstance(graph, (str, Path)), "load_graph(source)"),
-    ):
-        if is_kind:
-            hint = f"make one with `scr.{way}`"
-            break
-    kind = type(graph)
+    )
+    kind, hints = type(graph), [f"make one with `scr.{way}`" for is_kind, way in ways if is_kind]
     raise GraphError(
         f"The graph is a {kind.__module__.partition('.')[0]} `{kind.__name__}`; expected a "
         "`scr.Graph`",
-        hint=hint,
+        hint=hints[0] if hints else None,
     )

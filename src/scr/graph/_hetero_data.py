@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 def from_hetero_data(
     cls: type[Graph], data: Any, *, split: int = 0, target: str | None = None, **settings: Any
 ) -> Graph:
-    """Make a graph of several types.
+    """Make a graph of several types; arguments are those of `from_pyg`.
 
     Relations that are another one's way back, as `ToUndirected` makes them (`rev_*`), are left out
-    with a note: every relation is stored both ways anyhow.
-
-    Args:
-        cls: `Graph`.
-        data: A ``HeteroData``.
-        split: Which column to take where the masks are two-dimensional.
-        target: The type whose nodes are classified; none: the only one with ``y``.
-        **settings: As in `from_relations`; they win over what ``data`` says.
+    with a note: every relation is stored both ways anyhow. Without a target, it is the only type
+    with ``y``.
     """
     relations = [Relation(*each) for each in data.edge_types]
     if not relations:

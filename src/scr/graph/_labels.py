@@ -23,15 +23,10 @@ _PIECE = 1 << 22
 def as_labels(
     labels: Any, num_nodes: int, class_names: tuple[str, ...] | None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Number the classes; what is missing (-1, NaN, none, empty text) becomes -1.
+    """Number the classes: labels in -1 .. classes - 1, and the names of the classes.
 
-    Args:
-        labels: Class numbers, or class names as text. Shape (nodes,).
-        num_nodes: How many labels there must be.
-        class_names: The name of each class, if it is known.
-
-    Returns:
-        Labels in -1 .. classes - 1, and the names of the classes.
+    Labels are class numbers, or class names as text, one per node; what is missing (-1, NaN, none,
+    empty text) becomes -1.
     """
     if labels is None:
         return np.full(num_nodes, UNKNOWN, np.int64), class_names or ()
@@ -48,7 +43,13 @@ def as_labels(
         numbers, names = _numbered_labels(array), class_names
     if names is None:
         names = tuple(str(number) for number in range(_count_classes(numbers)))
-    _check_range(numbers, len(names))
+    bad = np.flatnonzero((numbers < UNKNOWN) | (numbers >= len(names)))
+    if len(bad):
+        expected = f"0 to {len(names) - 1}, or -1" if names else "-1"
+        raise GraphError(
+            f"The label of node {bad[0]} is {numbers[bad[0]]}, out of range; expected {expected} "
+            "where the class is unknown"
+        )
     return numbers, names
 
 
@@ -95,13 +96,3 @@ def _count_classes(numbers: NDArray[np.int64]) -> int:
             hint="number the classes from 0 without gaps, or give `class_names`",
         )
     return count
-
-
-def _check_range(numbers: NDArray[np.int64], num_classes: int) -> None:
-    bad = np.flatnonzero((numbers < UNKNOWN) | (numbers >= num_classes))
-    if len(bad):
-        expected = f"0 to {num_classes - 1}, or -1" if num_classes else "-1"
-        raise GraphError(
-            f"The label of node {bad[0]} is {numbers[bad[0]]}, out of range; expected {expected} "
-            "where the class is unknown"
-        )

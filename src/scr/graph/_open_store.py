@@ -17,15 +17,11 @@ from scr.storage import Manifest, open_array, read_manifest
 
 
 def open_store(path: str | Path) -> Graph:
-    """Open a store; its arrays are memory maps and are read when they are used.
-
-    Raises:
-        StoreError: The store is missing, truncated or of another version.
-    """
+    """Open a store; its arrays are memory maps and are read when they are used."""
     manifest = read_manifest(path, KIND, schema=SCHEMA)
     try:
         types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]
-        widths = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
+        shapes = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
         sparse = [bool(kind["sparse_features"]) for kind in types]
         names = [str(kind["name"]) for kind in types]
         if len(set(names)) != len(names) or names[0] != manifest.metadata["target_type"]:
@@ -33,7 +29,7 @@ def open_store(path: str | Path) -> Graph:
         if len({bool(each["directed"]) for each in listed}) != 1:
             raise ValueError("relations with and without directions")
         described: dict[str, Any] = {
-            "node_types": {str(kind["name"]): int(kind["nodes"]) for kind in types},
+            "node_types": {name: nodes for name, (nodes, _) in zip(names, shapes, strict=True)},
             "relations": tuple(
                 Relation(str(each["source"]), str(each["name"]), str(each["target"]))
                 for each in listed
@@ -47,11 +43,11 @@ def open_store(path: str | Path) -> Graph:
         raise StoreError(f"`{path}` does not describe its node types and relations") from None
     present = [name for name in ARRAYS if name in manifest.arrays or name not in OPTIONAL]
     arrays: dict[str, Any] = {name: open_array(manifest, name) for name in present}
-    arrays["features"] = _open_features(manifest, widths[0], sparse[0])
+    arrays["features"] = _open_features(manifest, shapes[0], sparse[0])
     arrays["other_features"] = {
-        kind: _open_features(manifest, widths[number], sparse[number], f".{number}")
-        for number, kind in enumerate(described["node_types"])
-        if number and widths[number][1]
+        names[number]: _open_features(manifest, shapes[number], sparse[number], f".{number}")
+        for number in range(1, len(names))
+        if shapes[number][1]
     }
     graph = Graph(**arrays, **described, path=Path(path))
     warn_missing_classes(graph)

@@ -37,11 +37,7 @@ ONE_RELATION = (Relation("node", "edge", "node"),)
 
 
 def find_relation(relations: Sequence[Relation], wanted: Any) -> int:
-    """The number of a relation that is named by its name, `SOURCE:NAME:TARGET` or a triple.
-
-    Raises:
-        GraphError: There is no such relation, or several have this name.
-    """
+    """The number of the only relation that a name, `SOURCE:NAME:TARGET` or a triple means."""
     if not isinstance(wanted, str):
         wanted = ":".join(str(part) for part in wanted)
     matches = [number for number, each in enumerate(relations) if wanted in (each.name, str(each))]

@@ -31,14 +31,11 @@ class Split(NamedTuple):
 
 
 def apply_split(graph: Graph, rule: str | Path, *, number: int = 0, seed: int = 0) -> Graph:
-    """Split a graph as a rule says, and record it in its steps.
+    """Split a graph with labels as a rule says, and record it in its steps.
 
-    Args:
-        graph: Any graph with labels.
-        rule: `per-class:TRAIN,VALID` (nodes), `random:TRAIN,VALID` (shares), or an `.npz` file.
-        number: Which split of the file; a drawn split uses seed + number, so that the numbers
-            0, 1, 2... are different draws.
-        seed: Of drawn splits.
+    The rule is `per-class:TRAIN,VALID` (nodes), `random:TRAIN,VALID` (shares), or an `.npz` file,
+    of which `number` is the split. A drawn split uses seed + number, so that the numbers 0, 1, 2...
+    are different draws.
     """
     split, step = _make_split(graph, str(rule), number, seed)
     parts = {name: nodes if len(nodes) else None for name, nodes in split._asdict().items()}
@@ -76,14 +73,7 @@ def _two_numbers(rule: str, values: str, kind: type[_Number]) -> tuple[_Number, 
 def random_split(
     labels: NDArray[np.int64], train: float = 0.1, valid: float = 0.1, seed: int = 0
 ) -> Split:
-    """Draw fractions of the labeled nodes; the rest is for testing.
-
-    Args:
-        labels: Class of each node, -1 where unknown.
-        train: Fraction of the labeled nodes that train.
-        valid: Fraction that validates.
-        seed: Equal seeds draw equal splits.
-    """
+    """Draw fractions of the labeled nodes (label 0 or more); the rest is for testing."""
     if not (train > 0 and valid > 0 and train + valid < 1):
         raise GraphError(
             f"Splits of {train} for training and {valid} for validation were asked for; "
@@ -101,16 +91,10 @@ def random_split(
 def per_class_split(
     labels: NDArray[np.int64], train: int = 20, valid: int = 30, seed: int = 0
 ) -> Split:
-    """Draw so many nodes of each class; the rest is for testing.
+    """Draw so many nodes of each class (label 0 or more); the rest is for testing.
 
     A small class gives at most a third of its nodes to training (but one at least) and a third to
     validation.
-
-    Args:
-        labels: Class of each node, -1 where unknown.
-        train: Training nodes per class.
-        valid: Validation nodes per class.
-        seed: Equal seeds draw equal splits.
     """
     if train < 1 or valid < 0:
         raise GraphError(
@@ -135,16 +119,11 @@ def _cut(nodes: NDArray[np.int64], train: int, valid: int) -> Split:
 
 
 def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) -> Split:
-    """Read one of the splits of a file.
+    """Read the split number `index` of a file, for nodes with these labels, -1 where unknown.
 
     The `.npz` file holds ``train_0``, ``val_0``, perhaps ``test_0``, ``train_1``...: node numbers.
     Without ``test_0``, every other labeled node tests. Bundles with all their public masks in
     packed bits (``all_train_masks_packbits``, and ``val``, ``test`` likewise) are read as well.
-
-    Args:
-        path: The file.
-        index: Which of its splits.
-        labels: Class of each node of the graph, -1 where unknown.
     """
     path = Path(path)
     try:

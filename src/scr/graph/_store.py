@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.graph._relations import ONE_RELATION, Relation
-from scr.storage import (
-    ArtifactWriter,
-    array_file,
-    checksums,
-    read_manifest,
-    whole_file,
-)
+from scr.storage import ArtifactWriter, array_file, checksums, read_manifest, whole_file
 
 if TYPE_CHECKING:
     from scr.graph._graph import Graph
@@ -55,11 +49,7 @@ def write_store(
 ) -> Path:
     """Write a graph to a new folder, whole or not at all.
 
-    Args:
-        graph: Any graph; its ids, class names and steps are kept.
-        path: The folder to make.
-        overwrite: Replace a store that is there already.
-        link_features: Leave features, a memory map of a whole `.npy` file, where they are.
+    With `link_features`, features that are a memory map of a whole `.npy` file stay where they are.
     """
     with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
         for name, array in store_arrays(graph).items():
@@ -67,7 +57,7 @@ def write_store(
                 writer.link_array(name, array)
                 continue
             writer.write_array(name, array, stored_type(name, array))
-        writer.metadata = _metadata(graph)
+        writer.metadata = _graph_metadata(graph)
     return Path(path)
 
 
@@ -103,62 +93,46 @@ def store_metadata(
 ) -> dict[str, Any]:
     """Describe the arrays of a store of one type and relation, for its manifest.
 
-    Args:
-        name: What to call the graph.
-        nodes: How many nodes there are.
-        edges: How many edges are stored, both directions counted.
-        features: Columns of the features; 0 where there are none.
-        class_names: Names of the classes.
-        sparse_features: Whether features are in three arrays, by row.
-        directed: Whether an edge may be stored in one direction only.
-        steps: What was done to the source, in words.
+    `edges` counts both directions; `features` is 0 where there are none; `sparse_features` are in
+    three arrays, by row.
     """
     (relation,) = ONE_RELATION
-    return {
-        "name": name,
-        "node_types": [_type_entry(relation.source, nodes, features, sparse_features)],
-        "relations": [_relation_entry(relation, edges, directed)],
-        "target_type": relation.source,
-        "class_names": list(class_names),
-        "steps": list(steps),
-    }
+    types = [(relation.source, nodes, features, sparse_features)]
+    return _metadata(name, types, {relation: edges}, directed, class_names, steps)
 
 
-def _metadata(graph: Graph) -> dict[str, Any]:
-    """The same of any graph."""
+def _graph_metadata(graph: Graph) -> dict[str, Any]:
     matrices: dict[str, Any] = {graph.target: graph.features, **graph.other_features}
+    types = []
+    for kind, nodes in graph.node_types.items():
+        matrix = matrices.get(kind)
+        columns = 0 if matrix is None else int(matrix.shape[1])
+        types.append((kind, nodes, columns, sp.issparse(matrix)))
     counts = [graph.num_edges]
     if graph.edge_types is not None:
         stored = np.bincount(np.asarray(graph.edge_types), minlength=2 * len(graph.relations))
         counts = stored.reshape(2, -1).sum(axis=0).tolist()
+    edges, steps = dict(zip(graph.relations, counts, strict=True)), storing_steps(graph.features)
+    names = graph.class_names
+    return _metadata(graph.name, types, edges, graph.directed, names, (*graph.steps, *steps))
+
+
+def _metadata(
+    name: str, types: Sequence[tuple[str, int, int, bool]], edges: Mapping[Relation, int],
+    directed: bool, class_names: Iterable[str], steps: Iterable[str],
+) -> dict[str, Any]:  # fmt: skip
+    keys = ("name", "nodes", "features", "sparse_features")
     return {
-        "name": graph.name,
-        "node_types": [
-            _type_entry(kind, nodes, _columns(matrices.get(kind)), sp.issparse(matrices.get(kind)))
-            for kind, nodes in graph.node_types.items()
-        ],
+        "name": name,
+        "node_types": [dict(zip(keys, each, strict=True)) for each in types],
         "relations": [
-            _relation_entry(relation, count, graph.directed)
-            for relation, count in zip(graph.relations, counts, strict=True)
+            {"name": each.name, "source": each.source, "target": each.target, "edges": count,
+             "directed": directed}
+            for each, count in edges.items()
         ],
-        "target_type": graph.target,
-        "class_names": list(graph.class_names),
-        "steps": [*graph.steps, *storing_steps(graph.features)],
-    }
-
-
-def _columns(features: Any) -> int:
-    return 0 if features is None else int(features.shape[1])
-
-
-def _type_entry(name: str, nodes: int, features: int, sparse: bool) -> dict[str, Any]:
-    return {"name": name, "nodes": nodes, "features": features, "sparse_features": sparse}
-
-
-def _relation_entry(relation: Relation, edges: int, directed: bool) -> dict[str, Any]:
-    return {
-        "name": relation.name, "source": relation.source, "target": relation.target,
-        "edges": edges, "directed": directed,
+        "target_type": types[0][0],
+        "class_names": list(class_names),
+        "steps": list(steps),
     }  # fmt: skip
 
 
@@ -180,7 +154,8 @@ def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
         described.append([dict(graph.node_types), [list(each) for each in graph.relations]])
     for name in names:
         array = arrays[name]
-        if stored is not None and _is_whole_file(array, array_file(stored, name)):
+        region = None if stored is None else whole_file(array)
+        if stored and region and region.path == array_file(stored, name).resolve():
             digests = list(stored.arrays[name].checksums)
         else:
             digests = checksums(array, stored_type(name, array))
@@ -218,9 +193,3 @@ def _other_arrays(graph: Graph) -> dict[str, NDArray[Any] | None]:
         if kind in graph.other_features
         for name, array in _feature_arrays(graph.other_features[kind]).items()
     }
-
-
-def _is_whole_file(array: NDArray[Any], file: Path) -> bool:
-    """Whether an array is the data of this file, all of it and in its order."""
-    region = whole_file(array)
-    return region is not None and region.path == file.resolve()

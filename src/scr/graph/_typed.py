@@ -44,6 +44,8 @@ def from_relations(
 ) -> Graph:
     """Make a graph from relations; the way back of each relation is always included.
 
+    Splits, ids and whatever is not listed here are as in `from_edges`, of the target nodes.
+
     Args:
         cls: `Graph`.
         relations: For each ``(source type, name, target type)`` the edges: numbers within the two
@@ -55,17 +57,8 @@ def from_relations(
         target: The type whose nodes are classified; may be left out where there is one type.
         num_nodes: Nodes of each type; otherwise features, labels and edges say it.
         weights: One positive number per edge for some relations; edges of the others weigh 1.
-        train: Training nodes among the target nodes, as a mask or numbers.
-        valid: Validation nodes.
-        test: Test nodes.
-        ids: The user's own names of the target nodes, distinct.
-        class_names: The names of the classes 0, 1, 2...
-        name: What to call the graph in tables.
         undirected: Store each edge in both directions; anything else is only possible with a
             single type and relation.
-        self_loops: What to do with edges from a node to itself.
-        duplicates: What to do with repeated unweighted edges of a relation: forget or count them.
-        steps: What was done to the data before, in words.
 
     Raises:
         GraphError: Something does not fit together.

@@ -33,13 +33,7 @@ class Edges:
 
 
 def listed_edges(relation: Relation, edges: Any, weights: Any) -> Edges:
-    """Edges in any form as arrays.
-
-    Args:
-        relation: Of which they are, for messages.
-        edges: Shape (2, edges), pairs, or SciPy sparse.
-        weights: One number per edge, or none.
-    """
+    """Edges of shape (2, edges), pairs, or SciPy sparse as arrays; the relation is for messages."""
     try:
         if sp.issparse(edges):
             listed: Any = sp.coo_array(cast("Any", edges))
@@ -94,18 +88,13 @@ def compress_relations(
     self_loops: Literal["drop", "keep"] = "drop",
     duplicates: Literal["merge", "count"] = "merge",
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Sort the edges of all relations, both ways, into rows over all nodes.
+    """Sort checked edges of all relations, both ways, into rows over all nodes.
 
-    Args:
-        edges: Checked edges of each relation.
-        counts: Nodes of each type, in the order of their numbers.
-        self_loops: What to do with edges from a node to itself.
-        duplicates: Whether repeated edges of a relation are forgotten or counted.
-
-    Returns:
-        The arrays of a `Graph`, and what was done, in words.
+    `counts` are the nodes of each type, in the order of their numbers. Returns the arrays of a
+    `Graph`, and what was done, in words.
     """
-    total, offsets = sum(counts.values()), _offsets(counts)
+    *starts, total = np.cumsum([0, *counts.values()]).tolist()
+    offsets = dict(zip(counts, starts, strict=True))
     is_weighted = duplicates == "count" or any(each.weights is not None for each in edges.values())
     code_type = np.uint8 if 2 * len(edges) <= 256 else np.uint16
     keys, codes, values, steps = [], [], [], []
@@ -140,9 +129,3 @@ def compress_relations(
         else f"stored {len(every) // 2:,} edges in both directions"
     )
     return arrays, tuple(steps)
-
-
-def _offsets(counts: Mapping[str, int]) -> dict[str, int]:
-    """The number of each type's first node."""
-    starts = np.cumsum([0, *counts.values()])[:-1]
-    return dict(zip(counts, starts.tolist(), strict=True))

@@ -46,25 +46,17 @@ def check_features(features: NDArray[Any] | sp.csr_array | None, num_nodes: int)
 
 
 def check_finite(block: NDArray[Any], first_row: int) -> None:
-    """Raise a `GraphError` on a value of some rows that is not finite in float32.
-
-    Args:
-        block: Rows of dense features.
-        first_row: The node of the first of them.
-    """
+    """Raise a `GraphError` on a value that is not finite in float32, in rows from so many on."""
     if block.dtype == np.float16:
         # NumPy widens each number to ask; a number is finite unless all bits of its exponent are 1.
         finite = (block.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT
     else:
+        is_wide = block.dtype.kind == "f" and block.dtype.itemsize > 4
         with np.errstate(over="ignore"):  # too large for float32, in which all steps compute
-            finite = np.isfinite(block.astype(_narrow(block.dtype), copy=False))
+            finite = np.isfinite(block.astype(np.float32) if is_wide else block)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         _refuse(block[row, column], first_row + int(row), int(column))
-
-
-def _narrow(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize > 4 else dtype
 
 
 def _refuse(value: Any, node: int, column: int) -> None:
@@ -78,13 +70,10 @@ def _refuse(value: Any, node: int, column: int) -> None:
 def check_splits(
     splits: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
 ) -> dict[str, NDArray[np.int64]]:
-    """Check that splits do not overlap and that their nodes have labels.
+    """Check that splits do not overlap and that their nodes have labels; returns what is left.
 
     Validation and test nodes without a label cannot be scored: they leave the split, with a
     warning. A training node without a label is an error.
-
-    Returns:
-        The splits that are left.
     """
     for (first, ours), (second, theirs) in itertools.combinations(splits.items(), 2):
         is_ours = np.zeros(len(labels), bool)  # a byte per node, where sorting would take many
@@ -115,9 +104,8 @@ def check_splits(
 
 def _is_known(labels: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
     known = np.empty(len(nodes), bool)
-    for start in range(0, len(nodes), _BLOCK_VALUES):
-        part = slice(start, start + _BLOCK_VALUES)
-        np.greater_equal(labels[nodes[part]], 0, out=known[part])
+    for start, stop in ranges(len(nodes), _BLOCK_VALUES):
+        known[start:stop] = labels[nodes[start:stop]] >= 0
     return known
 
 

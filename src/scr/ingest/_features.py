@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, default_threads, map_in_order
+from scr.compute import OnProgress, ProgressCount, default_threads, map_in_order
 from scr.errors import SourceError
 from scr.graph import check_finite, stored_feature_type
 from scr.storage import (
@@ -37,28 +37,25 @@ def store_features(
     known = work.finished("features")
     if known is not None:
         return ArrayEntry.from_json(known)
-    dtype, threads, done = stored_feature_type(features), default_threads(), 0
+    dtype, threads = stored_feature_type(features), default_threads()
 
     def checked(piece: tuple[int, NDArray[Any]]) -> NDArray[Any]:
         first, rows = piece
         check_finite(rows, first)
         return rows.astype(dtype, copy=False)
 
-    def new_file() -> StreamedArray:
-        return StreamedArray(work.file(FILE), features.shape, dtype, target=work.target)
-
-    digests = RunningChecksums()
-    with nullcontext() if link else closing(new_file()) as stream:
+    step, digests = "read features" if link else "copy features", RunningChecksums()
+    progress = ProgressCount(step, len(features), on_progress)
+    file, shape = work.file(FILE), features.shape
+    copy = None if link else StreamedArray(file, shape, dtype, target=work.target)
+    with nullcontext() if copy is None else closing(copy) as stream:
         pieces = _numbered(features)
         for rows in map_in_order(checked, pieces, threads=threads, ahead=threads + 1):
             if stream is None:
                 digests.update(as_bytes(rows))
             else:
                 stream.write(rows)
-            done += len(rows)
-            if on_progress is not None:
-                step = "read features" if link else "copy features"
-                on_progress(step, done, len(features))
+            progress.add(len(rows))
         entry = linked_entry(features, digests.digests()) if stream is None else stream.finish()
     work.finish("features", entry.as_json(), [] if link else [FILE])
     return entry

@@ -46,17 +46,9 @@ def ingest(
 ) -> Graph:
     """Turn any supported source into a store, whole or not at all.
 
-    Work that was interrupted resumes when the same source is ingested again.
-
-    Args:
-        source: A path or a name, as for `load_graph`.
-        store: The folder to make.
-        options: What to do with the source.
-        overwrite: Replace a store that is there already.
-        memory: Most memory that the process may use, such as ``4GiB``; ``auto``: 80 % of what is
-            available.
-        link: Leave the features in their `.npy` file, which the store then names.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+    Work that was interrupted resumes when the same source is ingested again. `memory` is the most
+    that the process may use, such as ``4GiB``; ``auto``: 80 % of what is available. With `link`,
+    the features stay in their `.npy` file, which the store then names.
 
     Returns:
         The graph, in memory or as memory maps of the store.
@@ -67,9 +59,7 @@ def ingest(
     store = Path(store)
     if is_finished(source):
         return _save(read_source(source, options), store, overwrite=overwrite, link=link)
-    raw = read_raw(source, options)
-    features = _target_features(raw, options, source)
-    plan = _plan(raw, features, options, store, memory, link=link)
+    raw, features, plan = _read_and_plan(source, options, store, memory, link=link)
     if plan.method == "memory" or isinstance(raw, RawTypedGraph):
         graph = make_graph(raw, options, source)
         graph = _save(graph, store, overwrite=overwrite, link=link)
@@ -94,48 +84,33 @@ def plan_of(
     """How `ingest` would go; nothing is written."""
     if is_finished(source):
         raise SourceError(f"`{source}` is a finished graph, for which there is nothing to plan")
+    return _read_and_plan(source, options, Path(store), memory, link=link)[2]
+
+
+def _read_and_plan(
+    source: str | Path, options: IngestOptions, store: Path, memory: str | int, *, link: bool
+) -> tuple[RawGraph | RawTypedGraph, Any, IngestPlan]:
+    """A source, the features of its classified nodes (a file's, or its own), and the plan."""
     raw = read_raw(source, options)
-    features = _target_features(raw, options, source)
-    return _plan(raw, features, options, Path(store), memory, link=link)
-
-
-def _target_features(
-    raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path
-) -> Any:
-    """The features of the nodes that are classified: those of a file, or the source's own."""
     if isinstance(raw, RawTypedGraph):
-        num_nodes, own = raw.num_nodes[raw.target], raw.features.get(raw.target)
+        num_nodes, features = raw.num_nodes[raw.target], raw.features.get(raw.target)
     else:
-        num_nodes, own = raw.num_nodes, raw.features
-    if options.features is None:
-        return own
-    return open_features(Path(options.features), num_nodes, f"`{source}`")
-
-
-def _plan(
-    raw: RawGraph | RawTypedGraph,
-    features: Any,
-    options: IngestOptions,
-    store: Path,
-    memory: str | int,
-    *,
-    link: bool,
-) -> IngestPlan:
+        num_nodes, features = raw.num_nodes, raw.features
+    if options.features is not None:
+        features = open_features(Path(options.features), num_nodes, f"`{source}`")
     if link:
         check_linkable(features)
     plan = plan_ingest(
-        _size_of(raw, features, options, link=link),
-        budget=memory_budget(memory),
-        resident=resident_bytes(),
-        free_disk=_free_disk(store),
-    )
-    if not isinstance(raw, RawTypedGraph):
-        return plan
-    note = (
-        "A graph of several types of nodes or edges is read in memory, for which "
-        f"{plan.memory_bytes:,} bytes ({readable_bytes(plan.memory_bytes)}) are needed."
-    )
-    return dataclasses.replace(plan, note=note)
+        _size_of(raw, features, options, link=link), budget=memory_budget(memory),
+        resident=resident_bytes(), free_disk=_free_disk(store),
+    )  # fmt: skip
+    if isinstance(raw, RawTypedGraph):
+        note = (
+            "A graph of several types of nodes or edges is read in memory, for which "
+            f"{plan.memory_bytes:,} bytes ({readable_bytes(plan.memory_bytes)}) are needed."
+        )
+        plan = dataclasses.replace(plan, note=note)
+    return raw, features, plan
 
 
 def _size_of(

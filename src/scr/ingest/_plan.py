@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from scr.compute import default_threads, readable_bytes
 from scr.errors import MemoryBudgetError, StoreError
@@ -108,25 +108,15 @@ class IngestPlan:
     """What else there is to say, as a sentence."""
 
     def room(self, resident: int = 0, chunk_edges: int | None = None) -> int:
-        """Bytes for directions.
-
-        Args:
-            resident: Memory that the process holds by now, its compiled code included.
-            chunk_edges: Edges read at a time, if not those of the plan.
-        """
+        """Bytes for directions, where the process holds so much by now, compiled code included."""
         held = max(self.resident + MARGIN_BYTES, resident + MARGIN_BYTES // 4)
         chunk_edges = self.chunk_edges if chunk_edges is None else chunk_edges
         return _usable(self.budget) - held - _chunk_bytes(chunk_edges, self.edge_bytes)
 
     def fit(self, rules: RowRules, largest: int, resident: int) -> tuple[RowRules, int]:
-        """Chunks so small that the largest unit of rows can be sorted, and the size of buckets.
+        """Chunks so small that the `largest` unit of rows can be sorted, and the size of buckets.
 
         A plan is made before anybody knows of rows with very many edges.
-
-        Args:
-            rules: With the chunks of the plan.
-            largest: Directions of the largest unit.
-            resident: Memory that the process holds by now.
         """
         chunk, needed = rules.chunk_edges, sorting_bytes(largest, rules.threads)
         while needed > self.room(resident, chunk) and chunk > SMALLEST_CHUNK:
@@ -139,32 +129,21 @@ class IngestPlan:
 
 
 def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int) -> IngestPlan:
-    """Choose between memory and buckets.
+    """Choose between memory and buckets, for a process that holds `resident` bytes of its `budget`.
 
-    Args:
-        size: Of the source and of its store.
-        budget: Bytes of memory for the whole process.
-        resident: Bytes that it holds already.
-        free_disk: Bytes.
-
-    Raises:
-        MemoryBudgetError: Neither fits the memory; names the smallest budget that does.
-        StoreError: The store does not fit the disk, or the buckets do not.
+    A `MemoryBudgetError` names the smallest budget that works; a `StoreError` says that the store
+    or the buckets do not fit the disk.
     """
     _check_disk(size.final_bytes, free_disk)
     held, threads = resident + MARGIN_BYTES, default_threads()
     nodes = NODE_BYTES * size.nodes + 4 * COPY_BYTES * threads
-    facts: dict[str, Any] = {
-        "budget": budget,
-        "resident": resident,
-        "final_bytes": size.final_bytes,
-    }
     per_edge = MEMORY_EDGE_BYTES if size.memory_only is None else WEIGHTED_EDGE_BYTES
     # The features are looked at through a memory map, of which every page counts.
     edges = (per_edge + size.edge_bytes) * size.edges + size.feature_source_bytes
     in_memory = IngestPlan(
-        method="memory", memory_bytes=held + nodes + edges, seconds=_seconds(size), **facts
-    )
+        method="memory", budget=budget, resident=resident, memory_bytes=held + nodes + edges,
+        final_bytes=size.final_bytes, seconds=_seconds(size),
+    )  # fmt: skip
     fits = in_memory.memory_bytes <= budget
     if size.memory_only is not None and not fits:
         raise _too_little(in_memory.memory_bytes, budget, size.memory_only)
@@ -189,15 +168,12 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
         chunk //= 2
     chunks = _chunk_bytes(chunk, size.edge_bytes)
     keys = min(bucket_size(room - chunks, threads), size.directions)
-    return IngestPlan(
-        method="buckets",
+    return dataclasses.replace(
+        in_memory, method="buckets", temporary_bytes=temporary, chunk_edges=chunk,
         memory_bytes=held + max(nodes, chunks + sorting_bytes(keys, threads)),
-        temporary_bytes=temporary,
-        chunk_edges=chunk,
         edge_bytes=size.edge_bytes,
         seconds=_seconds(size, reads=2, threads=threads, temporary=temporary),
-        **facts,
-    )
+    )  # fmt: skip
 
 
 def _usable(budget: int) -> int:

@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, default_threads, map_in_order
+from scr.compute import OnProgress, ProgressCount, default_threads, ends_of, map_in_order, read_only
 from scr.errors import SourceError
 from scr.graph import check_node_count, outside_the_graph
 from scr.ingest._row_kernels import ROW_SHIFT, count_directions, group_keys, merge_keys
 from scr.sources import EdgeSource
+from scr.storage import as_bytes
 
 UNIT_BITS = 10
 """Rows that are counted together, as a power of two: no bucket has fewer."""
@@ -139,10 +140,7 @@ class Buckets:
         return self.folder / f"{bucket:05}.keys"
 
     def fill(
-        self,
-        source: EdgeSource,
-        counts: NDArray[np.int64],
-        on_progress: OnProgress | None = None,
+        self, source: EdgeSource, counts: NDArray[np.int64], on_progress: OnProgress | None = None
     ) -> None:
         """Read all edges once and put their directions, as counted, into files that are replaced.
 
@@ -152,31 +150,32 @@ class Buckets:
         whole = KEY_BYTES * np.add.reduceat(counts, starts)
         self.folder.mkdir(exist_ok=True)
         for bucket, size in enumerate(whole.tolist()):
-            _allocate(self._file(bucket), size)
-        bucket_of_unit = np.zeros(rules.units, np.int32)
-        bucket_of_unit[starts[1:]] = 1
-        bucket_of_unit = np.cumsum(bucket_of_unit, dtype=np.int32)
+            with self._file(bucket).open("wb") as empty:
+                if size and hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(empty.fileno(), 0, size)
+        units = [last - first for first, last in self.ranges]
+        bucket_of_unit = np.repeat(np.arange(len(units), dtype=np.int32), units)
 
         def work(chunk: NDArray[Any]) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
             sources, targets = plain_ends(chunk)
             bad, _, in_units = _count(sources, targets, rules)
             check_unchanged(bad < 0)
-            bounds = np.zeros(len(starts) + 1, np.int64)
-            np.cumsum(np.add.reduceat(in_units, starts), out=bounds[1:])
+            bounds = ends_of(np.add.reduceat(in_units, starts))
             keys = np.empty(bounds[-1], np.int64)
             settings = (rules.bits, rules.both, rules.keep_loops)
             group_keys(sources, targets, bucket_of_unit, *settings, bounds[:-1].copy(), keys)
             return chunk.shape[1], bounds, keys
 
-        written, done = np.zeros(len(starts), np.int64), 0
+        written = np.zeros(len(starts), np.int64)
+        progress = ProgressCount("fill buckets", source.num_edges, on_progress)
         for count, bounds, keys in _each_chunk(work, source, rules):
             for bucket in range(len(starts)):
                 part = keys[bounds[bucket] : bounds[bucket + 1]]
-                _write(self._file(bucket), part, int(written[bucket]))
+                with self._file(bucket).open("r+b") as file:
+                    file.seek(int(written[bucket]))
+                    file.write(as_bytes(part))
                 written[bucket] += part.nbytes
-            done += count
-            if on_progress is not None:
-                on_progress("fill buckets", done, source.num_edges)
+            progress.add(count)
         check_unchanged(bool((written == whole).all()))
 
     def rows(self, first: int = 0, on_progress: OnProgress | None = None) -> Iterator[SortedRows]:
@@ -187,12 +186,10 @@ class Buckets:
             return _merged(keys, self._rules.rows_of(*self.ranges[bucket]))
 
         threads, count = self._rules.threads, len(self.ranges)
-        for bucket, rows in enumerate(
-            map_in_order(work, range(first, count), threads=threads, ahead=threads), first
-        ):
+        progress = ProgressCount("sort buckets", count, on_progress, first)
+        for rows in map_in_order(work, range(first, count), threads=threads, ahead=threads):
             yield rows
-            if on_progress is not None:
-                on_progress("sort buckets", bucket + 1, count)
+            progress.add(1)
 
 
 def _merged(keys: NDArray[np.int64], rows: tuple[int, int]) -> SortedRows:
@@ -222,8 +219,7 @@ def plain_ends(chunk: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     Numba compiles once more for every other type, layout and mix of writable arguments.
     """
     kind = np.int32 if np.can_cast(chunk.dtype, np.int32) else np.int64
-    sources, targets = (np.ascontiguousarray(end, kind)[:] for end in chunk)
-    sources.flags.writeable = targets.flags.writeable = False
+    sources, targets = (read_only(np.ascontiguousarray(end, kind)) for end in chunk)
     return sources, targets
 
 
@@ -241,20 +237,3 @@ def _each_chunk(
     """Do something with every chunk of the edges, on all threads; results in order."""
     chunks = source.chunks(rules.chunk_edges)
     return map_in_order(work, chunks, threads=rules.threads, ahead=rules.threads + 1)
-
-
-def _allocate(file: Path, size: int) -> None:
-    with file.open("wb") as stream:
-        if size and hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(stream.fileno(), 0, size)
-
-
-def _write(file: Path, keys: NDArray[np.int64], offset: int) -> None:
-    rest = keys.view(np.uint8).data
-    descriptor = os.open(file, os.O_WRONLY)
-    try:
-        os.lseek(descriptor, offset, os.SEEK_SET)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-    finally:
-        os.close(descriptor)

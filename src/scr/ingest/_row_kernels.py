@@ -35,8 +35,7 @@ def count_directions(
 ) -> tuple[int, int]:
     """Count the directions of each unit of rows.
 
-    Returns:
-        The first edge outside the graph, or -1; and how many edges go from a node to itself.
+    Returns the first edge outside the graph, or -1, and how many edges go from a node to itself.
     """
     loops = 0
     for edge in range(len(sources)):
@@ -83,15 +82,11 @@ def group_keys(
 
 @compiled
 def merge_keys(
-    keys: NDArray[np.int64],
-    first_row: int,
-    targets: NDArray[np.int32],
-    degrees: NDArray[np.int64],
+    keys: NDArray[np.int64], first_row: int, targets: NDArray[np.int32], degrees: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Keep each target of a row once, from sorted keys; targets may share the memory of the keys.
 
-    Returns:
-        How many targets there are, and how many different directions were listed.
+    Returns how many targets there are, and how many different directions were listed.
     """
     stored, listed, last = 0, 0, np.int64(-1)
     for position in range(len(keys)):

@@ -40,11 +40,6 @@ class WrittenRows(NamedTuple):
     """Edges from a node to itself that were dropped."""
     steps: tuple[str, ...]
 
-    @property
-    def stored(self) -> int:
-        """How many directions are stored."""
-        return self.indices.shape[0]
-
 
 def write_rows(
     source: EdgeSource,
@@ -53,14 +48,9 @@ def write_rows(
     plan: IngestPlan | None = None,
     on_progress: OnProgress | None = None,
 ) -> WrittenRows:
-    """Sort edges into rows and write them to the files `indptr.npy` and `indices.npy`.
+    """Sort edges into rows and write them to `indptr.npy` and `indices.npy` of a work folder.
 
-    Args:
-        source: The edges.
-        rules: What becomes of them.
-        work: The folder of the files, which records what is finished.
-        plan: How much memory there is; none: as much as the largest buckets take.
-        on_progress: Called in every step.
+    Without a plan there is as much memory as the largest buckets take.
     """
     finished = work.finished("rows")
     if finished is None:

@@ -52,12 +52,7 @@ class Parts:
 
 
 def take_apart(raw: RawGraph, features: Any) -> Parts:
-    """Set edges and dense features apart from everything else.
-
-    Args:
-        raw: What a reader gave.
-        features: Its own, or those of another file.
-    """
+    """Set edges and dense features, the source's own or another file's, apart from the rest."""
     if isinstance(features, np.ndarray) and features.dtype.kind not in "iufb":
         features = as_features(features)
     dense = features if isinstance(features, np.ndarray) else None
@@ -82,16 +77,7 @@ def stream_ingest(
 ) -> Graph:
     """Write a store within the memory of a plan, whole or not at all; see `ingest`.
 
-    Args:
-        parts: From `take_apart`; its nodes are let go once they are written.
-        options: What to do with the source.
-        source: Where it lies.
-        store: The folder to make.
-        plan: How much memory there is.
-        overwrite: Replace a store that is there already.
-        link: Leave the features where they are.
-        bits: Rows of a unit, as a power of two.
-        on_progress: Called in every step.
+    The nodes of the parts are let go once they are written. A unit of rows has 2^bits of them.
     """
     # Before hours of work, and once more when it is done.
     ArtifactWriter(store, kind=KIND, overwrite=overwrite).check_target()
@@ -183,7 +169,7 @@ def _assemble(
         if features is not None:
             writer.adopt_array("features", work.file(FILE), features)
         writer.metadata = store_metadata(
-            name=described["name"], nodes=described["nodes"], edges=rows.stored,
+            name=described["name"], nodes=described["nodes"], edges=rows.indices.shape[0],
             features=described["features"], class_names=described["class_names"],
             sparse_features=described["sparse_features"], directed=described["directed"],
             steps=(*described["before"], *rows.steps, *described["after"]),

@@ -17,14 +17,9 @@ _WHITE = 16
 
 
 def digits(labels_per_class: int = 2, seed: int = 0) -> Graph:
-    """Load the digits as a graph.
+    """Load the digits as a graph, with so many training nodes of each of the ten classes.
 
-    Args:
-        labels_per_class: Training nodes of each of the ten classes.
-        seed: Which nodes train and validate.
-
-    Returns:
-        A graph whose features are pixels in 0..1: ``features[i].reshape(8, 8)`` is image i.
+    Features are pixels in 0..1: ``features[i].reshape(8, 8)`` is image i.
     """
     from sklearn.datasets import load_digits
 

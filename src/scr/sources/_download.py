@@ -39,11 +39,7 @@ class Downloaded:
 
 
 def dataset_of(name: str) -> OgbDataset:
-    """The entry of a data set in the table.
-
-    Raises:
-        SourceError: There is no data set of this name.
-    """
+    """The entry of a data set in the table."""
     if name not in OGB_DATASETS:
         raise SourceError(
             f"`{name}` cannot be downloaded; expected one of {', '.join(OGB_DATASETS)}"
@@ -60,19 +56,14 @@ def download(
     keep_archive: bool = False,
     progress: Callable[[str], Progress] | None = None,
 ) -> Downloaded:
-    """Download and unpack a data set; what is there already is left alone.
+    """Download and unpack a data set such as `ogbn-products`; what is there already is left alone.
 
     A download that was cut resumes where it stopped, and nothing appears under the final name
-    before it is whole. Whoever calls this has accepted the license of the data.
-
-    Args:
-        name: Such as `ogbn-products`.
-        to: The data folder; none: `$SCR_DATA`, else `~/.cache/scr/data`.
-        url: Another address of the same archive, http or https.
-        sha256: What the archive's SHA-256 must be.
-        keep_archive: Keep the archive as `NAME.zip`.
-        progress: Called with ``fetch``, ``check`` or ``unpack`` when that step begins; what it
-            returns is called with the bytes done and the bytes in all, as far as they are known.
+    before it is whole. Whoever calls this has accepted the license of the data. The data folder is
+    `to`, else `$SCR_DATA`, else `~/.cache/scr/data`. `url` is another address of the same archive,
+    which is kept as `NAME.zip` if asked. `progress` is called with ``fetch``, ``check`` or
+    ``unpack`` when that step begins; what it returns is called with the bytes done and the bytes in
+    all, as far as they are known.
     """
     dataset = dataset_of(name)
     data = data_folder() if to is None else Path(to).expanduser()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from scr.errors import SourceError
-from scr.storage import READ_SPEED, FileRegion, region_of
+from scr.storage import READ_SPEED, FileRegion, ranges, region_of
 
 CHUNK_EDGES = 1 << 21
 """Edges read at a time: 16 MiB of 32-bit numbers."""
@@ -57,8 +57,8 @@ class ArrayEdges(EdgeSource):
 
     def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
         """Views of the array."""
-        for start in range(0, self.num_edges, size):
-            yield self._edges[:, start : start + size]
+        for start, stop in ranges(self.num_edges, size):
+            yield self._edges[:, start:stop]
 
 
 class FileEdges(EdgeSource):
@@ -72,8 +72,7 @@ class FileEdges(EdgeSource):
 
     def chunks(self, size: int = CHUNK_EDGES) -> Iterator[NDArray[Any]]:
         """Read with plain reads."""
-        for start in range(0, self.num_edges, size):
-            stop = min(start + size, self.num_edges)
+        for start, stop in ranges(self.num_edges, size):
             try:
                 yield self._read(start, stop)
             except (OSError, EOFError) as error:

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scr.errors import SourceError
-from scr.sources._room import check_room
+from scr.storage import check_room
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes done and the bytes in all, if they are known."""
@@ -28,15 +28,9 @@ _PARTIAL_CONTENT, _RANGE_NOT_SATISFIABLE = 206, 416  # RFC 9110
 
 
 def fetch(url: str, file: Path, progress: Progress) -> int:
-    """Fetch a file, or the rest of it.
+    """Fetch a file, or the rest of it; returns its size, which is what the server announced.
 
-    Args:
-        url: http or https.
-        file: Where it goes; what is there is the beginning of it. `FILE.json` says of which one.
-        progress: Called with the bytes.
-
-    Returns:
-        The size of the file, which is what the server announced.
+    What is there already is the beginning of the file; `FILE.json` says of which one.
 
     Raises:
         SourceError: The server cannot be reached, or the connection was cut.
@@ -45,13 +39,18 @@ def fetch(url: str, file: Path, progress: Progress) -> int:
     if urlsplit(url).scheme not in ("http", "https"):
         raise SourceError(f"`{url}` is not an address to download from; expected http or https")
     state = file.with_name(f"{file.name}.json")
-    start, version = _what_is_there(file, state, url)
+    known, start, version = read_record(state), 0, None
+    # What is there counts only if it is certain of which version it is.
+    if known.get("url") == url and known.get("version") is not None and file.exists():
+        start, version = file.stat().st_size, str(known["version"])
     try:
         response = _ask(url, start, version)
         if response is None:
             return start
         with response:
-            start = start if _continues(response, start) else 0
+            given = str(response.headers.get("Content-Range", ""))
+            if response.status != _PARTIAL_CONTENT or not given.startswith(f"bytes {start}-"):
+                start = 0  # it is not the rest of the file, from the byte that was asked for
             size = _size(response, start)
             # Room for the rest, and for the content, which is at least as large as the archive.
             needed = 0 if size is None else 2 * size - start
@@ -67,14 +66,6 @@ def fetch(url: str, file: Path, progress: Progress) -> int:
     if size is not None and done != size:
         raise _cut(url, f"{done:,} of {size:,} bytes have arrived")
     return done
-
-
-def _what_is_there(file: Path, state: Path, url: str) -> tuple[int, str | None]:
-    """How much of the file is there, and of which version; what is uncertain does not count."""
-    known = read_record(state)
-    if known.get("url") == url and known.get("version") is not None and file.exists():
-        return file.stat().st_size, str(known["version"])
-    return 0, None
 
 
 def read_record(file: Path) -> dict[str, Any]:
@@ -102,12 +93,6 @@ def _ask(url: str, start: int, version: str | None) -> Any:
         total = _total(error.headers)
         error.close()
         return None if total == start else _ask(url, 0, None)
-
-
-def _continues(response: Any, start: int) -> bool:
-    """Whether an answer is the rest of the file, from the byte that was asked for."""
-    given = str(response.headers.get("Content-Range", ""))
-    return response.status == _PARTIAL_CONTENT and given.startswith(f"bytes {start}-")
 
 
 def _size(response: Any, start: int) -> int | None:

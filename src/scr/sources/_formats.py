@@ -11,12 +11,7 @@ from pathlib import Path
 
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
-from scr.sources.readers._bundle import (
-    is_bundle,
-    is_typed_bundle,
-    read_bundle,
-    read_typed_bundle,
-)
+from scr.sources.readers._bundle import is_bundle, is_typed_bundle, read_bundle, read_typed_bundle
 from scr.sources.readers._gnn_benchmark import is_gnn_benchmark, read_gnn_benchmark
 from scr.sources.readers._graph_toml import is_typed_tables
 from scr.sources.readers._npz import NpzFile
@@ -51,20 +46,15 @@ def _npz(recognizes: Callable[[set[str]], bool]) -> Callable[[Path], bool]:
 FORMATS = (
     Format(
         looks_like="a bundle of several types (.npz with node_types and rel:SOURCE:NAME:TARGET)",
-        recognizes=_npz(is_typed_bundle),
-        read=read_typed_bundle,
-        has_splits=True,
+        recognizes=_npz(is_typed_bundle), read=read_typed_bundle, has_splits=True,
     ),
     Format(
         looks_like="a bundle (.npz with edge_index)",
-        recognizes=_npz(is_bundle),
-        read=read_bundle,
-        has_splits=True,
+        recognizes=_npz(is_bundle), read=read_bundle, has_splits=True,
     ),
     Format(
         looks_like="a gnn-benchmark file (.npz with adj_data or adj_matrix)",
-        recognizes=_npz(is_gnn_benchmark),
-        read=lambda path, _: read_gnn_benchmark(path),
+        recognizes=_npz(is_gnn_benchmark), read=lambda path, _: read_gnn_benchmark(path),
     ),
     Format(
         looks_like="Planetoid files (a folder with ind.NAME.*, or the prefix ind.NAME)",
@@ -74,29 +64,22 @@ FORMATS = (
     # Before shards: its edges-NAME.parquet would pass for them.
     Format(
         looks_like="tables of several types (a folder with graph.toml)",
-        recognizes=is_typed_tables,
-        read=read_typed_tables,
-        has_columns=True,
+        recognizes=is_typed_tables, read=read_typed_tables, has_columns=True,
     ),
     Format(
         looks_like="shards (a folder with edges-*.npy or edges-*.parquet)",
-        recognizes=is_shards,
-        read=lambda path, _: read_shards(path),
+        recognizes=is_shards, read=lambda path, _: read_shards(path),
     ),
     Format(
         looks_like="tables (a folder with edges.csv and nodes.csv, or .parquet)",
-        recognizes=is_tables,
-        read=read_tables,
-        has_columns=True,
+        recognizes=is_tables, read=read_tables, has_columns=True,
     ),
     Format(
         looks_like="an OGB node-property data set (a folder with raw/ and split/)",
         recognizes=is_ogb,
-        read=lambda path, options: (
-            read_ogb_typed(path, options) if is_ogb_typed(path) else read_ogb(path, options)
-        ),
+        read=lambda path, given: (read_ogb_typed if is_ogb_typed(path) else read_ogb)(path, given),
     ),
-)
+)  # fmt: skip
 """In the order in which they are tried."""
 RECOGNIZED = (
     "a store (folder with manifest.json)",
@@ -106,11 +89,7 @@ RECOGNIZED = (
 
 
 def format_of(path: Path) -> Format:
-    """The format of what is at a path.
-
-    Raises:
-        SourceError: No format recognizes it.
-    """
+    """The format of what is at a path; a `SourceError` lists all if none recognizes it."""
     for each in FORMATS:
         if each.recognizes(path):
             return each

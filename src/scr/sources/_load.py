@@ -111,19 +111,10 @@ def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedG
 
 
 def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path) -> Graph:
-    """Clean, check and split what was read.
-
-    Args:
-        raw: From `read_raw`.
-        options: What to do with it.
-        source: What the user calls it, for messages.
-    """
-    drawn, given = options.splits is not None, options.features is not None
+    """Clean, check and split what `read_raw` gave; `source` is what the user calls it."""
+    given = options.features is not None
     common: dict[str, Any] = {
         "labels": raw.labels,
-        "train": None if drawn else raw.train,
-        "valid": None if drawn else raw.valid,
-        "test": None if drawn else raw.test,
         "undirected": options.symmetrize,
         "weights": raw.weights,
         "num_nodes": raw.num_nodes,
@@ -134,6 +125,8 @@ def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: st
         "duplicates": "merge" if options.drop_duplicates else "count",
         "steps": (reading_step(raw), *raw.notes),
     }
+    if options.splits is None:
+        common |= {"train": raw.train, "valid": raw.valid, "test": raw.test}
     if isinstance(raw, RawTypedGraph):
         kept = {k: matrix for k, matrix in raw.features.items() if not given or k != raw.target}
         graph = Graph.from_relations(raw.relations, kept, target=raw.target, **common)

@@ -64,11 +64,7 @@ def data_folder() -> Path:
 
 
 def find_dataset(name: str) -> Path:
-    """The folder of a data set.
-
-    Raises:
-        SourceError: It is not in the data folder.
-    """
+    """The folder of a data set, which must be in the data folder."""
     folder = data_folder() / OGB_DATASETS[name].folder
     if not folder.is_dir():
         raise SourceError(

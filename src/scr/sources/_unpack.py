@@ -16,26 +16,17 @@ from pathlib import Path, PurePosixPath
 
 from scr.errors import SourceError
 from scr.sources._fetch import Progress
-from scr.sources._room import check_room
 from scr.sources.readers._ogb import is_ogb
-from scr.storage import publish_folder
+from scr.storage import check_room, publish_folder
 
 _CHUNK = 1 << 22
 
 
 def unpack(archive: Path, folder: Path, inside: str, progress: Progress) -> None:
-    """Unpack a data set.
+    """Unpack a data set from a zip file to a folder that does not exist yet.
 
-    Args:
-        archive: A zip file.
-        folder: What the data set will be called; must not exist.
-        inside: The folder in the archive that holds the data set; any other with its layout will
-            do if there is none of this name.
-        progress: Called with the bytes done and the bytes in all.
-
-    Raises:
-        SourceError: The archive is damaged, unsafe or holds something else.
-        StoreError: There is not enough room.
+    `inside` is the folder in the archive that holds the data set; any other with its layout will do
+    if there is none of this name. Progress is called with the bytes done and the bytes in all.
     """
     # One name, so that what a killed process has left goes away.
     partial = folder.with_name(f".{folder.name}.partial")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scr.storage._atomic import atomic_file as atomic_file
     from scr.storage._atomic import atomic_folder as atomic_folder
     from scr.storage._atomic import check_new_folder as check_new_folder
+    from scr.storage._atomic import check_room as check_room
     from scr.storage._atomic import disk_errors as disk_errors
     from scr.storage._atomic import publish_file as publish_file
     from scr.storage._atomic import publish_folder as publish_folder
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill
     from scr.storage._file_region import open_for_reading as open_for_reading
+    from scr.storage._file_region import read_npy_header as read_npy_header
     from scr.storage._file_region import region_of as region_of
     from scr.storage._file_region import whole_file as whole_file
     from scr.storage._file_rows import COPY_BYTES as COPY_BYTES
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
-    from scr.storage._manifest import CHUNK_BYTES as CHUNK_BYTES
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums

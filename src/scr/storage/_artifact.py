@@ -23,9 +23,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -66,15 +65,10 @@ class ArtifactWriter:
         overwrite: bool = False,
         staging: Path | None = None,
     ) -> None:
-        """Plan an artifact.
+        """Plan an artifact of a kind and version of its layout, which a reader asks for.
 
-        Args:
-            path: The folder to make. Its parents are made as well.
-            kind: What it holds, such as ``graph``; a reader asks for the same kind.
-            schema: Version of the layout of this kind.
-            overwrite: Replace an artifact that is there already, at once when all is written.
-            staging: The folder to write in until all is written, on the same disk; it stays after a
-                failure. None: a hidden one beside the target, which does not stay.
+        It is written in `staging`, on the same disk, which stays after a failure; by default in a
+        hidden folder beside the target, which does not. Parents of the path are made as well.
         """
         self.path = Path(path)
         self.metadata: dict[str, Any] = {}
@@ -89,12 +83,7 @@ class ArtifactWriter:
             self._folder.mkdir(parents=True, exist_ok=self._keeps)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 with disk_errors(self.path):
@@ -119,14 +108,9 @@ class ArtifactWriter:
         return array
 
     def stream_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> StreamedArray:
-        """Allocate an array on disk that is written in row order, by plain writes.
-
-        Raises:
-            StoreError: The disk has no room for it.
-        """
+        """Allocate an array on disk that is written in row order, by plain writes."""
         file, wanted = self._new_file(name, dtype)
-        array = StreamedArray(file, shape, wanted, target=self.path)
-        self._arrays[name] = array
+        array = self._arrays[name] = StreamedArray(file, shape, wanted, target=self.path)
         return array
 
     def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:
@@ -150,11 +134,7 @@ class ArtifactWriter:
         self._arrays[name] = entry
 
     def link_array(self, name: str, array: NDArray[Any]) -> None:
-        """Let the manifest name the file of a memory map, which stays where it is.
-
-        Raises:
-            StoreError: The array is not all of a plain `.npy` file in C order.
-        """
+        """Let the manifest name the file of a memory map, which stays where it is."""
         self._new_file(name, array.dtype)
         self._arrays[name] = linked_entry(array)
 
@@ -180,15 +160,6 @@ class ArtifactWriter:
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)
 
-    def _check_links(self, arrays: Mapping[str, ArrayEntry]) -> None:
-        """Refuse to replace an artifact that holds a file which the new one is linked to."""
-        for name, entry in arrays.items():
-            if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
-                raise StoreError(
-                    f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
-                    hint="let it be copied instead, or choose another name",
-                )
-
     def _described(self, name: str) -> ArrayEntry:
         """Bring one array to the disk; returns what the manifest says of it."""
         array = self._arrays[name]
@@ -211,16 +182,19 @@ class ArtifactWriter:
         file = self._folder / MANIFEST
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
         self.check_target()  # again: somebody may have been faster
-        self._check_links(described)
+        for name, entry in described.items():
+            if entry.file is not None and Path(entry.file).is_relative_to(self.path.resolve()):
+                raise StoreError(
+                    f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
+                    hint="let it be copied instead, or choose another name",
+                )
         publish_folder(self._folder, self.path)
 
 
 def linked_entry(array: NDArray[Any], digests: Sequence[str] = ()) -> ArrayEntry:
-    """What a manifest says of a memory map that stays where it is.
+    """What a manifest says of a memory map, all of a plain `.npy` file, that stays where it is.
 
-    Args:
-        array: A memory map of all of a plain `.npy` file in C order.
-        digests: Its checksums, if they are known; otherwise the file is read once for them.
+    Checksums that are not known are made of the file, which is read once for them.
     """
     region = whole_file(array)
     if region is None:

@@ -28,14 +28,9 @@ _AT_FDCWD = -100  # fcntl.h: paths are relative to the working directory
 
 @contextmanager
 def atomic_file(path: Path, *, partial: Path | None = None) -> Iterator[Path]:
-    """A file that replaces `path` once it is whole.
+    """A file that replaces `path` once it is whole; yields the path to write to until then.
 
-    Args:
-        path: Its name.
-        partial: Where to write it until then, on the same disk; none: a hidden sibling.
-
-    Yields:
-        The path to write to. What is there is removed if writing fails.
+    That is `partial`, on the same disk, or a hidden sibling. It is removed if writing fails.
     """
     partial = partial or partial_path(path)
     try:
@@ -54,10 +49,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder that replaces `path` once all files in it are whole.
+    """A folder that replaces `path` once all files in it are whole; yields an empty one for them.
 
-    Yields:
-        An empty folder to write to. It is removed if writing fails.
+    It is removed if writing fails.
     """
     partial = partial_path(path)
     try:
@@ -111,6 +105,15 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def check_room(folder: Path, needed: int, what: str, *, hint: str) -> None:
+    """Raise a `StoreError` if fewer bytes are free in a folder than `what` needs."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreError(
+            f"{what} takes {needed:,} bytes unpacked; {free:,} are free in `{folder}`", hint=hint
+        )
 
 
 @contextmanager

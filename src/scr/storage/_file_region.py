@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.lib.format as npy
@@ -38,12 +38,7 @@ class FileRegion:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Read some rows.
-
-        Raises:
-            OSError: The file cannot be read.
-            EOFError: It has become shorter.
-        """
+        """Read some rows; `EOFError` if the file has become shorter."""
         rows = np.empty((stop - start, *self.shape[1:]), self.dtype)
         with open_for_reading(self.path) as descriptor:
             fill(descriptor, self.offset + start * self.row_bytes, rows)
@@ -61,11 +56,7 @@ def open_for_reading(path: Path) -> Iterator[int]:
 
 
 def fill(descriptor: int, offset: int, array: NDArray[Any]) -> None:
-    """Fill a contiguous array with the bytes of a file from an offset on.
-
-    Raises:
-        EOFError: The file ends too early.
-    """
+    """Fill a contiguous array from an offset of a file on; `EOFError` if that ends too early."""
     buffer = as_bytes(array)
     while buffer:
         count = os.preadv(descriptor, [buffer], offset)
@@ -82,14 +73,10 @@ def as_bytes(array: NDArray[Any]) -> memoryview:
 def npy_region(path: Path) -> FileRegion:
     """Where the data of a `.npy` file lie.
 
-    Raises:
-        OSError: The file cannot be opened.
-        ValueError: It is not a plain `.npy` in C order, or it is shorter than its header says.
+    A `ValueError` if it is not a plain one in C order, or shorter than its header says.
     """
     with path.open("rb") as file:
-        version = npy.read_magic(file)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, is_fortran, dtype = read_header(file)
+        shape, is_fortran, dtype = read_npy_header(file)
         region = FileRegion(path, file.tell(), shape, dtype)
         size = os.fstat(file.fileno()).st_size
     if dtype.hasobject or (is_fortran and len(shape) > 1):
@@ -97,6 +84,13 @@ def npy_region(path: Path) -> FileRegion:
     if size < region.offset + region.bytes:
         raise ValueError(f"{size:,} bytes are there, expected {region.offset + region.bytes:,}")
     return region
+
+
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and type; leaves the file at the start of its data."""
+    version = npy.read_magic(file)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return read_header(file)
 
 
 def whole_file(array: NDArray[Any]) -> FileRegion | None:

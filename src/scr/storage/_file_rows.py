@@ -44,12 +44,7 @@ class FileRows:
     """The rows of an array in a file, which stays open as long as this object lives."""
 
     def __init__(self, region: FileRegion, *, in_order: bool = False) -> None:
-        """Open the file.
-
-        Args:
-            region: Of the array.
-            in_order: Whether rows are asked for from the first to the last.
-        """
+        """Open the file, whose rows are asked for `in_order` or anywhere."""
         self._region = region
         self._descriptor = os.open(region.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         weakref.finalize(self, os.close, self._descriptor)
@@ -62,10 +57,8 @@ class FileRows:
     def behind(cls, array: NDArray[Any], *, in_order: bool = False) -> FileRows | None:
         """The file of an array that is a memory map, or a view of whole rows of one.
 
-        None where there is no such file, or no longer: the array itself is as good then.
-
-        Raises:
-            StoreError: The name is that of another file now.
+        None where there is no such file, or no longer: the array itself is as good then. If the
+        name is that of another file now, a `StoreError` says so.
         """
         region = region_of(array) if array.size else None
         if region is None:
@@ -94,11 +87,7 @@ class FileRows:
                 )
 
     def read(self, start: int, stop: int, buffer: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Rows `start` to `stop`, in the first rows of `buffer` if there is one.
-
-        Raises:
-            StoreError: The disk does not give what the file should hold.
-        """
+        """Rows `start` to `stop`, in the first rows of `buffer` if there is one."""
         region = self._region
         if buffer is None:
             buffer = np.empty((stop - start, *region.shape[1:]), region.dtype)

@@ -76,10 +76,9 @@ class Manifest:
 def read_manifest(
     path: str | Path, kind: str | None = None, *, schema: int | None = None
 ) -> Manifest:
-    """Read what an artifact holds, and check that it is of the kind and version asked for.
+    """Read what an artifact holds.
 
-    Raises:
-        StoreError: There is no artifact, or it is damaged, of another kind or of another version.
+    A `StoreError` if there is none, or it is damaged, of another kind or of another version.
     """
     path = Path(path)
     try:
@@ -119,8 +118,7 @@ def array_file(manifest: Manifest, name: str) -> Path:
 def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
     """Open one array as a read-only memory map, after checking its size on disk.
 
-    Raises:
-        StoreError: The array is missing, truncated, or not what the manifest says.
+    A `StoreError` if it is missing, truncated, or not what the manifest says.
     """
     file = array_file(manifest, name)
     if name not in manifest.arrays:
@@ -168,11 +166,7 @@ def _check_link(manifest: Manifest, name: str) -> None:
 
 
 def verify(path: str | Path) -> Manifest:
-    """Read every byte of an artifact again and compare the checksums.
-
-    Raises:
-        StoreError: Names the first array and chunk that differ.
-    """
+    """Read every byte of an artifact again; a `StoreError` names the first chunk that changed."""
     manifest = read_manifest(path)
     for name, entry in manifest.arrays.items():
         digests = checksums(open_array(manifest, name))
@@ -196,9 +190,7 @@ def describe(array: NDArray[Any]) -> ArrayEntry:
 def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
     """Hash the data of an array, one digest for each `CHUNK_BYTES`.
 
-    Args:
-        array: Any array.
-        dtype: Hash it as if it were of this type, without a copy of the whole.
+    With a `dtype`, it is hashed as if it were of this type, without a copy of the whole.
     """
     wanted = array.dtype if dtype is None else np.dtype(dtype)
     flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)

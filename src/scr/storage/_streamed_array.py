@@ -37,14 +37,10 @@ class StreamedArray:
         target: Path,
         checkpoint: Mapping[str, Any] | None = None,
     ) -> None:
-        """Allocate the file, or resume.
+        """Allocate the file, or resume after the rows that a `checkpoint` counts.
 
-        Args:
-            file: Where the array lies.
-            shape: Its rows in all, or at most (`trim`).
-            dtype: Its type; never Python objects.
-            target: What the user asked to be written, for messages.
-            checkpoint: From `checkpoint`: resume after the rows that it counts.
+        `shape` has the rows in all, or at most (`trim`); `target` is what the user asked for, for
+        messages.
         """
         self.file, self.shape, self.dtype = file, tuple(shape), np.dtype(dtype)
         self.rows = 0
@@ -75,11 +71,7 @@ class StreamedArray:
         os.lseek(self._descriptor, begin + self.rows * self._row_bytes, os.SEEK_SET)
 
     def write(self, chunk: NDArray[Any]) -> None:
-        """Write the next rows, converted to the type of the array.
-
-        Raises:
-            StoreError: The disk is full.
-        """
+        """Write the next rows, converted to the type of the array."""
         if chunk.shape[1:] != self.shape[1:] or self.rows + len(chunk) > self.shape[0]:
             raise ValueError(f"rows of shape {chunk.shape} do not fit the rest of {self.shape}")
         rest = np.ascontiguousarray(chunk, self.dtype).reshape(-1).view(np.uint8).data

@@ -24,7 +24,6 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
@@ -65,11 +64,9 @@ class WorkFolder:
     """
 
     def __init__(self, target: Path, identity: Any) -> None:
-        """Plan a work folder.
+        """Plan the work folder of what a task writes.
 
-        Args:
-            target: What the task writes.
-            identity: All that decides the content of the parts, in plain values.
+        `identity` is all that decides the content of the parts, in plain values.
         """
         self.target, self.path = target, work_folder_path(target)
         self._identity = json.loads(json.dumps(identity))
@@ -90,12 +87,7 @@ class WorkFolder:
                 raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         cause = error if isinstance(error, OSError) else getattr(error, "__cause__", None)
         problem = cause if isinstance(cause, OSError) else None
         is_final = isinstance(error, SCRError) and not (
@@ -134,12 +126,10 @@ class WorkFolder:
         return value if all(self.file(name).exists() for name in files) else None
 
     def finish(self, part: str, value: Any = True, files: Iterable[str] = ()) -> None:
-        """Record that a part is finished.
+        """Record that a part is finished, in place of an earlier one of this name.
 
-        Args:
-            part: Its name; what was known of a part of this name is replaced.
-            value: What is known of it, in plain values.
-            files: Files or folders that it needs, which are whole and synced.
+        What is known of it (`value`) is in plain values; the files or folders that it needs are
+        whole and synced.
         """
         kept = list(files)
         self._append({"part": part, "value": value, "files": kept})

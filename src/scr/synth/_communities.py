@@ -93,12 +93,8 @@ class CommunityConfig:
         check(min(splits) >= 1 and sum(splits) <= self.nodes, "train", self.train,
               "splits of 1 node or more, and no more than nodes together")  # fmt: skip
         check(1 <= self.groups <= self.classes, "groups", self.groups, "from 1 to the classes")
-        shares = (
-            self.mixed,
-            self.likeness,
-            self.label_noise,
-            *(each.within for each in self.links),
-        )
+        within = [each.within for each in self.links]
+        shares = (self.mixed, self.likeness, self.label_noise, *within)
         check(all(0 <= share <= 1 for share in shares), "mixed", shares, "shares from 0 to 1")
 
     def step(self) -> str:

@@ -9,13 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import compiled, compiled_parallel, mix
-
-
-@compiled
-def _uniform(key: np.uint64, counter: np.uint64) -> float:
-    bits = mix(key + counter * np.uint64(0x9E3779B97F4A7C15))
-    return float(bits >> np.uint64(11)) * 2.0**-53
+from scr.compute import compiled, compiled_parallel, mix, uniform
 
 
 @compiled
@@ -66,12 +60,12 @@ def fill_edges(
     reach = (nodes / classes + 1.0) ** power - 1.0
     for column in numba.prange(edges.shape[1]):
         counter = np.uint64(4) * np.uint64(start + column)
-        first, second = _uniform(edge_key, counter), _uniform(edge_key, counter + np.uint64(1))
+        first, second = uniform(edge_key, counter), uniform(edge_key, counter + np.uint64(1))
         label = int(first * classes)
         # One draw serves twice: its whole part picks the class, the rest is uniform again.
         source = _draw_position(label, first * classes - label, nodes, classes, power, reach)
-        if classes > 1 and _uniform(edge_key, counter + np.uint64(2)) >= homophily:
-            other = _uniform(edge_key, counter + np.uint64(3))
+        if classes > 1 and uniform(edge_key, counter + np.uint64(2)) >= homophily:
+            other = uniform(edge_key, counter + np.uint64(3))
             label = (label + 1 + int(other * (classes - 1))) % classes
         target = _draw_position(label, second, nodes, classes, power, reach)
         edges[0, column] = _permute(source, nodes, half_bits, permutation_key)
@@ -94,7 +88,7 @@ def fill_parts(
 ) -> None:  # fmt: skip
     """Write 0 for training nodes, 1 for validation nodes, 2 for test nodes, 3 for the others."""
     for node in numba.prange(len(part)):
-        chance, trains = _uniform(key, np.uint64(node)), train[labels[node]]
+        chance, trains = uniform(key, np.uint64(node)), train[labels[node]]
         if chance < trains:
             part[node] = 0
         elif chance < trains + valid:

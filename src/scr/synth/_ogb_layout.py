@@ -38,23 +38,16 @@ def write_ogb(
     labels: NDArray[Any],
     splits: Mapping[str, NDArray[Any]],
     features: Iterable[NDArray[Any]] = (),
-    split_name: str = "sales_ranking",
     class_names: Sequence[str] | None = None,
 ) -> Path:
-    """Write a graph as OGB does, whole or not at all.
+    """Write a graph as OGB does, whole or not at all, to a folder that does not exist or is empty.
 
-    Args:
-        folder: The folder to make; it must not exist, or be empty.
-        edges: Blocks of shape (2, edges), each undirected edge once.
-        labels: Class of each node, -1 where unknown. Shape (nodes,).
-        splits: Node numbers of ``train``, ``valid`` and ``test``.
-        features: Blocks of rows, all of one width; nothing: no file of features.
-        split_name: How the split was made: the name of its folder.
-        class_names: Names of the classes; none: no mapping is written.
+    Edges are blocks of shape (2, edges), each undirected edge once; features are blocks of rows of
+    one width, without which there is no file of them. Labels are -1 where unknown.
     """
     check_new_folder(Path(folder))
     with atomic_folder(Path(folder)) as partial:
-        raw, split = partial / "raw", partial / "split" / split_name
+        raw, split = partial / "raw", partial / "split" / "sales_ranking"
         for each in (raw, split, partial / "mapping"):
             each.mkdir(parents=True)
         count = _write_rows(raw / "edge.csv.gz", (np.ascontiguousarray(part.T) for part in edges))
@@ -75,12 +68,7 @@ def write_ogb(
 
 
 def write_synth_ogb(config: SynthConfig, folder: str | Path) -> Path:
-    """Write a synthetic graph in OGB's layout, edges as drawn: with repeats and loops.
-
-    Args:
-        config: What to make.
-        folder: The folder to make; it must not exist, or be empty.
-    """
+    """Write a synthetic graph in OGB's layout, edges as drawn: with repeats and loops."""
     nodes = draw_nodes(config)
     return write_ogb(
         folder,

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, map_in_order
+from scr.compute import OnProgress, ProgressCount, map_in_order
 from scr.graph import KIND, SCHEMA, store_metadata
 from scr.ingest import RowRules, write_rows
 from scr.storage import (
@@ -43,7 +43,7 @@ from scr.synth._model import (
 
 SHARD_EDGES = 1 << 23
 """Edges in one shard: 64 MiB."""
-_EDGES, _FEATURES = "Drawing edges", "Drawing features"
+_FEATURES = "Drawing features"
 _SHARDS = "shards"
 """Folder of the work folder that becomes the result."""
 
@@ -55,14 +55,7 @@ def write_synth_store(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """Write a synthetic graph as a store, whole or not at all.
-
-    Args:
-        config: What to make.
-        path: The folder to make.
-        overwrite: Replace a store that is there already.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-    """
+    """Write a synthetic graph as a store, whole or not at all."""
     path = Path(path)
     with (
         disk_errors(path),
@@ -76,10 +69,10 @@ def write_synth_store(
         if config.features:
             shape = (config.nodes, config.features)
             stream = writer.stream_array("features", shape, config.dtype)
+            progress = ProgressCount(_FEATURES, config.nodes, on_progress)
             for block in feature_blocks(config, nodes.classes):
                 stream.write(block)
-                if on_progress is not None:
-                    on_progress(_FEATURES, stream.rows, config.nodes)
+                progress.add(len(block))
         writer.metadata = store_metadata(
             name="synth", nodes=config.nodes, edges=stored, features=config.features,
             class_names=config.class_names(), steps=(config.step(), *steps),
@@ -96,7 +89,8 @@ def _write_edges(
         rows = write_rows(SynthEdges(config), rules, work, on_progress=on_progress)
         for name, entry in (("indptr", rows.indptr), ("indices", rows.indices)):
             writer.adopt_array(name, work.file(f"{name}.npy"), entry)
-    merged, stored = config.edges - rows.loops - rows.stored // 2, rows.stored
+    stored = rows.indices.shape[0]
+    merged = config.edges - rows.loops - stored // 2
     steps = [f"dropped {rows.loops:,} self-loops", f"merged {merged:,} repeated edges",
              f"symmetrized: {stored // 2:,} edges became {stored:,} stored directions"]  # fmt: skip
     return steps, stored
@@ -111,14 +105,9 @@ def write_synth_shards(
 ) -> Path:
     """Write a synthetic graph as raw shards, edges as drawn: once each, with repeats and loops.
 
-    After a kill or a full disk, the same call resumes with what is finished, in a hidden folder
-    beside `folder`.
-
-    Args:
-        config: What to make.
-        folder: The folder to make; it must not exist, or be empty.
-        kind: Of the shards of edges; everything else is `.npy`.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+    The folder must not exist, or be empty. `kind` is that of the shards of edges; everything else
+    is `.npy`. After a kill or a full disk, the same call resumes with what is finished, in a hidden
+    folder beside `folder`.
     """
     folder = Path(folder)
     identity = {**asdict(config), "kind": kind, "shard_edges": SHARD_EDGES}
@@ -150,9 +139,9 @@ def _write_edge_shards(
         lambda shard: _save(work, *shard), zip(names[first:], chunks, strict=True),
         threads=1, ahead=2,
     )  # fmt: skip
-    for number, _ in enumerate(written, start=first + 1):
-        if on_progress is not None:
-            on_progress(_EDGES, min(number * SHARD_EDGES, config.edges), config.edges)
+    progress = ProgressCount("Drawing edges", config.edges, on_progress, first * SHARD_EDGES)
+    for _ in written:
+        progress.add(SHARD_EDGES)
 
 
 def _write_features(
@@ -180,12 +169,10 @@ def _write_features(
         if start < 0:
             stream.write(header.getvalue())
             start = 0
-        done = start * ROW_CHUNK
+        progress = ProgressCount(_FEATURES, config.nodes, on_progress, start * ROW_CHUNK)
         for block in feature_blocks(config, classes, start):
             block.tofile(stream)
-            done += len(block)
-            if on_progress is not None:
-                on_progress(_FEATURES, done, config.nodes)
+            progress.add(len(block))
     publish_file(work.file(name), work.file(f"{_SHARDS}/{name}"))
     work.finish(name, files=[_SHARDS])
 

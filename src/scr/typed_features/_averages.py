@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, process_budget, readable_bytes, resident_bytes
-from scr.errors import MemoryBudgetError
+from scr.compute import OnProgress, check_memory, process_budget, readable_bytes, resident_bytes
 from scr.graph import Graph, select_edges
 from scr.propagation import normalize
 from scr.propagation.kernel import product
+from scr.storage import ranges
 from scr.typed_features._fitted import rows_of
 
 _FEWEST_COLUMNS = 8
@@ -32,16 +32,11 @@ def fill_by_averages(
     memory: str | int = "auto",
     on_progress: OnProgress | None = None,
 ) -> dict[str, int]:
-    """Write the rows of types without features, from the rows of those with features.
+    """Write the rows of types without features, from the rows of `known` types.
 
     Equation: x_i = sum_j w_ij x_j / sum_j w_ij, over neighbors j that have features.
 
-    Args:
-        graph: Edges of any relation count, in both directions.
-        matrix: Rows of all nodes; those of `known` types are read, the others must be zero.
-        known: Types with features.
-        memory: Most memory of the process, such as `4GiB`.
-        on_progress: Called after each block of columns.
+    Edges of any relation count, in both directions. Rows that are written must be zero before.
 
     Returns:
         For each type that was filled, how many of its nodes stay zero.
@@ -90,17 +85,11 @@ def rounds(graph: Graph, known: Collection[str]) -> Iterator[tuple[list[str], li
         done.update(filled)
 
 
-def _column_blocks(graph: Graph, width: int, memory: str | int) -> Iterator[tuple[int, int]]:
+def _column_blocks(graph: Graph, width: int, memory: str | int) -> list[tuple[int, int]]:
     """Ranges of columns whose averages, for all nodes, fit the memory that is left."""
-    free = process_budget(memory) - resident_bytes()
-    per_column = 4 * graph.num_nodes
-    columns = min(width, free // per_column)
-    if columns < min(width, _FEWEST_COLUMNS):
-        needed = resident_bytes() + min(width, _FEWEST_COLUMNS) * per_column
-        raise MemoryBudgetError(
-            f"Averaging features of {graph.num_nodes:,} nodes needs {readable_bytes(needed)}; "
-            f"the budget is {readable_bytes(process_budget(memory))}",
-            hint=f"use `memory={readable_bytes(needed)}` or more",
-        )
-    for first in range(0, width, columns):
-        yield first, min(first + columns, width)
+    budget, resident, per_column = process_budget(memory), resident_bytes(), 4 * graph.num_nodes
+    needed = resident + min(width, _FEWEST_COLUMNS) * per_column
+    what = f"Averaging features of {graph.num_nodes:,} nodes needs"
+    hint = f"use `memory={readable_bytes(needed)}` or more"
+    check_memory(what, needed, budget, hint=hint)
+    return ranges(width, min(width, (budget - resident) // per_column))

@@ -24,10 +24,7 @@ FOLDER = "features"
 def cache_path(graph: Graph, name: str, parts: Mapping[str, Any]) -> Path | None:
     """Where something belongs that is made from a stored graph; none where nothing can be stored.
 
-    Args:
-        graph: From a store or not.
-        name: What comes before the hash.
-        parts: All that decides its numbers, in plain values.
+    Its name is that given and a hash of `parts`: all that decides its numbers, in plain values.
     """
     if graph.path is None or not os.access(graph.path, os.W_OK):
         return None

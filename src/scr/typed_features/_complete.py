@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,9 @@ def complete_features(
 ) -> CompletedFeatures:
     """Give every node of every type a row of features, all of one width.
 
-    Args:
-        graph: With any number of types.
-        config: How; the defaults if none is given. Not read where there is `fitted`.
-        fitted: The preparation of an earlier run, for prediction on this graph.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-        memory: Most memory of the process while features are averaged or embedded.
-        device: Where embeddings are trained, such as `cuda`.
+    `fitted` is the preparation of an earlier run, for prediction on this graph; the config is not
+    read then. `memory` is for the process while features are averaged or embedded, and embeddings
+    are trained on the `device`.
 
     Raises:
         GraphError: There is nothing to make features from, widths differ where they may not, or the
@@ -107,11 +103,7 @@ class PlannedFeatures:
 
     shape: tuple[int, int]
     fitted: FittedCompletion
-
-    @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """Of the numbers that there will be."""
-        return np.dtype(np.float32)
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
 
 
 def planned_features(graph: Graph, config: FeatureConfig) -> PlannedFeatures:

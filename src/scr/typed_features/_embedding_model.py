@@ -26,15 +26,8 @@ class EmbeddingModel:
     def __init__(self, name: str, nodes: int, relations: int, width: int, seed: int) -> None:
         """Draw the first embeddings; the state of torch's own generator is left alone.
 
-        Args:
-            name: `transe`, `distmult` or `complex`.
-            nodes: How many nodes there are.
-            relations: How many relations there are.
-            width: Columns of a node's embedding, real and imaginary parts of ComplEx together.
-            seed: For the first embeddings.
-
-        Raises:
-            ConfigError: torch_geometric is not installed.
+        `name` is `transe`, `distmult` or `complex`; `width` are the columns of a node's embedding,
+        real and imaginary parts of ComplEx together.
         """
         kge = _models(name)
         self.name, self.width = name, width

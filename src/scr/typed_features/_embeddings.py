@@ -15,8 +15,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress, process_budget, readable_bytes, resident_bytes
-from scr.errors import MemoryBudgetError
+from scr.compute import OnProgress, check_memory, process_budget, resident_bytes
 from scr.features import FeatureConfig
 from scr.graph import Graph
 from scr.storage import ArtifactWriter, open_array, read_manifest
@@ -48,11 +47,6 @@ def embed(
     Shape (nodes, width), a memory map where there is a store. `config.missing` is the model, and
     another kind of device gives slightly other numbers. Other arguments are those of
     `complete_features`.
-
-    Raises:
-        ConfigError: torch_geometric is not installed.
-        GraphError: There are no edges.
-        MemoryBudgetError: Embeddings and what trains them do not fit the memory.
     """
     settings = {name: getattr(config, name) for name in TRAINING_SETTINGS}
     parts = {"graph": graph.fingerprint("edges"), "width": width, "device": device.split(":")[0],
@@ -60,9 +54,8 @@ def embed(
     path = cache_path(graph, "embeddings-", {"schema": SCHEMA, **parts})
     if path is None:
         _check_memory(graph, width, memory)
-        return EmbeddingTraining(graph, config, width, device).run(
-            None, checkpoint_seconds, on_progress
-        )
+        training = EmbeddingTraining(graph, config, width, device)
+        return training.run(None, checkpoint_seconds, on_progress)
     with _alone(path):
         manifest = open_whole(path, KIND, SCHEMA)
         if manifest is None:
@@ -82,12 +75,9 @@ def embed(
 def _check_memory(graph: Graph, width: int, memory: str | int) -> None:
     # Embeddings, Adagrad's squares, and the best of them; then each edge in three arrays, twice.
     needed = resident_bytes() + 12 * graph.num_nodes * width + 24 * graph.num_edges
-    if needed > process_budget(memory):
-        raise MemoryBudgetError(
-            f"Training embeddings of {graph.num_nodes:,} nodes needs {readable_bytes(needed)}; "
-            f"the budget is {readable_bytes(process_budget(memory))}",
-            hint='use more memory, or `data.missing = "average"`',
-        )
+    what = f"Training embeddings of {graph.num_nodes:,} nodes needs"
+    hint = 'use more memory, or `data.missing = "average"`'
+    check_memory(what, needed, process_budget(memory), hint=hint)
 
 
 @contextmanager

@@ -34,15 +34,9 @@ def fill(
     memory: str | int,
     on_progress: OnProgress | None,
 ) -> list[str]:
-    """Write the rows of all types; returns what should be known of them, in words.
+    """Write the rows of all types into zeros; returns what should be known of them, in words.
 
-    Args:
-        matrix: Shape (nodes, columns), all zero.
-        graph: With the features of some types.
-        fitted: How they are prepared.
-        embeddings: Of all nodes, in the shape of the matrix; none where they are not asked for.
-        memory: Most memory of the process; read, as `on_progress`, while features are averaged.
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
+    Embeddings are of all nodes, in the shape of the matrix; none where they are not asked for.
     """
     config, missing = fitted.config, fitted.missing
     known = known_features(graph)

@@ -15,25 +15,23 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.config import build
 from scr.errors import GraphError
 from scr.features import (
     EMBEDDINGS,
-    SVD_COLUMNS,
-    SVD_WORK,
     FeatureConfig,
     FittedFeatures,
     Matrix,
+    affordable_reduction,
     choose_reduction,
     fit_features,
     orthonormal_directions,
     random_directions,
 )
 from scr.graph import Graph
-from scr.storage import checksums
+from scr.storage import checksums, ranges
 
 PART_ROWS = 1 << 16
 """Rows that are prepared at once."""
@@ -104,12 +102,7 @@ class FittedCompletion:
         )  # fmt: skip
 
     def check_graph(self, graph: Graph) -> None:
-        """Refuse a graph that this cannot be applied to.
-
-        Raises:
-            GraphError: It has other types, features of other types, or new nodes that would need
-                embeddings.
-        """
+        """Refuse a graph of other types or features, or with new nodes without embeddings."""
         if tuple(graph.node_types) != self.types:
             raise GraphError(
                 f"The graph `{graph.name}` has nodes of the types {', '.join(graph.node_types)}; "
@@ -137,12 +130,7 @@ class FittedCompletion:
 
 
 def fit_completion(graph: Graph, config: FeatureConfig) -> FittedCompletion:
-    """Decide how all types get features, and fit what depends on those that have them.
-
-    Raises:
-        GraphError: Nothing has features and they are to be averaged, or widths differ where they
-            may not.
-    """
+    """Decide how all types get features, and fit what depends on those that have them."""
     embedded = config.missing in EMBEDDINGS
     known = {} if embedded and config.embedding_types == "all" else known_features(graph)
     if not known and config.missing == "average":
@@ -180,8 +168,7 @@ def _filling(config: FeatureConfig, width: int) -> str:
 
 def parts_of(matrix: Matrix) -> Iterator[slice]:
     """Ranges of rows that are prepared at once."""
-    for first in range(0, matrix.shape[0], PART_ROWS):
-        yield slice(first, first + PART_ROWS)
+    return (slice(*part) for part in ranges(matrix.shape[0], PART_ROWS))
 
 
 def root_mean_square(parts: Iterable[NDArray[np.float32]]) -> float:
@@ -209,11 +196,7 @@ def rows_of(graph: Graph, kind: str) -> slice:
 def _fit_to_one_width(
     features: Mapping[str, Matrix], config: FeatureConfig
 ) -> dict[str, FittedFeatures]:
-    """Fit a preparation for each type; all give the width of the first one.
-
-    Raises:
-        GraphError: Widths differ and `data.project` is `none`.
-    """
+    """Fit a preparation for each type; all give the width of the first one."""
     widths = {
         kind: matrix.shape[1] if choose_reduction(matrix, config) == "none" else config.reduce_to
         for kind, matrix in features.items()
@@ -239,10 +222,8 @@ def _fit_to_width(features: Matrix, config: FeatureConfig, width: int) -> Fitted
     if columns > width and width < rows:
         wanted = config.project
         if wanted not in ("svd", "random"):
-            values = features.nnz if sp.issparse(features) else features.size
-            wanted = "svd" if values * width <= SVD_WORK and columns <= SVD_COLUMNS else "random"
-        reduced = replace(config, reduce=wanted, reduce_to=width)
-        return fit_features(features, reduced)
+            wanted = affordable_reduction(features, width)
+        return fit_features(features, replace(config, reduce=wanted, reduce_to=width))
     plain = fit_features(features, replace(config, reduce="none"))
     if columns == width:
         return plain

@@ -30,13 +30,7 @@ from numpy.typing import NDArray
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
 from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._raw import (
-    Features,
-    RawGraph,
-    RawTypedGraph,
-    as_labels,
-    unexpected_array,
-)
+from scr.sources.readers._raw import Features, RawGraph, RawTypedGraph, as_labels, unexpected_array
 
 _RELATION, _FEATURES = "rel:", "x:"
 _PARTS = ("data", "indices", "indptr", "shape")
@@ -127,13 +121,7 @@ def _labeled_nodes(arrays: NpzFile) -> dict[str, Any]:
 
 
 def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]:
-    """The nodes of train, valid and test, where the file has them.
-
-    Args:
-        arrays: The bundle.
-        num_nodes: How many nodes can be in it.
-        split: Which of several public splits; none: the file's own.
-    """
+    """The nodes of train, valid and test, where they are: of a public split, or the file's own."""
     parts = {"train": "train", "valid": "val", "test": "test"}
     if split is None:
         return {part: arrays.get(f"{key}_idx") for part, key in parts.items()}

@@ -36,12 +36,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_table(path: Path, *, texts: Iterable[str] = ()) -> pa.Table:
-    """Read a CSV or Parquet file.
-
-    Args:
-        path: Ends in `.csv` or `.parquet`.
-        texts: Columns of a CSV that are read as text.
-    """
+    """Read a CSV or Parquet file; the columns `texts` of a CSV are read as text."""
     with readable(path):
         if path.suffix == ".parquet":
             return _without_dictionaries(pyarrow.parquet.read_table(path))
@@ -107,11 +102,7 @@ def id_column(column: pa.ChunkedArray, path: Path) -> pa.Array:
 
 
 def class_column(column: pa.ChunkedArray, path: Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Number the classes in sorted order; missing values and the number -1 mean unknown.
-
-    Returns:
-        Labels of shape (nodes,), -1 where unknown, and the names of the classes.
-    """
+    """Labels, -1 where missing or the number -1, and the names of the classes in sorted order."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -26,7 +26,8 @@ _LABELS = ("labels", "node_label")
 
 def is_gnn_benchmark(keys: set[str]) -> bool:
     """Whether an .npz with these arrays is of gnn-benchmark."""
-    return any(key in keys for name in _ADJACENCY for key in _spellings(name))
+    endings = ("", "_data", ".data")
+    return any(f"{name}{ending}" in keys for name in _ADJACENCY for ending in endings)
 
 
 def read_gnn_benchmark(path: Path) -> RawGraph:
@@ -49,10 +50,6 @@ def read_gnn_benchmark(path: Path) -> RawGraph:
         ids=_ids(arrays, int(adjacency.shape[0])),
         notes=("edge weights were left out: they count as 1",) if weighted else (),
     )
-
-
-def _spellings(name: str) -> tuple[str, ...]:
-    return (name, f"{name}_data", f"{name}.data")
 
 
 def _matrix(arrays: NpzFile, names: tuple[str, ...]) -> Features | None:

@@ -64,11 +64,7 @@ def is_typed_tables(folder: Path) -> bool:
 
 
 def read_graph_toml(folder: Path) -> tuple[str, dict[str, NodeTable], list[EdgeTable]]:
-    """Read and check the description of a folder of tables.
-
-    Returns:
-        The target type, the tables of all types, and those of all relations.
-    """
+    """The target type, the tables of all types, and those of all relations, checked."""
     path = folder / FILE
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -192,5 +188,4 @@ def _edge_table(folder: Path, content: Any, types: Mapping[str, Any]) -> EdgeTab
             f"`edges-{name}.csv` or `edges-{name}.parquet` in it, or a `file` in its "
             f"{section.name}"
         )
-    weight = section.text("weight")
-    return EdgeTable(relation=(source, name, target), path=table, weight=weight)
+    return EdgeTable(relation=(source, name, target), path=table, weight=section.text("weight"))

@@ -29,13 +29,10 @@ _NO_NUMBER = ["", "nan", "NaN"]
 
 
 def fill_matrix(path: Path, matrix: NDArray[Any], *, counted_by: str) -> None:
-    """Read a whole file into an array.
+    """Read a whole file into an array of shape (rows, columns), with any strides.
 
-    Args:
-        path: Ends in `.csv.gz`.
-        matrix: Written in place, shape (rows, columns); any strides, so that the transpose of an
-            array works as well. Missing numbers become NaN in floats and are refused in integers.
-        counted_by: Which file says how many rows there must be, for messages.
+    Missing numbers become NaN in floats and are refused in integers. `counted_by` is the file that
+    says how many rows there must be, for messages.
     """
     rows, columns = matrix.shape
     start = 0

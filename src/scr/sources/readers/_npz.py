@@ -22,10 +22,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
-from scr.sources._room import check_room
 from scr.sources.readers._pickles import read_pickle
 from scr.sources.readers._raw import csr_from_parts
-from scr.storage import atomic_file, disk_errors
+from scr.storage import atomic_file, check_room, disk_errors, read_npy_header
 
 SMALL_BYTES = 1 << 26
 """Arrays up to this size are read rather than mapped: 64 MiB."""
@@ -59,8 +58,7 @@ class NpzFile(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         with self._open(key) as file:
-            _shape, _is_fortran, dtype = _read_header(file)
-            if dtype.hasobject:
+            if read_npy_header(file)[2].hasobject:
                 return read_pickle(file, what=self.name_of(key))
             file.seek(0)
             return npy.read_array(file, allow_pickle=False)
@@ -76,18 +74,13 @@ class NpzFile(Mapping[str, Any]):
         return self.mapped(key) if is_large else self[key]
 
     def mapped(self, key: str) -> NDArray[Any]:
-        """An array of plain numbers as a memory map; read if it is compressed and small.
-
-        Raises:
-            SourceError: There is no such array, or it is damaged, or holds Python objects.
-            StoreError: There is no room to unpack it.
-        """
+        """An array of plain numbers as a memory map; read if it is compressed and small."""
         if key not in self:
             names = ", ".join(list(self)[:8])
             raise SourceError(f"`{self.path}` has no array `{key}`; its arrays are {names}")
         what, member = self.name_of(key), self._members[key]
         with self._open(key) as file:
-            shape, is_fortran, dtype = _read_header(file)
+            shape, is_fortran, dtype = read_npy_header(file)
             if dtype.hasobject:
                 raise SourceError(
                     f"{what} holds Python objects, which are not read; expected numbers"
@@ -119,16 +112,15 @@ class NpzFile(Mapping[str, Any]):
 
     def matrix(self, prefix: str, separator: str = "_") -> scipy.sparse.csr_array | None:
         """The sparse matrix stored in parts ``prefix_data``, ``prefix_indices`` and so on."""
-        keys = {
-            part: f"{prefix}{separator}{part}" for part in ("data", "indices", "indptr", "shape")
-        }
+        parts = ("data", "indices", "indptr", "shape")
+        keys = {part: f"{prefix}{separator}{part}" for part in parts}
         if keys["data"] not in self:
             return None
         missing = [key for key in keys.values() if key not in self]
         if missing:
             raise SourceError(f"`{self.path}` has `{keys['data']}` but no `{missing[0]}`")
-        parts = {part: self[key] for part, key in keys.items()}
-        return csr_from_parts(parts, what=self.name_of(prefix))
+        arrays = {part: self[key] for part, key in keys.items()}
+        return csr_from_parts(arrays, what=self.name_of(prefix))
 
     @contextmanager
     def _open(self, key: str) -> Iterator[IO[bytes]]:
@@ -141,13 +133,6 @@ class NpzFile(Mapping[str, Any]):
         except OSError as error:
             reason = error.strerror or error
             raise SourceError(f"{self.name_of(key)} cannot be read: {reason}") from None
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and type; leaves the file at the start of its data."""
-    version = npy.read_magic(file)
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    return read_header(file)
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:

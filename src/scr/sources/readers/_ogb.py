@@ -184,10 +184,7 @@ def whole_labels(
 ) -> NDArray[np.int64]:
     """Make labels of numbers in which NaN means unknown; none may lie beyond the known classes.
 
-    Args:
-        values: Shape (nodes,) or (nodes, 1), possibly a memory map, which is read in chunks.
-        where: The file, for messages.
-        names: Of the classes, if they are known.
+    Values of shape (nodes,) or (nodes, 1) may be a memory map, which is read in chunks.
     """
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

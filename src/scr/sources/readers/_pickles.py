@@ -152,10 +152,6 @@ class _Unpickler(pickle.Unpickler):
 def read_pickle(file: IO[bytes], *, what: str) -> Any:
     """Load plain data, NumPy arrays and SciPy matrices from a pickle of Python 2 or 3.
 
-    Args:
-        file: Open for binary reading.
-        what: The file's name for messages.
-
     Raises:
         SourceError: The pickle names anything else, or is damaged. Nothing was executed.
     """

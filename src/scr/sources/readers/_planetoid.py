@@ -30,8 +30,7 @@ _VALIDATION_NODES = 500
 def planetoid_prefix(path: Path) -> Path | None:
     """The common beginning of the files, such as `folder/ind.cora`, or none if it is not Planetoid.
 
-    Args:
-        path: A folder with the files, their common beginning, or any one of them.
+    The path may be a folder with the files, their common beginning, or any one of them.
     """
     if path.is_dir():
         found = sorted(path.glob("ind.*.allx"))

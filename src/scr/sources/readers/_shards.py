@@ -63,7 +63,10 @@ def read_shards(folder: Path) -> RawGraph:
 
 def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
     files = shard_files(folder)
-    arrays = {path: _edge_array(path) for path in files if path.suffix == ".npy"}
+    arrays = {path: _load(path) for path in files if path.suffix == ".npy"}
+    for path, edges in arrays.items():
+        if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
+            raise unexpected_array(f"`{path}`", edges, "node numbers of shape (2, edges)")
     shapes = {array.shape for array in arrays.values()} - {(2, 2)}
     # Two edges can be read both ways: they lie as those of all other shards do.
     is_pairs = bool(shapes) and all(shape[0] != 2 for shape in shapes)
@@ -74,13 +77,6 @@ def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
         edges = arrays[path]
         turned = edges.shape[0] != 2 or (edges.shape == (2, 2) and is_pairs)
         yield as_edge_source(edges.T if turned else edges)
-
-
-def _edge_array(path: Path) -> NDArray[Any]:
-    edges = _load(path)
-    if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
-        raise unexpected_array(f"`{path}`", edges, "node numbers of shape (2, edges)")
-    return edges
 
 
 def _parquet_edges(path: Path) -> TableEdges:

@@ -74,12 +74,9 @@ class TableEdges(EdgeSource):
 
 
 def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
-    """How ids become node numbers; what takes long is done once.
+    """How ids become node numbers, which are their places; what takes long is done once.
 
-    Args:
-        ids: Of the nodes, in the order of their numbers.
-        path: The table of edges, for messages, as is that of the nodes.
-        nodes_path: The table of nodes.
+    Both tables, of edges and of nodes, are for messages.
     """
     # Numbers beyond int64 are looked up as they are.
     is_ordered = pa.types.is_integer(ids.type) and ids.type != pa.uint64() and len(ids) > 0

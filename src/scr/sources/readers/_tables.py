@@ -121,21 +121,14 @@ def read_tables(folder: Path, options: IngestOptions) -> RawGraph:
 
 
 def read_nodes(
-    path: Path,
-    columns: Mapping[str, str],
-    features: Path | Sequence[str] | None,
-    *,
-    hint: str,
+    path: Path, columns: Mapping[str, str], features: Path | Sequence[str] | None, *, hint: str
 ) -> Nodes:
     """Read a table of nodes.
 
-    Args:
-        path: The table.
-        columns: Names of the columns `id`, `label` and `split`, where they are not the usual ones.
-            The word ``none`` says that there are no labels, or no split.
-        features: A `.npy` with one row per row of the table, or names of columns; none: all
-            columns that have no other role.
-        hint: What to do if a feature is not a number.
+    `columns` names `id`, `label` and `split`, where they are not the usual ones; the word ``none``
+    says that there are no labels, or no split. `features` are a `.npy` with one row per row of the
+    table, or names of columns; none: all columns that have no other role. The hint says what to do
+    if a feature is not a number.
     """
     names = column_names(path)
     roles = {"id": columns.get("id") or ("id" if "id" in names else names[0])}
@@ -170,12 +163,7 @@ def read_nodes(
 
 
 def read_edges(path: Path, weight: str | None = None) -> ListedEdges:
-    """Read a table of edges.
-
-    Args:
-        path: The table.
-        weight: The column of weights; none: `weight`, if there is such a column.
-    """
+    """Read a table of edges, with the column of weights named, else `weight` if there is."""
     ends, usual = edge_columns(path)
     rows, weight = read_table(path, texts=ends), weight or usual
     weights = None
