@@ -108,11 +108,7 @@ class SAGN(Encoder):
         if self.residual is not None:
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
         mixed = activate(
-            mixed,
-            self.norm,
-            chance=self.config.dropout,
-            training=self.training,
-            overwrite=True,
+            mixed, self.norm, chance=self.config.dropout, training=self.training, overwrite=True
         )
         logits = self.output(mixed.view(len(mixed), self.config.heads, -1)).mean(1)
         return self.with_labels(logits, batch.labels)

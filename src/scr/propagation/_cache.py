@@ -29,11 +29,7 @@ FOLDER = "hops"
 
 
 def hops_key(
-    graph: Graph,
-    config: PropagationConfig,
-    steps: Sequence[str] = (),
-    *,
-    subsets: Subsets = None,
+    graph: Graph, config: PropagationConfig, steps: Sequence[str] = (), *, subsets: Subsets = None
 ) -> str:
     """Hash all that decides the numbers of the hops.
 

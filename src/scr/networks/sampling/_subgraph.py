@@ -100,11 +100,7 @@ def _mark(nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> int:
 
 
 def induced_subgraph(
-    graph: Graph,
-    nodes: Any,
-    *,
-    threads: int | None = None,
-    numbers: LocalNumbers | None = None,
+    graph: Graph, nodes: Any, *, threads: int | None = None, numbers: LocalNumbers | None = None
 ) -> SubgraphBatch:
     """Some nodes, in the order in which they are given, and the edges between them.
 

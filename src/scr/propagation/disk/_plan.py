@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import (
-    CACHE_LINE,
-    default_threads,
-    process_budget,
-    readable_bytes,
-    resident_bytes,
-)
+from scr.compute import CACHE_LINE, default_threads, process_budget, readable_bytes, resident_bytes
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
 from scr.graph import edge_bytes, selection_bytes
