@@ -55,21 +55,16 @@ def separate_module(encoder: Any) -> tuple[dict[str, Any], OwnModule | None]:
     module = settings.pop("module", None)
     for name, value in settings.items():
         if callable(value):  # as modules are, and no setting is
-            raise ConfigError(
-                f"encoder.{name}",
-                type(value).__name__,
-                "a setting; a module is given as `module`",
-                hint="did you mean `module`?",
-            )
+            expected = "a setting; a module is given as `module`"
+            hint = "did you mean `module`?"
+            raise ConfigError(f"encoder.{name}", type(value).__name__, expected, hint=hint)
     if module is None:
         return settings, None
     if not callable(module):
-        raise ConfigError(
-            "encoder.module",
-            module if isinstance(module, str) else type(module).__name__,
-            "a torch module, or a function for one",
-            hint="an encoder of `scr` is given by its `name`",
-        )
+        given = module if isinstance(module, str) else type(module).__name__
+        hint = "an encoder of `scr` is given by its `name`"
+        expected = "a torch module, or a function for one"
+        raise ConfigError("encoder.module", given, expected, hint=hint)
     return settings, OwnModule(module)
 
 
@@ -94,11 +89,9 @@ class OwnModule:
         kind = "class" if inspect.isclass(self.given) else "function"
         reason = str(error).partition("\n")[0]
         cannot = "" if error is None else f", which cannot be made of the sizes: {reason}"
+        expected = "a module, or a function of one argument (the sizes)"
         raise ConfigError(
-            "encoder",
-            f"the {kind} {name}{cannot}",
-            "a module, or a function of one argument (the sizes)",
-            hint=SIZES_HINT,
+            "encoder", f"the {kind} {name}{cannot}", expected, hint=SIZES_HINT
         ) from error
 
     def build(self, shape: ProblemShape) -> nn.Module:
@@ -116,11 +109,7 @@ class OwnModule:
         return cast(nn.Module, module)
 
     def settings(self, shape: ProblemShape) -> dict[str, Any]:
-        """The section `encoder` of a recipe, as far as the module tells.
-
-        Args:
-            shape: Sizes for a first look; those of the training may differ.
-        """
+        """The section `encoder` of a recipe, as far as a module of any sizes tells."""
         with torch.random.fork_rng(devices=[]):
             module = self.given if isinstance(self.given, nn.Module) else self.build(shape)
         if what_is_read(module) != "edges":

@@ -183,15 +183,10 @@ def _propagate(
     rows: NDArray[Any] | None,
     out: NDArray[np.float32],
 ) -> None:
-    """Fill `out` with the matrices of the last steps, from the labels of some nodes.
+    """Fill `out`, of shape (rows, last steps, classes), from the labels of some nodes.
 
-    Args:
-        steps: What each step multiplies by.
-        width: Classes that are propagated at once.
-        nodes: Nodes with labels.
-        targets: Their labels.
-        rows: Nodes of the rows of `out`; none: all of the target type.
-        out: Shape (rows, last steps, classes).
+    At once, `width` classes are propagated. `rows` are the nodes of the rows of `out`; none: all of
+    the target type.
     """
     count, classes = steps[0].num_nodes, targets.shape[1]
     buffers = [aligned_empty((count * width,), np.float32) for _ in range(2)]

@@ -101,12 +101,8 @@ def _is_same(features: Any, source: Any) -> bool:
         return True
     if not isinstance(features, np.ndarray) or not isinstance(source, np.ndarray):
         return False
-    return (
-        features.ctypes.data == source.ctypes.data
-        and features.shape == source.shape
-        and features.strides == source.strides
-        and features.dtype == source.dtype
-    )
+    first, second = ((a.ctypes.data, a.shape, a.strides, a.dtype) for a in (features, source))
+    return first == second
 
 
 def _digest(array: NDArray[Any]) -> list[str]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
 from scr.propagation.kernel._tiles import product_by_tiles, tiles_pay
@@ -39,40 +37,20 @@ def product(
     Returns:
         False if a float16 result overflowed.
     """
-    edges = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
-    return product_rows(
-        adjacency, edges, adjacency.indices, adjacency.weights, scaled, out, threads=threads
-    )
+    chunk = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
+    arrays = RowArrays(adjacency.indices, adjacency.weights, scaled, out)
+    return product_rows(adjacency, chunk, arrays, threads=threads)
 
 
 def product_rows(
-    adjacency: NormalizedAdjacency,
-    chunk: EdgeChunk,
-    indices: NDArray[Any],
-    weights: NDArray[np.float32] | None,
-    scaled: NDArray[Any],
-    out: NDArray[Any],
-    *,
-    threads: int | None = None,
+    adjacency: NormalizedAdjacency, chunk: EdgeChunk, arrays: RowArrays, threads: int | None
 ) -> bool:
-    """Some rows of `product`, from all of their edges.
+    """The rows of a chunk of `product`, from all of their edges, which are those of the arrays.
 
-    Args:
-        adjacency: Its own edges and weights are not read, only `indptr` and what scales rows.
-        chunk: Which rows and edges.
-        indices: Neighbors of the edges of this chunk only.
-        weights: Their weights; none: all are 1.
-        scaled: As for `product`, all rows.
-        out: As for `product`; only the rows of the chunk are written.
-        threads: As for `product`.
-
-    Returns:
-        False if a float16 result overflowed.
+    The adjacency's own edges and weights are not read, only `indptr` and what scales rows.
     """
-    if out.size and tiles_pay(scaled, weights):
-        count = default_threads() if threads is None else threads
-        return product_by_tiles(adjacency, chunk, indices, scaled, out, count)
-    arrays = RowArrays(indices, weights, scaled, out, chunk.start)
+    if arrays.out.size and tiles_pay(arrays.x, arrays.weights):
+        return product_by_tiles(adjacency, chunk, arrays, threads)
     return sum_ranges(
         adjacency.indptr, arrays, adjacency.row_scale, adjacency.self_loops, threads,
         (chunk.first, chunk.last),

@@ -73,11 +73,24 @@ def sum_ranges(
             *arrays.write,
         )  # fmt: skip
 
-    fits = [result == 0 for result in run_on_threads(rows, list(pieces), threads)]
-    for hub in (begin + hubs).tolist():
+    fits = not any(run_on_threads(rows, list(pieces), threads))
+    return sum_hubs(indptr, begin + hubs, arrays, row_scale, self_loops, threads) and fits
+
+
+def sum_hubs(
+    indptr: NDArray[np.int64],
+    hubs: NDArray[np.int64],
+    arrays: RowArrays,
+    row_scale: NDArray[np.float32] | None,
+    self_loops: bool,
+    threads: int | None,
+) -> bool:
+    """Sum rows that are each cut into pieces; false if a float16 result overflowed."""
+    fits = True
+    for hub in hubs.tolist():
         sums = hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
-        fits.append(arrays.finish(hub, sums, row_scale, self_loops))
-    return all(fits)
+        fits &= arrays.finish(hub, sums, row_scale, self_loops)
+    return fits
 
 
 def scale_rows(
@@ -89,10 +102,7 @@ def scale_rows(
 ) -> bool:
     """Copy a matrix with each row multiplied by its scale, between float32 and float16 as needed.
 
-    This is the product with a matrix that has nothing but its diagonal.
-
-    Returns:
-        False if a float16 result overflowed.
+    This is the product with a matrix that has nothing but its diagonal; false if it overflowed.
     """
     no_edges = np.zeros(min(len(matrix), SCALED_ROWS) + 1, dtype=np.int64)
     fits = True
@@ -104,7 +114,9 @@ def scale_rows(
     return fits
 
 
-def hub_pieces(arrays: RowArrays, start: int, stop: int, threads: int) -> list[NDArray[np.float32]]:
+def hub_pieces(
+    arrays: RowArrays, start: int, stop: int, threads: int | None
+) -> list[NDArray[np.float32]]:
     """Sums of one row's edges, piece by piece."""
     bounds = np.array([*range(start, stop, HUB_EDGES), stop], dtype=np.int64)
     parts = np.empty((len(bounds) - 1, arrays.columns), dtype=np.float32)
@@ -121,7 +133,10 @@ def hub_pieces(arrays: RowArrays, start: int, stop: int, threads: int) -> list[N
 
 
 class RowArrays:
-    """The arrays of one product, in the few types that the kernel is compiled for."""
+    """The arrays of one product, also in the few types that the kernel is compiled for.
+
+    Edges may be a part of all, of which the first one's number is `offset`.
+    """
 
     def __init__(
         self,
@@ -131,7 +146,8 @@ class RowArrays:
         out: NDArray[Any],
         offset: int = 0,
     ) -> None:
-        self.x, self.out, self.columns, self.offset = x, out, x.shape[1], offset
+        self.indices, self.weights, self.x, self.out = indices, weights, x, out
+        self.columns, self.offset = x.shape[1], offset
         if out.size:
             self.read = constant(indices), constant(weights), constant(flat(x)), pitch(x)
             self.write = flat(out), pitch(out)
