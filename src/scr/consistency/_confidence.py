@@ -31,9 +31,6 @@ def confidence_mask(probabilities: Tensor, threshold: float) -> Tensor:
     Args:
         probabilities: Unsharpened pseudo labels, shape (nodes, classes).
         threshold: eta in [0, 1].
-
-    Returns:
-        Booleans, shape (nodes,).
     """
     return probabilities.amax(dim=-1) >= threshold
 

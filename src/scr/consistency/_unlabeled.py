@@ -170,11 +170,9 @@ def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
         logits = torch.stack(list(logits))
     if not isinstance(logits, Tensor):
         raise ConfigError(
-            "logits",
-            _kind(logits),
-            "a tensor, or a list of one tensor per view",
+            "logits", _kind(logits), "a tensor, or a list of one tensor per view",
             hint="give what the model returns: `[model(rows), model(rows)]`",
-        )
+        )  # fmt: skip
     if logits.ndim not in (2, 3) or not logits.is_floating_point():
         raise ConfigError(
             "logits",
@@ -210,11 +208,10 @@ def as_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
         raise ConfigError("pseudo_labels", _kind(pseudo_labels), "a tensor of class probabilities")
     if pseudo_labels.shape != logits.shape[1:]:
         raise ConfigError(
-            "pseudo_labels",
-            f"of shape {tuple(pseudo_labels.shape)}",
+            "pseudo_labels", f"of shape {tuple(pseudo_labels.shape)}",
             f"{tuple(logits.shape[1:])}, one distribution per node of the logits",
             hint="take the same nodes of both, such as `teacher(x, edge_index)[nodes]`",
-        )
+        )  # fmt: skip
     labels = single_precision(pseudo_labels.detach())
     sums, least = labels.sum(dim=-1), labels.amin(dim=-1)
     wrong = ((sums - 1).abs() > SUM_TOLERANCE) | (least < 0)

@@ -208,11 +208,9 @@ def what_is_read(module: nn.Module) -> Literal["hops", "batch", "edges"]:
         annotated = _type_hints(module).get(names[0]) is HopBatch
         return "batch" if annotated or names[0] == "batch" else "hops"
     raise _refusal(
-        module,
-        "a module with forward(hops), forward(batch) or forward(x, edge_index)",
-        found=f".forward({', '.join(names)})",
-        hint="wrap it in a module that takes one of these",
-    )
+        module, "a module with forward(hops), forward(batch) or forward(x, edge_index)",
+        found=f".forward({', '.join(names)})", hint="wrap it in a module that takes one of these",
+    )  # fmt: skip
 
 
 def _arguments(module: nn.Module) -> tuple[list[str], list[str]]:
@@ -259,11 +257,10 @@ def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> Non
     others = [name for name, value in encoder.state_dict().items() if not isinstance(value, Tensor)]
     if others:
         raise _refusal(
-            module,
-            "a module whose state is of tensors alone, which can be saved",
+            module, "a module whose state is of tensors alone, which can be saved",
             found=f", whose state has {others[0]}",
             hint="keep other things out of `get_extra_state`",
-        )
+        )  # fmt: skip
     try:
         with evaluating(encoder):
             logits: Any = encoder(batch)

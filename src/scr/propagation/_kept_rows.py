@@ -73,6 +73,19 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
+def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where nodes are among the kept ones; a node that is not among them is refused."""
+    positions = np.asarray(np.searchsorted(kept, nodes))
+    is_kept = np.asarray(positions < len(kept))
+    is_kept[is_kept] = kept[positions[is_kept]] == nodes[is_kept]
+    if not is_kept.all():
+        raise GraphError(
+            f"Node {nodes[~is_kept][0]} has no hops; they were kept for {len(kept):,} nodes",
+            hint="propagate again with `rows` that hold this node, such as `all`",
+        )
+    return positions
+
+
 def rows_hash(rows: NDArray[np.int64]) -> str:
     """A short name for a set of nodes."""
     data = np.ascontiguousarray(rows, dtype=np.int64)

@@ -66,12 +66,11 @@ def label_hops(
     """Multiply the training labels by powers of the adjacency; `config.label_*` says which.
 
     Args:
-        graph: The graph.
+        graph: Its own labels and training nodes are taken where none are given.
         config: Its fields that start with `label_` count.
         labels: Class numbers of shape (nodes,), or soft labels of shape (nodes, classes), of the
-            target type; the graph's own by default. Rows outside `train` are not read.
-        train: Nodes whose labels may be read; the graph's training nodes by default. Later stages
-            add the nodes that they trust.
+            target type. Rows outside `train` are not read.
+        train: Nodes whose labels may be read; later stages add the nodes that they trust.
         targets: Soft labels of the nodes in `train`, in their order, instead of `labels`; shape
             (len(train), classes).
         seed: Decides the folds.

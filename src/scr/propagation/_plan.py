@@ -41,8 +41,7 @@ def plan_propagation(
     """The widest block of columns that fits, with the result in memory.
 
     Args:
-        graph: The graph.
-        config: What is propagated.
+        graph: As for `propagate`, like all that is not named here.
         columns: Of the features.
         memory: Most memory to use beside the graph and the features.
         subsets: Subsets of relations that are walked apart, if they are.

@@ -104,7 +104,7 @@ class RandomPropagation:
     def mixture(
         self, scale: NDArray[np.float32], rows: NDArray[np.int64], *, threads: int | None = None
     ) -> NDArray[np.float32]:
-        r"""Some rows of the mixture of hops of scaled features.
+        r"""Some rows of the mixture of hops of scaled features, shape (rows, columns).
 
         Equation: GRAND, random propagation (docs/equations.md#random-propagation)
             sum_k w_k A^k diag(z) X
@@ -113,9 +113,6 @@ class RandomPropagation:
             scale: z, a factor for each node: see `drop_node`.
             rows: Nodes whose rows are wanted, in any order.
             threads: Cores to use; all by default. The result does not depend on it.
-
-        Returns:
-            Shape (rows, columns).
         """
         out = np.empty((len(rows), self.columns), np.float32)
 

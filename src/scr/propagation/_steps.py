@@ -145,12 +145,7 @@ def unit_rows(matrix: NDArray[Any], *, threads: int | None = None) -> None:
 
 
 def add_scaled(
-    total: NDArray[np.float32],
-    matrix: NDArray[Any],
-    factor: float,
-    *,
-    unit: bool,
-    threads: int | None = None,
+    total: NDArray[np.float32], matrix: NDArray[Any], factor: float, unit: bool, threads: int | None
 ) -> None:
     """Add factor * matrix to the total, with rows of length 1 if `unit`."""
 

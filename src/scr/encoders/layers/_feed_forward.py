@@ -92,14 +92,10 @@ class FeedForward(nn.Module):
             slope = self.slope.repeat_interleave(raw.shape[1] // len(self.slope))
         is_before = self.norm_place == "before"
         activated = activate(
-            raw,
-            norm if is_before else None,
-            bias=None if layer.bias is None else layer.bias.flatten(),
-            slope=slope,
-            chance=self.dropout if is_before else 0.0,
-            training=self.training,
-            overwrite=True,
-        )
+            raw, norm if is_before else None,
+            bias=None if layer.bias is None else layer.bias.flatten(), slope=slope,
+            chance=self.dropout if is_before else 0.0, training=self.training, overwrite=True,
+        )  # fmt: skip
         if not is_before:
             activated = drop(normalize(activated, norm), self.dropout, self.training)
         return activated.view(len(activated), self.count, -1)

@@ -73,23 +73,22 @@ def product_by_chunks(
         multiply = functools.partial(product_rows_of_nonzero, nonzero=nonzero)
     elif rows is not None:
         multiply = functools.partial(product_of_chosen_rows, rows=rows)
-    indptr, stored = adjacency.indptr, [adjacency.indices]
-    if adjacency.weights is not None:
-        stored.append(adjacency.weights)
+    indptr, scale, own = adjacency.indptr, adjacency.row_scale, adjacency.self_loops
+    stored = [array for array in (adjacency.indices, adjacency.weights) if array is not None]
     pieces: list[NDArray[np.float32]] = []
     fits = True
     ranges = [(chunk.start, chunk.stop) for chunk in chunks]
     for chunk, (indices, *rest) in zip(chunks, stream_rows(stored, ranges), strict=True):
-        arrays = RowArrays(indices, rest[0] if rest else None, scaled, out, chunk.start)
+        weights = rest[0] if rest else None
+        arrays = RowArrays(indices, weights, scaled, out, chunk.start, scale, own)
         end = int(indptr[chunk.last])
         if (chunk.start, chunk.stop) == (indptr[chunk.first], end):
-            fits &= multiply(adjacency, chunk, arrays, threads=threads)
+            fits &= multiply(indptr, chunk, arrays, threads)
         elif out.size and (rows is None or np.diff(np.searchsorted(rows, chunk[:2]))):
             # A part of a hub's row, cut where its sum is cut in memory too.
             pieces += hub_pieces(arrays, chunk.start, chunk.stop, threads)
             if chunk.stop == end:
-                scale, own = adjacency.row_scale, adjacency.self_loops
-                fits &= arrays.finish(chunk.first, pieces, scale, own)
+                fits &= arrays.finish(chunk.first, pieces)
                 pieces.clear()
         if on_rows is not None and not pieces:
             on_rows(out[chunk.first : chunk.last])

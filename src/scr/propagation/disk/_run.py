@@ -32,11 +32,7 @@ from scr.storage import (
 
 
 def propagate_to_disk(
-    request: DiskRequest,
-    target: Path,
-    *,
-    overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    request: DiskRequest, target: Path, overwrite: bool, on_progress: OnProgress | None
 ) -> Hops:
     """Make hops at `target`, resuming earlier work on the same.
 

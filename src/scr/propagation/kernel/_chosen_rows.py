@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_hubs, sum_ranges
 
@@ -22,7 +21,7 @@ VALUES_PER_EDGE = 8
 
 
 def product_of_chosen_rows(
-    adjacency: NormalizedAdjacency,
+    indptr: NDArray[np.int64],
     chunk: EdgeChunk,
     arrays: RowArrays,
     threads: int | None,
@@ -34,11 +33,10 @@ def product_of_chosen_rows(
     chosen = rows[np.searchsorted(rows, chunk.first) : np.searchsorted(rows, chunk.last)]
     if len(chosen) == 0 or out.size == 0:
         return True
-    indptr, own = adjacency.indptr, adjacency.self_loops
     is_hub = indptr[chosen + 1] - indptr[chosen] > _rows.HUB_EDGES
-    fits = sum_hubs(indptr, chosen[is_hub], arrays, adjacency.row_scale, own, threads)
+    fits = sum_hubs(indptr, chosen[is_hub], arrays, threads)
     for some in _parts(indptr, chosen[~is_hub], out.shape[1]):
-        bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=own)
+        bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=arrays.self_loops)
         neighbors = np.empty(len(edges), indices.dtype)
         neighbors[~is_own], neighbors[is_own] = indices[edges[~is_own]], some[: is_own.sum()]
         values = None
@@ -46,9 +44,9 @@ def product_of_chosen_rows(
             values = np.ones(len(edges), np.float32)  # an edge to itself weighs 1
             values[~is_own] = weights[edges[~is_own]]
         made = np.empty((len(some), out.shape[1]), out.dtype)
-        scale = None if adjacency.row_scale is None else adjacency.row_scale[some]
-        copied = RowArrays(neighbors, values, arrays.x, made)
-        fits &= sum_ranges(bounds, copied, scale, False, threads)
+        scale = None if arrays.row_scale is None else arrays.row_scale[some]
+        copied = RowArrays(neighbors, values, arrays.x, made, row_scale=scale)
+        fits &= sum_ranges(bounds, copied, threads)
         out[some] = made
     return fits
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import run_on_threads
-from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_hubs, sum_ranges
 from scr.propagation.kernel._vector import compiled_loop
@@ -41,7 +40,7 @@ def nonzero_bits(matrix: NDArray[Any]) -> NDArray[np.uint8] | None:
 
 
 def product_rows_of_nonzero(
-    adjacency: NormalizedAdjacency,
+    indptr: NDArray[np.int64],
     chunk: EdgeChunk,
     arrays: RowArrays,
     threads: int | None,
@@ -51,16 +50,16 @@ def product_rows_of_nonzero(
     """As `kernel.product_rows`, where `nonzero` are the bits of the rows of the matrix."""
     if arrays.out.size == 0:
         return True
-    scale, own = adjacency.row_scale, adjacency.self_loops
-    bounds = adjacency.indptr[chunk.first : chunk.last + 1] - chunk.start
+    rows, scale = slice(chunk.first, chunk.last), arrays.row_scale
+    bounds = indptr[chunk.first : chunk.last + 1] - chunk.start
     # The sums of hubs are cut into pieces of all their edges.
     hubs = np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
-    first = chunk.first if own else -1
+    first = chunk.first if arrays.self_loops else -1
     kept_bounds, neighbors, values = _kept_edges(bounds, hubs, arrays, nonzero, first, threads)
-    kept = RowArrays(neighbors, values, arrays.x, arrays.out[chunk.first : chunk.last])
-    factors = None if scale is None else scale[chunk.first : chunk.last]
-    fits = sum_ranges(kept_bounds, kept, factors, False, threads)
-    return sum_hubs(adjacency.indptr, chunk.first + hubs, arrays, scale, own, threads) and fits
+    factors = None if scale is None else scale[rows]
+    kept = RowArrays(neighbors, values, arrays.x, arrays.out[rows], row_scale=factors)
+    fits = sum_ranges(kept_bounds, kept, threads)
+    return sum_hubs(indptr, chunk.first + hubs, arrays, threads) and fits
 
 
 def _kept_edges(

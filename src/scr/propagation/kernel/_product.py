@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from scr.propagation._normalization import NormalizedAdjacency
@@ -24,6 +25,8 @@ def product(
 ) -> bool:
     """Multiply a matrix whose rows are scaled already: out = R (W + s I) scaled.
 
+    Returns false if a float16 result overflowed.
+
     The scales of the columns are not applied here. Reading one of them per edge, from an array
     that no cache level near the core can hold, costs up to a third more time than scaling the
     rows of the matrix once beforehand (`scale_rows`).
@@ -33,25 +36,19 @@ def product(
         scaled: C X. Shape (nodes, columns), float32 or float16; rows may lie apart, columns not.
         out: Another array of the same shape.
         threads: Cores to use; all that numba may use by default.
-
-    Returns:
-        False if a float16 result overflowed.
     """
     chunk = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
-    arrays = RowArrays(adjacency.indices, adjacency.weights, scaled, out)
-    return product_rows(adjacency, chunk, arrays, threads=threads)
+    arrays = RowArrays(
+        adjacency.indices, adjacency.weights, scaled, out, 0, adjacency.row_scale,
+        adjacency.self_loops,
+    )  # fmt: skip
+    return product_rows(adjacency.indptr, chunk, arrays, threads)
 
 
 def product_rows(
-    adjacency: NormalizedAdjacency, chunk: EdgeChunk, arrays: RowArrays, threads: int | None
+    indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
 ) -> bool:
-    """The rows of a chunk of `product`, from all of their edges, which are those of the arrays.
-
-    The adjacency's own edges and weights are not read, only `indptr` and what scales rows.
-    """
+    """The rows of a chunk of `product`, from all of their edges, which are those of the arrays."""
     if arrays.out.size and tiles_pay(arrays.x, arrays.weights):
-        return product_by_tiles(adjacency, chunk, arrays, threads)
-    return sum_ranges(
-        adjacency.indptr, arrays, adjacency.row_scale, adjacency.self_loops, threads,
-        (chunk.first, chunk.last),
-    )  # fmt: skip
+        return product_by_tiles(indptr, chunk, arrays, threads)
+    return sum_ranges(indptr, arrays, threads, (chunk.first, chunk.last))

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import CACHE_LINE, aligned_empty, cut_rows, default_threads, run_on_threads
-from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, constant, scale_rows, sum_hubs
 from scr.propagation.kernel._vector import LANES, add_rows, compiled_loop
@@ -57,10 +56,10 @@ def tiles_pay(scaled: NDArray[Any], weights: NDArray[np.float32] | None) -> bool
 
 
 def product_by_tiles(
-    adjacency: NormalizedAdjacency, chunk: EdgeChunk, arrays: RowArrays, threads: int | None
+    indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
 ) -> bool:
     """As `kernel.product_rows` for whole rows without weights."""
-    indptr, scaled = adjacency.indptr, arrays.x
+    scaled, row_scale = arrays.x, arrays.row_scale
     edges, _, memory, row_pitch = arrays.read
     bounds = indptr[chunk.first : chunk.last + 1]
     hubs = chunk.first + np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
@@ -75,7 +74,7 @@ def product_by_tiles(
     free: queue.SimpleQueue[_Buffers] = queue.SimpleQueue()
     rows = min(PIECE_ROWS, chunk.last - chunk.first)
     longest = max((int(indptr[last] - indptr[first]) for first, last in pieces), default=0)
-    longest += rows if adjacency.self_loops else 0
+    longest += rows if arrays.self_loops else 0
     for _ in range(min(threads or default_threads(), len(pieces))):
         neighbors = np.empty(longest, arrays.indices.dtype)
         sums = aligned_empty((rows * TILE_COLUMNS,), np.float32)
@@ -93,7 +92,7 @@ def product_by_tiles(
         try:
             ends = np.zeros((len(scaled) >> shift) + 2, np.int64)
             count = _sort_by_tile(
-                read, first, last, edges, chunk.start, shift, adjacency.self_loops, ends,
+                read, first, last, edges, chunk.start, shift, arrays.self_loops, ends,
                 buffers.neighbors, buffers.rows,
             )  # fmt: skip
             fits = True
@@ -105,7 +104,7 @@ def product_by_tiles(
                     buffers.neighbors, buffers.rows, count, memory, row_pitch, block.start,
                     width // LANES, sums, width,
                 )  # fmt: skip
-                scale = None if adjacency.row_scale is None else adjacency.row_scale[first:last]
+                scale = None if row_scale is None else row_scale[first:last]
                 made = sums.reshape(last - first, width)
                 fits &= scale_rows(made, scale, arrays.out[first:last, block], threads=1)
             return fits
@@ -113,8 +112,7 @@ def product_by_tiles(
             free.put(buffers)
 
     fits = all(run_on_threads(work, pieces, threads))
-    scale, own = adjacency.row_scale, adjacency.self_loops
-    return sum_hubs(indptr, hubs, arrays, scale, own, threads) and fits
+    return sum_hubs(indptr, hubs, arrays, threads) and fits
 
 
 @compiled_loop
