@@ -11,10 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from scr.config import build, check
-from scr.consistency import alternatives
 from scr.consistency._config import ConsistencyConfig
 from scr.consistency._loss import ConsistencyLoss
 from scr.consistency._unlabeled import UnlabeledLoss
+from scr.consistency.alternatives._entropy import EntropyLoss
+from scr.consistency.alternatives._fixmatch import FixMatchLoss
+from scr.consistency.alternatives._freematch import FreeMatchLoss
+from scr.consistency.alternatives._grand import GrandLoss
+from scr.consistency.alternatives._pi import PiLoss
+from scr.consistency.alternatives._r_drop import RDropLoss
+from scr.consistency.alternatives._softmatch import SoftMatchLoss
 from scr.errors import ConfigError
 
 NO_REGULARIZER = "none"
@@ -22,13 +28,13 @@ UNLABELED_LOSSES: dict[str, type[UnlabeledLoss]] = {
     "scr": ConsistencyLoss,
     # The same term; its pseudo labels come from an averaged teacher, which the decay asks for.
     "scr-m": ConsistencyLoss,
-    "pi": alternatives.PiLoss,
-    "r-drop": alternatives.RDropLoss,
-    "entropy": alternatives.EntropyLoss,
-    "fixmatch": alternatives.FixMatchLoss,
-    "freematch": alternatives.FreeMatchLoss,
-    "softmatch": alternatives.SoftMatchLoss,
-    "grand": alternatives.GrandLoss,
+    "pi": PiLoss,
+    "r-drop": RDropLoss,
+    "entropy": EntropyLoss,
+    "fixmatch": FixMatchLoss,
+    "freematch": FreeMatchLoss,
+    "softmatch": SoftMatchLoss,
+    "grand": GrandLoss,
 }
 TEACHER_SETTINGS = frozenset({"decay", "judge", "teacher_statistics"})
 """What only SCR-m reads."""

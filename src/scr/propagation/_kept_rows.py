@@ -64,12 +64,8 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     if any(len(nodes) for nodes in splits):
         return np.unique(np.concatenate(splits)).astype(np.int64)
     parts = ranges(graph.num_targets, LABELS_PER_STEP)
-    found = [
-        start + np.flatnonzero(labels >= 0)
-        for (start, _), (labels,) in zip(
-            parts, stream_rows([np.asarray(graph.labels)], parts), strict=True
-        )
-    ]
+    read = zip(parts, stream_rows([np.asarray(graph.labels)], parts), strict=True)
+    found = [start + np.flatnonzero(labels >= 0) for (start, _), (labels,) in read]
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 

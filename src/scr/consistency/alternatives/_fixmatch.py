@@ -48,7 +48,7 @@ class FixMatchLoss(UnlabeledLoss):
     def __init__(
         self, weight: float = 1.0, threshold: float = 0.95, threshold_end: float | None = None
     ) -> None:
-        """Weight is lambda_u, threshold tau in [0, 1], which may move to `threshold_end`."""
+        """Weight is lambda_u, threshold tau in [0, 1], which `threshold_end` moves linearly."""
         super().__init__(weight)
         check(0 <= threshold <= 1, "threshold", threshold, "a number in [0, 1]")
         self.start, self.end = threshold, threshold_end

@@ -46,13 +46,9 @@ class LocalNumbers:
 
 @compiled
 def number_nodes(
-    found: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    base: int,
-    nodes: NDArray[np.int64],
-    count: int,
-    local: NDArray[np.int32],
-) -> int:
+    found: NDArray[np.int64], slots: NDArray[np.int64], base: int, nodes: NDArray[np.int64],
+    count: int, local: NDArray[np.int32],
+) -> int:  # fmt: skip
     """Number the nodes that have no number yet, in the order in which they are found.
 
     Found nodes may repeat; slots are as lent, with their base. `nodes`, by number, `count` of them
