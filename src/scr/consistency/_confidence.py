@@ -31,9 +31,6 @@ def confidence_mask(probabilities: Tensor, threshold: float) -> Tensor:
     Args:
         probabilities: Unsharpened pseudo labels, shape (nodes, classes).
         threshold: eta in [0, 1].
-
-    Returns:
-        Booleans, shape (nodes,).
     """
     return probabilities.amax(dim=-1) >= threshold
 
@@ -97,14 +94,10 @@ class ConfidentSet:
         for name, share in (("threshold", threshold), ("threshold_end", threshold_end)):
             if share is not None and not 0 <= share <= 1:
                 raise ConfigError(f"consistency.{name}", share, "a number in [0, 1]")
-        self.candidates = _numbers(candidates)
-        self.nodes = self.candidates
-        self.start = threshold
-        self.end = threshold_end
-        self.refresh = refresh
-        self.scored_at_once = sample
-        self.seed = seed
-        self.threshold = threshold
+        self.candidates = self.nodes = _numbers(candidates)
+        self.start, self.end = threshold, threshold_end
+        self.threshold, self.refresh = threshold, refresh
+        self.scored_at_once, self.seed = sample, seed
 
     @property
     def selective(self) -> bool:
@@ -112,11 +105,9 @@ class ConfidentSet:
         return self.start > 0 or (self.end or 0) > 0
 
     def due(self, epoch: int, *, first: int = 0) -> bool:
-        """Whether the set should be refreshed before this epoch.
+        """Whether the set should be refreshed before this epoch, counted from 0.
 
-        Args:
-            epoch: Counted from 0.
-            first: The first epoch in which the set is used (after warm-up).
+        The first epoch in which the set is used, after the warm-up, is `first`.
         """
         return self.selective and epoch >= first and (epoch - first) % self.refresh == 0
 
@@ -149,38 +140,30 @@ class ConfidentSet:
         """
         if self.end is not None and (epoch is None or epochs is None):
             raise ConfigError(
-                "epochs" if epochs is None else "epoch",
-                None,
+                "epochs" if epochs is None else "epoch", None,
                 "a whole number where `threshold_end` is set, since the threshold changes by epoch",
                 hint="give both: `confident.update(probabilities, epoch, epochs)`",
-            )
+            )  # fmt: skip
         epoch, epochs = epoch or 0, epochs or 1
         scored = self.to_score(epoch)
         given = probabilities(scored) if callable(probabilities) else probabilities
         rows = _as_tensor("probabilities", given)
         if rows.ndim != 2 or len(rows) != len(scored):
             raise ConfigError(
-                "probabilities",
-                f"of shape {tuple(rows.shape)}",
+                "probabilities", f"of shape {tuple(rows.shape)}",
                 f"one row per candidate, {len(scored)}, and a column per class",
                 hint="of all nodes' probabilities, take `probabilities[confident.to_score(epoch)]`",
-            )
+            )  # fmt: skip
         if rows.numel() and not bool(((rows >= 0) & (rows <= 1 + ROUNDING)).all()):
-            raise ConfigError(
-                "probabilities",
-                f"numbers from {float(rows.min()):.3g} to {float(rows.max()):.3g}",
-                "class probabilities",
-                hint="take the softmax of logits",
-            )
+            found = f"numbers from {float(rows.min()):.3g} to {float(rows.max()):.3g}"
+            hint = "take the softmax of logits"
+            raise ConfigError("probabilities", found, "class probabilities", hint=hint)
         self.update_by_parts([rows.detach()], epoch, epochs)
 
     def update_by_parts(self, parts: Iterable[Tensor], epoch: int, epochs: int) -> None:
         """The same, by predictions that come part by part and need not be held together.
 
-        Args:
-            parts: Probabilities of shape (nodes, classes), of all nodes of `to_score`, in order.
-            epoch: Counted from 0.
-            epochs: How many there are in all.
+        Parts are probabilities of shape (nodes, classes), of all nodes of `to_score`, in order.
         """
         scored = self.to_score(epoch)
         threshold = threshold_at(epoch, epochs, self.start, self.end)
@@ -239,18 +222,14 @@ def _numbers(candidates: Tensor | ArrayLike) -> Tensor:
         numbers = numbers.to(torch.int64)  # an empty list has no type
     kind = numbers.dtype
     if numbers.ndim != 1 or kind.is_floating_point or kind.is_complex:
-        raise ConfigError(
-            "candidates",
-            f"{kind} of shape {tuple(numbers.shape)}",
-            "node numbers, or a mask, of one dimension",
-        )
+        given = f"{kind} of shape {tuple(numbers.shape)}"
+        raise ConfigError("candidates", given, "node numbers, or a mask, of one dimension")
     if kind == torch.uint8:
         raise ConfigError(
-            "candidates",
-            "of torch.uint8, which may be a mask or node numbers",
+            "candidates", "of torch.uint8, which may be a mask or node numbers",
             "a mask of booleans, or node numbers of int64",
             hint="`mask.bool()`, or `numbers.long()`",
-        )
+        )  # fmt: skip
     return numbers.nonzero()[:, 0] if kind == torch.bool else numbers.to(torch.int64)
 
 

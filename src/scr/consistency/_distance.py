@@ -26,10 +26,7 @@ def squared_distance(pseudo_labels: Tensor, log_predictions: Tensor) -> Tensor:
 
     Args:
         pseudo_labels: q, shape (..., classes).
-        log_predictions: log p, same shape.
-
-    Returns:
-        Shape (...).
+        log_predictions: log p, same shape; the result has the shape (...).
     """
     return (log_predictions.exp() - pseudo_labels).square().sum(dim=-1)
 

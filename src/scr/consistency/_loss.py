@@ -5,8 +5,6 @@ loss = cross_entropy(logits[:labeled], y) + ConsistencyLoss()([model(rows), mode
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -26,12 +24,7 @@ class ConsistencyLoss(UnlabeledLoss):
     """
 
     # Those of SCR-m's teacher are among them: a run of SCR has always recorded them too.
-    settings: ClassVar[frozenset[str]] = UnlabeledLoss.settings | {
-        "temperature",
-        "distance",
-        "ramp",
-        "teacher_dropout",
-    }
+    settings = UnlabeledLoss.settings | {"temperature", "distance", "ramp", "teacher_dropout"}
 
     def __init__(
         self, weight: float = 0.5, temperature: float = 0.5, distance: DistanceName = "mse"
@@ -41,7 +34,7 @@ class ConsistencyLoss(UnlabeledLoss):
         Args:
             weight: lambda.
             temperature: T of the sharpening, in (0, 1].
-            distance: `mse`, `kl` or `reverse-kl`.
+            distance: A name of `DISTANCES`.
         """
         super().__init__(weight)
         if distance not in DISTANCES:

@@ -86,13 +86,7 @@ def consistency_config(regularizer: str, values: Mapping[str, Any]) -> Consisten
 
 
 def make_unlabeled_loss(regularizer: str, config: ConsistencyConfig, classes: int) -> UnlabeledLoss:
-    """The term of a regularizer.
-
-    Args:
-        regularizer: A name of `UNLABELED_LOSSES`.
-        config: Its settings.
-        classes: How many classes there are.
-    """
+    """The term of a regularizer, one of the names of `UNLABELED_LOSSES`."""
     if regularizer not in UNLABELED_LOSSES:
         raise ConfigError("regularizer", regularizer, f"one of {', '.join(UNLABELED_LOSSES)}")
     return UNLABELED_LOSSES[regularizer].from_config(config, classes)

@@ -91,11 +91,9 @@ class MeanTeacher(nn.Module):
         _check_module("model", model)
         if any(is_lazy(weight) for weight in model.parameters()):
             raise ConfigError(
-                "model",
-                type(model).__name__,
-                "a model whose weights have shapes",
+                "model", type(model).__name__, "a model whose weights have shapes",
                 hint="layers that find out their widths need one batch before they can be copied",
-            )
+            )  # fmt: skip
         self.model = copy.deepcopy(model)
         self.model.requires_grad_(False)
         self.model.eval()
@@ -110,21 +108,13 @@ class MeanTeacher(nn.Module):
 
     @torch.no_grad()
     def update(self, student: nn.Module | None = None) -> None:
-        """Move the teacher a little towards the student.
-
-        Args:
-            student: None: the model that the teacher was made of.
-        """
+        """Move the teacher a little towards the student: by default the model it was made of."""
         self._move(student, keep=ema_decay_at(self.step + 1, self.decay, ramp=self.ramp))
         self.step += 1
 
     @torch.no_grad()
     def restart(self, student: nn.Module | None = None) -> None:
-        """Become a copy of the student as it is now; the ramp counts from here.
-
-        Args:
-            student: None: the model that the teacher was made of.
-        """
+        """Become a copy of the student as it is now; the ramp counts from here."""
         self._move(student, keep=0.0)
         self.step = 0
 
@@ -139,10 +129,9 @@ class MeanTeacher(nn.Module):
         for mine, theirs in pairs:
             if not mine.is_floating_point():
                 mine.copy_(theirs)  # counters, such as num_batches_tracked, have no average
-        if self.averages:
-            for name, mine in self._numbers():
-                if name in self.averages:
-                    mine.copy_(self.averages[name])
+        for name, mine in self._numbers() if self.averages else ():
+            if name in self.averages:
+                mine.copy_(self.averages[name])
 
     def _numbers(self) -> Iterator[tuple[str, Tensor]]:
         yield from self.model.named_parameters()
@@ -233,11 +222,9 @@ def _rounds_to(average: Tensor, number: Tensor) -> bool:
 def _check_module(setting: str, given: object) -> None:
     if not isinstance(given, nn.Module):
         raise ConfigError(
-            setting,
-            type(given).__name__,
-            "a torch module, whose weights can be averaged",
+            setting, type(given).__name__, "a torch module, whose weights can be averaged",
             hint="of a function that calls a model, give the model",
-        )
+        )  # fmt: skip
 
 
 def _refuse_others(names: list[str], student: nn.Module) -> None:

@@ -73,11 +73,7 @@ class UnlabeledLoss(nn.Module):
     """Whether views of labeled rows are compared too; such a method reads no pseudo labels."""
 
     def __init__(self, weight: float = 1.0) -> None:
-        """Check and keep the weight.
-
-        Args:
-            weight: Factor of the term.
-        """
+        """Check and keep the weight, the factor of the term."""
         super().__init__()
         check(weight >= 0, "weight", weight, "a number of at least 0")
         self.weight = weight
@@ -113,11 +109,8 @@ class UnlabeledLoss(nn.Module):
         """
         views = as_views(logits)
         if self.classes not in (None, views.shape[-1]):
-            raise ConfigError(
-                "logits",
-                f"of {views.shape[-1]} classes",
-                f"{self.classes}, as `classes` of the loss has it",
-            )
+            given = f"of {views.shape[-1]} classes"
+            raise ConfigError("logits", given, f"{self.classes}, as `classes` of the loss has it")
         if views.shape[1] == 0 or len(views) < self.least_views:
             return views.sum() * 0
         if self.takes_labeled and known is not None:
@@ -125,11 +118,9 @@ class UnlabeledLoss(nn.Module):
         return self.scale * self.term(views, None if self.takes_labeled else pseudo_labels)
 
     def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
-        """The term of one batch before it is weighted.
+        """The term of one batch before it is weighted, of logits of at least one node.
 
-        Args:
-            views: Logits, shape (views, nodes, classes), of at least one node.
-            pseudo_labels: As given to `forward`; see `as_pseudo_labels`.
+        Pseudo labels are as given to `forward`; see `as_pseudo_labels`.
         """
         raise NotImplementedError
 
@@ -151,10 +142,7 @@ class UnlabeledLoss(nn.Module):
     def begin_epoch(self, epoch: int, epochs: int, *, share: float = 1.0) -> None:
         """Follow schedules; a loop of one's own may leave it out, and has none.
 
-        Args:
-            epoch: Counted from 0.
-            epochs: How many there are in all.
-            share: Part of the weight that the term has now.
+        Epochs are counted from 0; `share` is the part of the weight that the term has now.
         """
         self.share = share
         self._seen = self._chosen = 0.0
@@ -172,8 +160,7 @@ class UnlabeledLoss(nn.Module):
 def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
     """Logits of shape (views, nodes, classes), in single precision or better.
 
-    Args:
-        logits: Of that shape; or one view, of shape (nodes, classes); or a list of such views.
+    Given are logits of that shape, or one view of shape (nodes, classes), or a list of such views.
     """
     if isinstance(logits, (list, tuple)) and all(isinstance(view, Tensor) for view in logits):
         shapes = {tuple(view.shape) for view in logits}
@@ -183,11 +170,9 @@ def as_views(logits: Tensor | Sequence[Tensor]) -> Tensor:
         logits = torch.stack(list(logits))
     if not isinstance(logits, Tensor):
         raise ConfigError(
-            "logits",
-            _kind(logits),
-            "a tensor, or a list of one tensor per view",
+            "logits", _kind(logits), "a tensor, or a list of one tensor per view",
             hint="give what the model returns: `[model(rows), model(rows)]`",
-        )
+        )  # fmt: skip
     if logits.ndim not in (2, 3) or not logits.is_floating_point():
         raise ConfigError(
             "logits",
@@ -213,10 +198,6 @@ def as_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
     """Pseudo labels in the precision and on the device of the views, without gradient.
 
     What is not one distribution per node is refused: logits are mistaken for probabilities.
-
-    Args:
-        pseudo_labels: Class probabilities, shape (nodes, classes).
-        logits: Shape (views, nodes, classes).
     """
     if pseudo_labels is None:
         raise ConfigError(
@@ -227,11 +208,10 @@ def as_pseudo_labels(pseudo_labels: Tensor | None, logits: Tensor) -> Tensor:
         raise ConfigError("pseudo_labels", _kind(pseudo_labels), "a tensor of class probabilities")
     if pseudo_labels.shape != logits.shape[1:]:
         raise ConfigError(
-            "pseudo_labels",
-            f"of shape {tuple(pseudo_labels.shape)}",
+            "pseudo_labels", f"of shape {tuple(pseudo_labels.shape)}",
             f"{tuple(logits.shape[1:])}, one distribution per node of the logits",
             hint="take the same nodes of both, such as `teacher(x, edge_index)[nodes]`",
-        )
+        )  # fmt: skip
     labels = single_precision(pseudo_labels.detach())
     sums, least = labels.sum(dim=-1), labels.amin(dim=-1)
     wrong = ((sums - 1).abs() > SUM_TOLERANCE) | (least < 0)

@@ -17,16 +17,13 @@ Batch = TypeVar("Batch")
 
 
 def noisy_views(model: Callable[[Batch], Tensor], batch: Batch, views: int) -> Tensor:
-    """Run the same rows through a model in training mode several times.
+    """Logits of the same rows, run several times: shape (views, nodes, classes).
 
     Args:
         model: Anything that maps a batch to logits, with dropout switched on.
         batch: Whatever the model takes; where it has a method `noisy_view`, the model takes a
             fresh one of these each time.
         views: S, how many times.
-
-    Returns:
-        Logits, shape (views, nodes, classes).
     """
     view: Callable[[], Batch] = getattr(batch, "noisy_view", lambda: batch)
     return torch.stack([model(view()) for _ in range(views)])
@@ -41,10 +38,7 @@ def average_views(logits: Tensor) -> Tensor:
     Probabilities are averaged, not logits, as the paper has it.
 
     Args:
-        logits: Shape (views, nodes, classes).
-
-    Returns:
-        Probabilities, shape (nodes, classes).
+        logits: Shape (views, nodes, classes), from which probabilities (nodes, classes) are made.
     """
     return torch.softmax(logits, dim=-1).mean(dim=0)
 
@@ -62,7 +56,9 @@ def weak_view(
     batch_statistics: bool = False,
     **named: Any,
 ) -> Tensor:
-    """Class probabilities with less noise than a view has; the model is left as it was.
+    """Class probabilities with less noise than a view has, without gradient.
+
+    The model is left as it was.
 
     Args:
         model: Maps a batch to logits.
@@ -71,9 +67,6 @@ def weak_view(
         batch_statistics: Let BatchNorm normalize by the statistics of these rows, not by the
             running ones.
         **named: The same, by name.
-
-    Returns:
-        Probabilities without gradient, shape (nodes, classes).
     """
     modes = [(module, module.training) for module in model.modules()]
     norms = [

@@ -104,10 +104,8 @@ class Encoder(nn.Module, ABC):
     def hop_attention(self, batch: HopBatch) -> Tensor | None:
         """How much each hop counts for each row, without dropout; see `attention_kind`.
 
-        A path around the mixture, such as a residual from hop 0, is not in it.
-
-        Returns:
-            Shape (rows, hops), or none where an encoder has no such thing.
+        Shape (rows, hops), or none where an encoder has no such thing. A path around the mixture,
+        such as a residual from hop 0, is not in it.
         """
         return None
 

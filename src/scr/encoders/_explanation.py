@@ -34,14 +34,9 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def watched_weights(mix: Callable[[Weigh], object], weigh: Weigh) -> Tensor:
-    """The weights that an attention gives to the hops of some rows.
+    """The weights that an attention gives to hops which `mix` mixes by it, once.
 
-    Args:
-        mix: Mixes hops by the attention that it is given, once.
-        weigh: The attention, see `mix_hops`.
-
-    Returns:
-        Mean over the heads, shape (rows, hops).
+    They are the mean over the heads, of shape (rows, hops).
     """
     seen: list[Tensor] = []
 
@@ -60,12 +55,8 @@ def contribution_shares(joined: Tensor, weight: Tensor) -> Tensor:
         c_ik = || z_ik W_k ||,    share_ik = c_ik / sum_k' c_ik'
 
     Hops that say the same, or that cancel, each keep their share: it says what a layer reads, not
-    what it could do without.
-
-    Args:
-        joined: z, shape (rows, hops, columns).
-        weight: The rows of the layer's weight that read hop k are W_k, shape (hops * columns,
-            outputs).
+    what it could do without. z has the shape (rows, hops, columns); W_k are the rows of the layer's
+    weight, of shape (hops * columns, outputs), that read hop k.
     """
     per_hop = weight.view(joined.shape[1], joined.shape[2], -1)
     norms = torch.stack(

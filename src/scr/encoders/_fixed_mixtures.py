@@ -67,7 +67,6 @@ class FixedMixture(Encoder):
         self,
         config: EncoderConfig,
         shape: ProblemShape,
-        *,
         layers: int,
         input_norm: Literal["batch", "none"] = "none",
         norm_place: Literal["before", "after"] = "before",
@@ -108,7 +107,7 @@ class MLP(FixedMixture):
     config_class = MLPConfig
 
     def __init__(self, config: MLPConfig, shape: ProblemShape) -> None:
-        super().__init__(config, shape, layers=config.layers, input_norm=config.input_norm)
+        super().__init__(config, shape, config.layers, config.input_norm)
 
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
@@ -128,7 +127,7 @@ class SGC(FixedMixture):
     mlp_name = "classifier"
 
     def __init__(self, config: SGCConfig, shape: ProblemShape) -> None:
-        super().__init__(config, shape, layers=1)
+        super().__init__(config, shape, 1)
 
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
@@ -148,13 +147,7 @@ class SSGC(FixedMixture):
     config_class = SSGCConfig
 
     def __init__(self, config: SSGCConfig, shape: ProblemShape) -> None:
-        super().__init__(
-            config,
-            shape,
-            layers=config.layers,
-            input_norm=config.input_norm,
-            norm_place=config.norm_place,
-        )
+        super().__init__(config, shape, config.layers, config.input_norm, config.norm_place)
 
     @classmethod
     def fixed_mixture(cls, config: EncoderConfig, hops: int) -> NDArray[np.float32]:
@@ -166,12 +159,9 @@ class SSGC(FixedMixture):
 def mixture_weights(
     mixture: Literal["mean", "s2gc", "ppr"], alpha: float, hops: int
 ) -> NDArray[np.float32]:
-    """Weights of hops 0..K, adding up to 1.
+    """Weights of all K + 1 hops, adding up to 1; see `SSGCConfig.mixture`.
 
-    Args:
-        mixture: See `SSGCConfig.mixture`.
-        alpha: Weight of hop 0 in `s2gc`; chance to stop at each step of the walk in `ppr`.
-        hops: K + 1.
+    In `ppr`, alpha is the chance to stop at each step of a walk.
 
     >>> mixture_weights("ppr", 0.5, 4).tolist()
     [0.5, 0.25, 0.125, 0.125]

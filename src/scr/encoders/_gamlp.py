@@ -109,24 +109,16 @@ class GAMLP(Encoder):
     def _weigh(self, dots: Tensor, bias: Tensor) -> Tensor:
         history, present = dots.squeeze(2).unbind(-1)
         weights = recursive_weights(
-            history,
-            present,
-            bias,
-            activation=self.config.activation,
-            chance=self.config.attention_dropout,
-            training=self.training,
-        )
+            history, present, bias, activation=self.config.activation,
+            chance=self.config.attention_dropout, training=self.training,
+        )  # fmt: skip
         return weights.unsqueeze(2)
 
     def _activate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         return activate(
-            x,
-            bias=None if bias is None else bias.flatten(),
-            slope=self.slope,
-            chance=self.config.dropout,
-            training=self.training,
-            overwrite=True,
-        )
+            x, bias=None if bias is None else bias.flatten(), slope=self.slope,
+            chance=self.config.dropout, training=self.training, overwrite=True,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,22 +58,14 @@ class NARS(Encoder):
     @classmethod
     def over(cls, inner: type[Encoder]) -> type[NARS]:
         """NARS with an encoder that reads hops apart, under the encoder's name and settings."""
+        what = f"`{inner.__name__}` over subsets of relations."
         config = dataclasses.make_dataclass(
-            f"NARS{inner.config_class.__name__}",
-            [],
-            bases=(SubsetSettings, inner.config_class),
-            namespace={
-                "__doc__": f"Settings of `{inner.__name__}` over subsets of relations.",
-                "__module__": __name__,
-            },
-            frozen=True,
-            kw_only=True,
-        )
+            f"NARS{inner.config_class.__name__}", [], bases=(SubsetSettings, inner.config_class),
+            namespace={"__doc__": f"Settings of {what}", "__module__": __name__},
+            frozen=True, kw_only=True,
+        )  # fmt: skip
         about = {
-            "__doc__": f"`{inner.__name__}` over subsets of relations.",
-            "__module__": __name__,
-            "name": PREFIX + inner.name,
-            "config_class": config,
-            "inner_class": inner,
-        }
+            "__doc__": what, "__module__": __name__, "name": PREFIX + inner.name,
+            "config_class": config, "inner_class": inner,
+        }  # fmt: skip
         return type(f"NARS{inner.__name__}", (cls,), about)

@@ -70,14 +70,9 @@ class SAGN(Encoder):
         self.config = config
         heads, hidden = config.heads, config.hidden
         self.branches = FeedForward(
-            config,
-            shape.features,
-            hidden,
-            layers=config.hop_layers,
-            groups=shape.hops,
-            heads=heads,
-            activation="relu",
-        )
+            config, shape.features, hidden, layers=config.hop_layers, groups=shape.hops,
+            heads=heads, activation="relu",
+        )  # fmt: skip
         # Of Xavier's normal initialization for a (1, heads, hidden) tensor, with relu's gain.
         spread = 0.0 if config.zero_inits else 2 / math.sqrt(hidden * (heads + 1))
         self.attention = (
@@ -108,11 +103,7 @@ class SAGN(Encoder):
         if self.residual is not None:
             mixed = torch.addmm(mixed, hops[:, 0], self.residual.weight[0])
         mixed = activate(
-            mixed,
-            self.norm,
-            chance=self.config.dropout,
-            training=self.training,
-            overwrite=True,
+            mixed, self.norm, chance=self.config.dropout, training=self.training, overwrite=True
         )
         logits = self.output(mixed.view(len(mixed), self.config.heads, -1)).mean(1)
         return self.with_labels(logits, batch.labels)
@@ -164,14 +155,9 @@ class _LabelHeads(nn.Module):
         super().__init__()
         self.mixture = LabelMixture(shape)
         self.perceptron = FeedForward(
-            config,
-            shape.classes,
-            shape.classes,
-            layers=config.label_layers,
-            heads=config.heads,
-            activation="relu",
-            dropout=config.label_dropout,
-        )
+            config, shape.classes, shape.classes, layers=config.label_layers, heads=config.heads,
+            activation="relu", dropout=config.label_dropout,
+        )  # fmt: skip
 
     def forward(self, labels: Tensor) -> Tensor:
         """From (rows, label_hops, classes) to logits (rows, classes)."""

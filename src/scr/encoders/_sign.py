@@ -76,9 +76,6 @@ class SIGN(Encoder):
         if self.branches is None:
             return hops.flatten(1)
         return activate(
-            self.branches(hops).flatten(1),
-            slope=self.slope,
-            chance=self.dropout,
-            training=self.training,
-            overwrite=True,
-        )
+            self.branches(hops).flatten(1), slope=self.slope, chance=self.dropout,
+            training=self.training, overwrite=True,
+        )  # fmt: skip

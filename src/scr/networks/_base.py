@@ -97,11 +97,9 @@ class NeighborSettings(Settings):
               fanouts, "whole numbers of at least 1, or -1")  # fmt: skip
         if fanouts and len(fanouts) != self.layers:
             raise ConfigError(
-                "encoder.neighbors",
-                fanouts,
-                f"as many numbers as layers, which are {self.layers}",
+                "encoder.neighbors", fanouts, f"as many numbers as layers, which are {self.layers}",
                 hint="set encoder.layers too, or `encoder.neighbors=[]` for the whole graph",
-            )
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +132,7 @@ class LayeredEncoder(GraphEncoder):
     def __init__(self, config: GraphEncoderConfig, shape: ProblemShape) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = None
-        if shape.embedded:
-            drawn = torch.empty(shape.embedded, shape.features)
-            self.embeddings = nn.Parameter(nn.init.xavier_uniform_(drawn))
+        self.embeddings = glorot(shape.embedded, shape.features) if shape.embedded else None
         hidden = [config.hidden] * (config.layers - 1)
         widths = pairwise([shape.features, *hidden, shape.classes])
         self.layers = nn.ModuleList(

@@ -50,11 +50,9 @@ def make_encoder(
     if name in OWN:
         if own is None:
             raise ConfigError(
-                "encoder.name",
-                name,
-                f"one of {', '.join(ENCODERS)}, or a torch module",
+                "encoder.name", name, f"one of {', '.join(ENCODERS)}, or a torch module",
                 hint="give it in Python: `scr.NodeClassifier(encoder=my_module)`",
-            )
+            )  # fmt: skip
         return OWN[name](shape, own.build(shape))
     chosen = encoder_class(name)
     config = build(chosen.config_class, settings, section="encoder")

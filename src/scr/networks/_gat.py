@@ -129,12 +129,10 @@ class GAT(LayeredEncoder):
 def softmax_over_neighbors(
     edge_scores: Tensor, own_scores: Tensor, adjacency: Adjacency
 ) -> tuple[Tensor, Tensor]:
-    r"""Weights of each node's neighbors and of the node itself, which add up to 1.
+    """Weights of each node's neighbors and of the node itself, which add up to 1.
 
-    Args:
-        edge_scores: One per edge and head. Shape (edges, heads), as that of the first result.
-        own_scores: Of each receiving node for itself. Shape (rows, heads), as that of the second.
-        adjacency: The edges, without self-loops.
+    The first have the shape (edges, heads), the second (rows, heads), as the scores have. There are
+    no self-loops among the edges.
     """
     receivers = adjacency.edge_index(edge_scores.device)[1]
     with torch.no_grad():  # the largest is taken away before the exponential, and changes nothing
@@ -192,11 +190,7 @@ def _products(adjacency: Adjacency, weights: Tensor, x: Tensor) -> Tensor:
     """The weighted sum of each head, one after the other."""
     sums = x.new_empty(adjacency.rows, *x.shape[1:])
     for head in range(x.shape[1]):
-        matrix = replace(
-            adjacency,
-            weights=weights[:, head].detach().contiguous().numpy(),
-            row_scale=None,
-            column_scale=None,
-        )
+        own = weights[:, head].detach().contiguous().numpy()
+        matrix = replace(adjacency, weights=own, row_scale=None, column_scale=None)
         sums[:, head] = matrix.times(x[:, head].contiguous())
     return sums

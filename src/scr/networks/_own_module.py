@@ -55,21 +55,16 @@ def separate_module(encoder: Any) -> tuple[dict[str, Any], OwnModule | None]:
     module = settings.pop("module", None)
     for name, value in settings.items():
         if callable(value):  # as modules are, and no setting is
-            raise ConfigError(
-                f"encoder.{name}",
-                type(value).__name__,
-                "a setting; a module is given as `module`",
-                hint="did you mean `module`?",
-            )
+            expected = "a setting; a module is given as `module`"
+            hint = "did you mean `module`?"
+            raise ConfigError(f"encoder.{name}", type(value).__name__, expected, hint=hint)
     if module is None:
         return settings, None
     if not callable(module):
-        raise ConfigError(
-            "encoder.module",
-            module if isinstance(module, str) else type(module).__name__,
-            "a torch module, or a function for one",
-            hint="an encoder of `scr` is given by its `name`",
-        )
+        given = module if isinstance(module, str) else type(module).__name__
+        hint = "an encoder of `scr` is given by its `name`"
+        expected = "a torch module, or a function for one"
+        raise ConfigError("encoder.module", given, expected, hint=hint)
     return settings, OwnModule(module)
 
 
@@ -94,11 +89,9 @@ class OwnModule:
         kind = "class" if inspect.isclass(self.given) else "function"
         reason = str(error).partition("\n")[0]
         cannot = "" if error is None else f", which cannot be made of the sizes: {reason}"
+        expected = "a module, or a function of one argument (the sizes)"
         raise ConfigError(
-            "encoder",
-            f"the {kind} {name}{cannot}",
-            "a module, or a function of one argument (the sizes)",
-            hint=SIZES_HINT,
+            "encoder", f"the {kind} {name}{cannot}", expected, hint=SIZES_HINT
         ) from error
 
     def build(self, shape: ProblemShape) -> nn.Module:
@@ -116,11 +109,7 @@ class OwnModule:
         return cast(nn.Module, module)
 
     def settings(self, shape: ProblemShape) -> dict[str, Any]:
-        """The section `encoder` of a recipe, as far as the module tells.
-
-        Args:
-            shape: Sizes for a first look; those of the training may differ.
-        """
+        """The section `encoder` of a recipe, as far as a module of any sizes tells."""
         with torch.random.fork_rng(devices=[]):
             module = self.given if isinstance(self.given, nn.Module) else self.build(shape)
         if what_is_read(module) != "edges":
@@ -219,11 +208,9 @@ def what_is_read(module: nn.Module) -> Literal["hops", "batch", "edges"]:
         annotated = _type_hints(module).get(names[0]) is HopBatch
         return "batch" if annotated or names[0] == "batch" else "hops"
     raise _refusal(
-        module,
-        "a module with forward(hops), forward(batch) or forward(x, edge_index)",
-        found=f".forward({', '.join(names)})",
-        hint="wrap it in a module that takes one of these",
-    )
+        module, "a module with forward(hops), forward(batch) or forward(x, edge_index)",
+        found=f".forward({', '.join(names)})", hint="wrap it in a module that takes one of these",
+    )  # fmt: skip
 
 
 def _arguments(module: nn.Module) -> tuple[list[str], list[str]]:
@@ -270,11 +257,10 @@ def try_out(encoder: Encoder, batch: HopBatch | GraphBatch, classes: int) -> Non
     others = [name for name, value in encoder.state_dict().items() if not isinstance(value, Tensor)]
     if others:
         raise _refusal(
-            module,
-            "a module whose state is of tensors alone, which can be saved",
+            module, "a module whose state is of tensors alone, which can be saved",
             found=f", whose state has {others[0]}",
             hint="keep other things out of `get_extra_state`",
-        )
+        )  # fmt: skip
     try:
         with evaluating(encoder):
             logits: Any = encoder(batch)

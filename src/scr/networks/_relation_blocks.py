@@ -62,11 +62,9 @@ def relation_blocks(adjacency: Adjacency) -> tuple[RelationBlock, ...]:
 
 
 def _block(
-    code: int,
-    receivers: NDArray[np.int64],
-    senders: NDArray[Any],
+    code: int, receivers: NDArray[np.int64], senders: NDArray[Any],
     weights: NDArray[np.float32] | None,
-) -> RelationBlock:
+) -> RelationBlock:  # fmt: skip
     rows, row_of, num_rows = _compact(receivers)
     columns, column_of, num_columns = _compact(senders)
     indptr = ends_of(np.bincount(row_of, minlength=num_rows))

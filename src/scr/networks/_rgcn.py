@@ -42,9 +42,7 @@ class RGCNLayer(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, relations: int, bases: int = 0) -> None:
         super().__init__()
-        self.mixture = None
-        if bases:
-            self.mixture = glorot(relations, bases)
+        self.mixture = glorot(relations, bases) if bases else None
         count = bases or relations
         drawn = [nn.init.xavier_uniform_(torch.empty(inputs, outputs)) for _ in range(count)]
         self.weights = nn.Parameter(torch.stack(drawn))

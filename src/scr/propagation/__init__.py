@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scr.propagation._hops import Hops as Hops
     from scr.propagation._kept_rows import kept_rows as kept_rows
     from scr.propagation._kept_rows import labeled_nodes as labeled_nodes
+    from scr.propagation._kept_rows import positions_of as positions_of
     from scr.propagation._kept_rows import rows_hash as rows_hash
     from scr.propagation._labels import label_hops as label_hops
     from scr.propagation._normalization import NormalizedAdjacency as NormalizedAdjacency

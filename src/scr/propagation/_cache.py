@@ -29,19 +29,11 @@ FOLDER = "hops"
 
 
 def hops_key(
-    graph: Graph,
-    config: PropagationConfig,
-    steps: Sequence[str] = (),
-    *,
-    subsets: Subsets = None,
+    graph: Graph, config: PropagationConfig, steps: Sequence[str] = (), *, subsets: Subsets = None
 ) -> str:
-    """Hash all that decides the numbers of the hops.
+    """Hash all that decides the numbers of the hops: not labels and splits, nor their settings.
 
-    Args:
-        graph: Its edges and features count, labels and splits do not.
-        config: Its settings of labels do not count.
-        steps: How features were prepared: `FittedFeatures.identity`.
-        subsets: Subsets of relations that are walked apart, if they are.
+    How features were prepared, `FittedFeatures.identity`, is in `steps`.
     """
     parts = {
         "schema": SCHEMA,
@@ -64,8 +56,11 @@ def cached_hops_path(
     """Where the hops of a stored graph belong; none if the graph has no store.
 
     Args:
-        graph: As for `hops_key`, like all that is not named here.
+        graph: Its edges and features count, labels and splits do not.
+        config: Its settings of labels do not count.
+        steps: How features were prepared: `FittedFeatures.identity`.
         rows: Sorted numbers of the nodes that are kept; none: all.
+        subsets: Subsets of relations that are walked apart, if they are.
     """
     if graph.path is None:
         return None
@@ -87,7 +82,7 @@ def load_cached_hops(
     fewest rows first. Damaged hops count as none: they can be made again.
 
     Args:
-        graph: As for `hops_key`, like all that is not named here.
+        graph: As for `cached_hops_path`, like all that is not named here.
         nodes: Numbers of the nodes that must be among the rows; by default those of the splits
             or, where there are none, with a known label.
     """

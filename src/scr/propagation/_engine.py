@@ -95,7 +95,7 @@ def propagate(
     kept = kept_rows(graph, rows)
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
-        return propagate_to_disk(request, Path(out), overwrite=overwrite, on_progress=on_progress)
+        return propagate_to_disk(request, Path(out), overwrite, on_progress)
     columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
     width = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
     if keeps_targets_only(graph, chosen):
@@ -104,8 +104,7 @@ def propagate(
             part = hop[: graph.num_targets] if kept is None else hop[kept]
             fill(array[:, place, block], part, threads=threads)
     else:
-        array = aligned_empty((graph.num_nodes, config.matrices, columns), config.dtype)
-        _propagate_in_memory(graph, config, width, source, array, threads)
+        array = _propagate_in_memory(graph, config, width, source, threads)
         array = array if kept is None else array[kept]
     if config.hop_scale == "unit":
         for place in range(array.shape[1]):
@@ -157,7 +156,7 @@ def propagate_mixture(
     total = np.zeros((targets, shape[1]), dtype=np.float32)
     is_unit = config.hop_scale == "unit"
     for place, _, hop in _hops(graph, config, shape[1], source, None, threads):
-        add_scaled(total, hop[:targets], factors[place], unit=is_unit, threads=threads)
+        add_scaled(total, hop[:targets], factors[place], is_unit, threads)
     return total
 
 
@@ -187,14 +186,10 @@ def check_features(graph: Graph, features: Any = None) -> Any:
 
 
 def _propagate_in_memory(
-    graph: Graph,
-    config: PropagationConfig,
-    width: int,
-    source: Any,
-    array: NDArray[Any],
-    threads: int | None,
-) -> None:
+    graph: Graph, config: PropagationConfig, width: int, source: Any, threads: int | None
+) -> NDArray[Any]:
     """Every hop straight into its place; one block of columns serves as spare."""
+    array = aligned_empty((graph.num_nodes, config.matrices, source.shape[1]), config.dtype)
     fill_block(array[:, 0], source, slice(None), threads=threads)
     for way in ways_of(config):
         adjacency = adjacency_of(graph, config, way)
@@ -208,6 +203,7 @@ def _propagate_in_memory(
                 room = None if spare is None else spare[:, : target.shape[1]]
                 advance(adjacency, current, target, room, threads=threads)
                 current = target
+    return array
 
 
 def _hops(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from scr.errors import GraphError
+from scr.propagation._kept_rows import positions_of
 from scr.storage import ArtifactWriter, open_array, read_manifest
 
 KIND = "hops"
@@ -88,16 +88,7 @@ class Hops:
         if isinstance(index, slice):
             index = np.arange(int(kept[-1]) + 1 if len(kept) else 0)[index]
         nodes = np.asarray(index)
-        if nodes.dtype == bool:
-            nodes = np.flatnonzero(nodes)
-        places = np.searchsorted(kept, nodes)
-        found = np.append(kept, -1)[places] == nodes
-        if not found.all():
-            raise GraphError(
-                f"Node {nodes[~found][0]} is not among the {len(kept):,} nodes with kept hops",
-                hint="propagate again with `rows=all`, or with rows that hold this node",
-            )
-        return places
+        return positions_of(np.flatnonzero(nodes) if nodes.dtype == bool else nodes, kept)
 
     def hop(self, k: int) -> NDArray[Any]:
         """One hop of all rows, as a view. Shape (nodes, features)."""

@@ -64,13 +64,22 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     if any(len(nodes) for nodes in splits):
         return np.unique(np.concatenate(splits)).astype(np.int64)
     parts = ranges(graph.num_targets, LABELS_PER_STEP)
-    found = [
-        start + np.flatnonzero(labels >= 0)
-        for (start, _), (labels,) in zip(
-            parts, stream_rows([np.asarray(graph.labels)], parts), strict=True
-        )
-    ]
+    read = zip(parts, stream_rows([np.asarray(graph.labels)], parts), strict=True)
+    found = [start + np.flatnonzero(labels >= 0) for (start, _), (labels,) in read]
     return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where nodes are among the kept ones; a node that is not among them is refused."""
+    positions = np.asarray(np.searchsorted(kept, nodes))
+    is_kept = np.asarray(positions < len(kept))
+    is_kept[is_kept] = kept[positions[is_kept]] == nodes[is_kept]
+    if not is_kept.all():
+        raise GraphError(
+            f"Node {nodes[~is_kept][0]} has no hops; they were kept for {len(kept):,} nodes",
+            hint="propagate again with `rows` that hold this node, such as `all`",
+        )
+    return positions
 
 
 def rows_hash(rows: NDArray[np.int64]) -> str:

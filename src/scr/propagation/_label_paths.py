@@ -28,13 +28,7 @@ SETTING = "propagation.label_paths"
 
 
 def path_codes(graph: Graph, path: str) -> list[int]:
-    """Codes of the edges of each step, from the target type outward.
-
-    Raises:
-        ConfigError: The steps do not follow each other, or the path does not lead from the target
-            type back to it.
-        GraphError: There is no such relation.
-    """
+    """Codes of the edges of each step, from the target type outward and back to it."""
     here, codes, count = graph.target, [], len(graph.relations)
     for step in path.split():
         code = edge_code(graph.relations, step)

@@ -66,12 +66,11 @@ def label_hops(
     """Multiply the training labels by powers of the adjacency; `config.label_*` says which.
 
     Args:
-        graph: The graph.
+        graph: Its own labels and training nodes are taken where none are given.
         config: Its fields that start with `label_` count.
         labels: Class numbers of shape (nodes,), or soft labels of shape (nodes, classes), of the
-            target type; the graph's own by default. Rows outside `train` are not read.
-        train: Nodes whose labels may be read; the graph's training nodes by default. Later stages
-            add the nodes that they trust.
+            target type. Rows outside `train` are not read.
+        train: Nodes whose labels may be read; later stages add the nodes that they trust.
         targets: Soft labels of the nodes in `train`, in their order, instead of `labels`; shape
             (len(train), classes).
         seed: Decides the folds.
@@ -183,15 +182,10 @@ def _propagate(
     rows: NDArray[Any] | None,
     out: NDArray[np.float32],
 ) -> None:
-    """Fill `out` with the matrices of the last steps, from the labels of some nodes.
+    """Fill `out`, of shape (rows, last steps, classes), from the labels of some nodes.
 
-    Args:
-        steps: What each step multiplies by.
-        width: Classes that are propagated at once.
-        nodes: Nodes with labels.
-        targets: Their labels.
-        rows: Nodes of the rows of `out`; none: all of the target type.
-        out: Shape (rows, last steps, classes).
+    At once, `width` classes are propagated. `rows` are the nodes of the rows of `out`; none: all of
+    the target type.
     """
     count, classes = steps[0].num_nodes, targets.shape[1]
     buffers = [aligned_empty((count * width,), np.float32) for _ in range(2)]

@@ -138,11 +138,8 @@ def _turn(
     if both:
         # The larger weight of the two ways, so that a symmetric matrix stays as it is.
         turned = turned.maximum(matrix).tocsr()
-    return (
-        turned.indptr.astype(np.int64, copy=False),
-        turned.indices,
-        None if weights is None else turned.data.astype(np.float32, copy=False),
-    )
+    data = None if weights is None else turned.data.astype(np.float32, copy=False)
+    return turned.indptr.astype(np.int64, copy=False), turned.indices, data
 
 
 def _check_weights(weights: FloatVector) -> None:

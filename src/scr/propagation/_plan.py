@@ -41,8 +41,7 @@ def plan_propagation(
     """The widest block of columns that fits, with the result in memory.
 
     Args:
-        graph: The graph.
-        config: What is propagated.
+        graph: As for `propagate`, like all that is not named here.
         columns: Of the features.
         memory: Most memory to use beside the graph and the features.
         subsets: Subsets of relations that are walked apart, if they are.
@@ -68,25 +67,11 @@ def plan_propagation(
 
 
 def widest_block(
-    columns: int,
-    fixed: int,
-    column_bytes: int,
-    budget: int,
-    *,
-    what: str,
-    less: str = "",
-    slack: int = 0,
+    columns: int, fixed: int, column_bytes: int, budget: int, what: str, less: str, slack: int = 0
 ) -> int:
-    """All columns, or as many cache lines of them as fit.
+    """All columns, or as many cache lines of them as fit beside what is `fixed`.
 
-    Args:
-        columns: How many there are.
-        fixed: Memory beside the block.
-        column_bytes: Memory for each column of the block.
-        budget: Most memory.
-        what: For the error: what is to fit.
-        less: For its hint: what takes less.
-        slack: Added to the smallest budget that it names.
+    The error says what is to fit, what takes less, and the smallest budget, with some slack.
     """
     narrowest = min(columns, NARROWEST_BLOCK)
     if fixed + narrowest * column_bytes > budget:

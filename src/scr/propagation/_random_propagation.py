@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, check_memory, memory_budget, run_on_threads
+from scr.compute import aligned_empty, check_memory, memory_budget, read_only, run_on_threads
 from scr.errors import ConfigError
 from scr.propagation._config import PropagationConfig
 from scr.propagation._engine import check_features
@@ -41,10 +41,7 @@ TILE = 32
 ones leave the cache. Measured for Cora and PubMed."""
 EDGE_BYTES = 8
 """Of a stored edge: its value, and where it leads to."""
-
-
-_NO_SCALES = np.zeros(0, np.float32)
-_NO_SCALES.flags.writeable = False
+_NO_SCALES = read_only(np.zeros(0, np.float32))
 
 
 class _Hop(NamedTuple):
@@ -107,7 +104,7 @@ class RandomPropagation:
     def mixture(
         self, scale: NDArray[np.float32], rows: NDArray[np.int64], *, threads: int | None = None
     ) -> NDArray[np.float32]:
-        r"""Some rows of the mixture of hops of scaled features.
+        r"""Some rows of the mixture of hops of scaled features, shape (rows, columns).
 
         Equation: GRAND, random propagation (docs/equations.md#random-propagation)
             sum_k w_k A^k diag(z) X
@@ -116,9 +113,6 @@ class RandomPropagation:
             scale: z, a factor for each node: see `drop_node`.
             rows: Nodes whose rows are wanted, in any order.
             threads: Cores to use; all by default. The result does not depend on it.
-
-        Returns:
-            Shape (rows, columns).
         """
         out = np.empty((len(rows), self.columns), np.float32)
 
@@ -145,8 +139,7 @@ class RandomPropagation:
         hop, features, other = np.split(room, 3)
         np.multiply(tile, scale[:, np.newaxis], out=features)
         np.multiply(features, walk.last, out=hop)
-        read = room.reshape(-1)
-        read.flags.writeable = False  # as `kernel.product` has it: compiled once for both
+        read = read_only(room.reshape(-1))  # as `kernel.product` has it: compiled once for both
         shape = SHAPES.index((LANES, TILE // LANES))
         for indptr, indices, values in walk.hops:
             sum_rows(
@@ -201,9 +194,5 @@ def _hop(adjacency: sp.csr_array, factor: np.float32, turn: int) -> _Hop:
     nothing = sp.csr_array(adjacency.shape)
     parts = [adjacency, own, nothing] if turn == 0 else [nothing, own, adjacency]
     both = sp.csr_array(sp.hstack(parts, format="csr"))
-    hop = _Hop(
-        both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data.astype(np.float32)
-    )
-    for array in hop:
-        array.flags.writeable = False
-    return hop
+    types = ((both.indptr, np.int64), (both.indices, np.int32), (both.data, np.float32))
+    return _Hop(*(read_only(array.astype(kind)) for array, kind in types))

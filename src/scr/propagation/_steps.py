@@ -40,13 +40,7 @@ def fill(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None)
 def fill_block(
     out: NDArray[Any], source: Any, columns: slice, *, threads: int | None = None
 ) -> None:
-    """Copy some columns of the features, which may be too large to be held, into a matrix.
-
-    Args:
-        out: Shape (nodes, columns of the block), float32 or float16.
-        source: Dense, lazy or in CSR form; all columns.
-        columns: The block.
-    """
+    """Copy some columns of the features (dense, lazy or in CSR form) part by part into a matrix."""
     done = 0
     for rows in _feature_parts(source):
         part = rows[:, columns]
@@ -94,10 +88,8 @@ def advance(
 ) -> None:
     """One hop: target = R (W + s I) C current.
 
-    Args:
-        spare: Takes C current; not needed where the adjacency scales no columns. It may not share
-            memory with `target`; `target` may be `current` itself if there is a spare.
-        multiply: `kernel.product`, or something that does the same.
+    The spare, which takes C current, is not needed where the adjacency scales no columns. It may
+    not share memory with `target`; `target` may be `current` itself if there is a spare.
     """
     scaled = current
     if adjacency.column_scale is not None:
@@ -133,11 +125,8 @@ def walk(
 ) -> Iterator[NDArray[Any]]:
     """Yield hop 1, 2, ... from hop 0 in `current`, with these two matrices only.
 
-    Each hop that is yielded must be read before the next one is asked for.
-
-    Args:
-        last_rows: How many of the first rows are needed of the last hop; the others of that one
-            hold anything. None: all.
+    Each hop that is yielded must be read before the next one is asked for. Of the last one, rows
+    beyond the first `last_rows`, if that is given, hold anything.
     """
     for hop in range(1, hops + 1):
         if hop == hops and last_rows is not None:
@@ -156,12 +145,7 @@ def unit_rows(matrix: NDArray[Any], *, threads: int | None = None) -> None:
 
 
 def add_scaled(
-    total: NDArray[np.float32],
-    matrix: NDArray[Any],
-    factor: float,
-    *,
-    unit: bool,
-    threads: int | None = None,
+    total: NDArray[np.float32], matrix: NDArray[Any], factor: float, unit: bool, threads: int | None
 ) -> None:
     """Add factor * matrix to the total, with rows of length 1 if `unit`."""
 

@@ -59,11 +59,6 @@ def draw_subsets(graph: Graph, count: int, seed: int = 0) -> tuple[Subset, ...]:
     Only subsets with a relation that touches the target type are taken. Where there are no more
     than asked for, all of them are returned, small numbers of relations first; where there are
     fewer, with a warning.
-
-    Args:
-        graph: Its relations are drawn from.
-        count: How many subsets.
-        seed: The same seed draws the same subsets.
     """
     relations, there = graph.relations, count_subsets(graph)
     if there <= count:
@@ -113,10 +108,6 @@ def read_subsets(path: str | Path, graph: Graph) -> tuple[Subset, ...]:
     """Read a file with one subset per line: names of relations between spaces or commas.
 
     What follows `#` is a comment. A name is as `find_relation` takes it.
-
-    Raises:
-        SourceError: The file cannot be read, names no subset, or names an unknown relation.
-        GraphError: A subset never reaches the target type.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -54,10 +54,7 @@ def ways_of(config: PropagationConfig, subsets: Subsets = None) -> list[Way]:
             for start, subset in zip(starts, subsets, strict=True)
         ]
     if config.direction == "separate":
-        return [
-            Way("out", range(1, count + 1)),
-            Way("in", range(count + 1, 2 * count + 1)),
-        ]
+        return [Way("out", range(1, count + 1)), Way("in", range(count + 1, 2 * count + 1))]
     return [Way(config.direction, range(1, count + 1))]
 
 

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from scr.compute import map_in_order
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
+from scr.propagation import positions_of as positions_of
 from scr.storage import FileRows
 from scr.training._batches import EpochNodes, Step
 
@@ -183,24 +184,6 @@ class Rows(RowSource):
             None if labels is None else labels.to(self.device, torch.float32),
         )
         return batch if self.noise is None else self.noise(batch, index)
-
-
-def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where nodes are among the kept ones.
-
-    Raises:
-        GraphError: A node is not among them.
-    """
-    positions = np.searchsorted(kept, nodes)
-    is_kept = positions < len(kept)
-    is_kept[is_kept] = kept[positions[is_kept]] == nodes[is_kept]
-    if not is_kept.all():
-        missing = nodes[~is_kept][0]
-        raise GraphError(
-            f"Node {missing} has no hops; they were kept for {len(kept):,} nodes",
-            hint="propagate again with `rows` that hold this node, such as `all`",
-        )
-    return positions
 
 
 def _gather(array: NDArray[np.floating], positions: NDArray[np.int64]) -> Tensor:

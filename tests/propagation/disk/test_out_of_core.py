@@ -140,7 +140,7 @@ def test_only_labeled_rows_are_kept_and_found_by_node_number(tmp_path):
     assert np.array_equal(made.nodes_kept, labeled)
     expected = np.asarray(propagate(graph, 2))
     assert np.array_equal(made.rows(np.array([129, 0, 45])), expected[[129, 0, 45]])
-    with pytest.raises(GraphError, match="Node 30 is not among the 70"):
+    with pytest.raises(GraphError, match="Node 30 has no hops; they were kept for 70 nodes"):
         made.rows(np.array([3, 30]))
     assert np.array_equal(np.asarray(propagate(graph, 2, rows="labeled")), np.asarray(made))
     saved = type(made).open(made.save(tmp_path / "again"))

@@ -8,8 +8,7 @@ is what SCR's sharpening asks for, without the agreement of views.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,11 +21,7 @@ def entropy(logits: Tensor) -> Tensor:
 
     Equation: entropy minimization (docs/equations.md#entropy)
 
-    Args:
-        logits: Shape (..., classes).
-
-    Returns:
-        Shape (...).
+    From logits of shape (..., classes) to (...).
     """
     log_predictions = torch.log_softmax(logits, dim=-1)
     return -(log_predictions.exp() * log_predictions).sum(dim=-1)
@@ -37,7 +32,7 @@ class EntropyLoss(UnlabeledLoss):
 
     # The paper chooses lambda by cross-validation. 1 is what Miyato et al. 2018, "Virtual
     # Adversarial Training" (arXiv:1704.03976), take for the entropy term beside their own.
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1, "threshold": 0.0}
+    defaults: ClassVar = {"weight": 1.0, "views": 1, "threshold": 0.0}
 
     def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
         """Mean entropy; no pseudo labels are read."""

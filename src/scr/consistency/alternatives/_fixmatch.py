@@ -10,8 +10,7 @@ Labeled rows share the passes of the strong views, where the paper shows them we
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -27,12 +26,9 @@ def weighted_pseudo_label_loss(logits: Tensor, pseudo_labels: Tensor, weights: T
     Equation: FixMatch, unlabeled loss (docs/equations.md#fixmatch)
         1 / (S N_U) sum_i sum_s w_i CE(argmax_c q_ic, p_i^(s))
 
-    A row without weight counts in N_U: the term is small while few rows are sure.
-
-    Args:
-        logits: Of the strong views, shape (views, nodes, classes).
-        pseudo_labels: q, of the weak view, shape (nodes, classes).
-        weights: w, 0 or 1 for FixMatch, shape (nodes,).
+    A row without weight counts in N_U: the term is small while few rows are sure. Logits are those
+    of the strong views, shape (views, nodes, classes); q is of the weak view, shape (nodes,
+    classes); w is 0 or 1 for FixMatch, shape (nodes,).
     """
     views = len(logits)
     classes = pseudo_labels.argmax(dim=-1).repeat(views)
@@ -44,25 +40,15 @@ class FixMatchLoss(UnlabeledLoss):
     """Weight times the cross-entropy to hard pseudo labels of at least a threshold."""
 
     # Table 4 of the paper: lambda_u = 1, tau = 0.95, one strong view.
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1, "threshold": 0.95}
-    settings: ClassVar[frozenset[str]] = COMMON_SETTINGS | {
-        "threshold",
-        "threshold_end",
-        "teacher_dropout",
-    }
-    chooses_rows: ClassVar[bool] = True
-    needs_weak_view: ClassVar[bool] = True
+    defaults: ClassVar = {"weight": 1.0, "views": 1, "threshold": 0.95}
+    settings = COMMON_SETTINGS | {"threshold", "threshold_end", "teacher_dropout"}
+    chooses_rows = True
+    needs_weak_view = True
 
     def __init__(
         self, weight: float = 1.0, threshold: float = 0.95, threshold_end: float | None = None
     ) -> None:
-        """Check and keep the settings.
-
-        Args:
-            weight: lambda_u.
-            threshold: tau in [0, 1], or its first value.
-            threshold_end: Value at the last epoch, linearly between; none: constant.
-        """
+        """Weight is lambda_u, threshold tau in [0, 1], which `threshold_end` moves linearly."""
         super().__init__(weight)
         check(0 <= threshold <= 1, "threshold", threshold, "a number in [0, 1]")
         self.start, self.end = threshold, threshold_end

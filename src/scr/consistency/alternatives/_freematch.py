@@ -9,8 +9,7 @@ it, by how much it is predicted. A fairness term keeps predictions from gatherin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,9 +26,7 @@ def self_adaptive_thresholds(global_threshold: Tensor, mean_prediction: Tensor) 
     Equation: FreeMatch, self-adaptive threshold (docs/equations.md#freematch)
         tau_t(c) = ptilde_t(c) / max_c' ptilde_t(c') tau_t
 
-    Args:
-        global_threshold: tau_t, a scalar.
-        mean_prediction: ptilde_t, average prediction of the weak view, shape (classes,).
+    Here tau_t is a scalar and ptilde_t the average prediction of the weak view, shape (classes,).
     """
     return mean_prediction / mean_prediction.max() * global_threshold
 
@@ -40,15 +37,11 @@ def fairness_loss(predictions: Tensor, mean_prediction: Tensor, label_histogram:
     Equation: FreeMatch, fairness (docs/equations.md#freematch)
         L_f = sum_c SumNorm(ptilde / htilde)_c log SumNorm(pbar / hbar)_c
 
-    Args:
-        predictions: Of the strong views, for rows that passed their threshold; pbar is their
-            mean and hbar the histogram of their classes. Shape (rows, classes).
-        mean_prediction: ptilde, shape (classes,).
-        label_histogram: htilde, average histogram of the weak view's classes, shape (classes,).
-
-    Returns:
-        A scalar of at most 0. A class that no row is assigned to has no ratio and is left out; the
-        published code gives it a floor instead, whose gradient is 0 as well.
+    Predictions are those of the strong views for rows that passed their threshold, shape (rows,
+    classes); pbar is their mean and hbar the histogram of their classes. ptilde is the average
+    prediction and htilde the average histogram of the weak view's classes. The result is at most 0.
+    A class that no row is assigned to has no ratio and is left out; the published code gives it a
+    floor instead, whose gradient is 0 as well.
     """
     classes = predictions.shape[-1]
     histogram = torch.bincount(predictions.argmax(dim=-1), minlength=classes) / len(predictions)
@@ -67,25 +60,18 @@ class FreeMatchLoss(UnlabeledLoss):
     label_histogram: Tensor
 
     # The paper: w_u = 1, decay 0.999; w_f = 0.01 is the default of its code.
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1}
-    settings: ClassVar[frozenset[str]] = COMMON_SETTINGS | {
-        "momentum",
-        "fairness",
-        "teacher_dropout",
-    }
-    chooses_rows: ClassVar[bool] = True
-    needs_weak_view: ClassVar[bool] = True
+    defaults: ClassVar = {"weight": 1.0, "views": 1}
+    settings = COMMON_SETTINGS | {"momentum", "fairness", "teacher_dropout"}
+    chooses_rows = True
+    needs_weak_view = True
 
     def __init__(
         self, classes: int, weight: float = 1.0, momentum: float = 0.999, fairness: float = 0.01
     ) -> None:
         """Start with thresholds of 1/C, as the paper does.
 
-        Args:
-            classes: C.
-            weight: w_u.
-            momentum: lambda, decay of the averages, in [0, 1).
-            fairness: w_f, relative to `weight`; 0 leaves the fairness term out.
+        Weight is w_u there and momentum, the decay of the averages in [0, 1), lambda; fairness is
+        w_f, relative to the weight, and 0 leaves the fairness term out.
         """
         super().__init__(weight)
         check(0 <= momentum < 1, "momentum", momentum, "a number in [0, 1)")

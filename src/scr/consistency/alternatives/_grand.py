@@ -10,8 +10,7 @@ GRAND apart is the noise: each view drops the features of some nodes before they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scr.consistency._loss import ConsistencyLoss
 from scr.consistency._unlabeled import UnlabeledLoss
@@ -24,23 +23,14 @@ class GrandLoss(ConsistencyLoss):
         lambda / S sum_s 1/n sum_i || sharpen(mean_t p_i^(t)) - p_i^(s) ||^2
     """
 
-    settings: ClassVar[frozenset[str]] = UnlabeledLoss.settings | {"temperature", "drop_node"}
+    settings = UnlabeledLoss.settings | {"temperature", "drop_node"}
     # As the paper has them for Cora.
-    defaults: ClassVar[Mapping[str, Any]] = {
-        "weight": 1.0,
-        "temperature": 0.5,
-        "views": 4,
-        "threshold": 0.0,
-        "warmup": 0,
-    }
-    drops_nodes: ClassVar[bool] = True
-    takes_labeled: ClassVar[bool] = True
+    defaults: ClassVar = {
+        "weight": 1.0, "temperature": 0.5, "views": 4, "threshold": 0.0, "warmup": 0
+    }  # fmt: skip
+    drops_nodes = True
+    takes_labeled = True
 
     def __init__(self, weight: float = 1.0, temperature: float = 0.5) -> None:
-        """Check and keep the settings.
-
-        Args:
-            weight: lambda.
-            temperature: T of the sharpening, in (0, 1].
-        """
+        """Weight is lambda, the temperature, in (0, 1], that of the sharpening."""
         super().__init__(weight, temperature, "mse")

@@ -9,9 +9,8 @@ through both sides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,11 +24,7 @@ def pairwise_squared_distance(logits: Tensor) -> Tensor:
     Equation: Pi-model, unsupervised term (docs/equations.md#pi)
         2 / (S (S - 1)) sum_{s < t} sum_c (p_ic^(s) - p_ic^(t))^2
 
-    Args:
-        logits: Shape (views, nodes, classes), with at least two views.
-
-    Returns:
-        Shape (nodes,).
+    From logits of shape (views, nodes, classes), with at least two views, to (nodes,).
     """
     predictions = torch.softmax(logits, dim=-1)
     pairs = [(one - other).square().sum(dim=-1) for one, other in combinations(predictions, 2)]
@@ -44,15 +39,11 @@ class PiLoss(UnlabeledLoss):
     # cross-entropy that is divided by all N), for images whose noise changes predictions less than
     # dropout of half of all units does. The ramp and the missing warm-up are the paper's: the full
     # weight comes after 80 of 300 epochs.
-    defaults: ClassVar[Mapping[str, Any]] = {
-        "weight": 1.0,
-        "views": 2,
-        "threshold": 0.0,
-        "warmup": 0,
-        "weight_ramp": 80,
-    }
-    least_views: ClassVar[int] = 2
-    takes_labeled: ClassVar[bool] = True
+    defaults: ClassVar = {
+        "weight": 1.0, "views": 2, "threshold": 0.0, "warmup": 0, "weight_ramp": 80
+    }  # fmt: skip
+    least_views = 2
+    takes_labeled = True
 
     def term(self, views: Tensor, pseudo_labels: Tensor | None) -> Tensor:
         """Mean distance over all pairs of views."""

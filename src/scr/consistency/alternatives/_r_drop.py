@@ -8,9 +8,8 @@ take part here as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -23,12 +22,7 @@ def symmetric_divergence(log_one: Tensor, log_other: Tensor) -> Tensor:
 
     Equation: R-Drop, bidirectional divergence (docs/equations.md#r-drop)
 
-    Args:
-        log_one: log p, shape (..., classes).
-        log_other: log q, same shape.
-
-    Returns:
-        Shape (...).
+    From log p and log q of shape (..., classes) to (...).
     """
     return 0.5 * ((log_one.exp() - log_other.exp()) * (log_one - log_other)).sum(dim=-1)
 
@@ -38,9 +32,9 @@ class RDropLoss(UnlabeledLoss):
 
     # The paper adds up the cross-entropies of both views where ours is their mean, so its alpha is
     # twice this weight: alpha = 1, the largest that it uses for classification.
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 0.5, "views": 2, "threshold": 0.0}
-    least_views: ClassVar[int] = 2
-    takes_labeled: ClassVar[bool] = True
+    defaults: ClassVar = {"weight": 0.5, "views": 2, "threshold": 0.0}
+    least_views = 2
+    takes_labeled = True
 
     def __init__(self, weight: float = 0.5) -> None:
         """Keep the weight: half of alpha in the paper."""

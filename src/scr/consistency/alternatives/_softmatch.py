@@ -10,8 +10,7 @@ label itself is left as predicted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -33,12 +32,8 @@ def truncated_gaussian_weights(
     Equation: SoftMatch, weighting function (docs/equations.md#softmatch)
         w_i = exp(-min(max_c q_ic - mu, 0)^2 / (2 sigma^2 / n^2))
 
-    Args:
-        confidence: max_c q_ic, shape (nodes,).
-        mean: mu, a scalar.
-        variance: sigma^2, a scalar.
-        sigmas: n, by which the Gaussian is narrower than the measured spread; 2 in the published
-            code, 1 in the paper's equation.
+    Confidence, max_c q_ic, has the shape (nodes,). By n = `sigmas` the Gaussian is narrower than
+    the measured spread: 2 in the published code, 1 in the paper's equation.
     """
     below = (confidence - mean).clamp_max(0)
     width = variance.clamp_min(torch.finfo(variance.dtype).tiny) / sigmas**2
@@ -50,10 +45,6 @@ def align_to_uniform(predictions: Tensor, mean_prediction: Tensor) -> Tensor:
 
     Equation: SoftMatch, uniform alignment (docs/equations.md#softmatch)
         UA(q_i) = normalize(q_i u / E[q]), u = 1/C
-
-    Args:
-        predictions: q, shape (nodes, classes).
-        mean_prediction: E[q], shape (classes,).
     """
     uniform = 1 / predictions.shape[-1]
     scaled = predictions * ((uniform + SMALLEST_MEAN) / (mean_prediction + SMALLEST_MEAN))
@@ -68,15 +59,10 @@ class SoftMatchLoss(UnlabeledLoss):
     mean_prediction: Tensor
 
     # The paper: lambda_u = 1, decay 0.999.
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1.0, "views": 1}
-    settings: ClassVar[frozenset[str]] = COMMON_SETTINGS | {
-        "momentum",
-        "sigmas",
-        "alignment",
-        "teacher_dropout",
-    }
-    chooses_rows: ClassVar[bool] = True
-    needs_weak_view: ClassVar[bool] = True
+    defaults: ClassVar = {"weight": 1.0, "views": 1}
+    settings = COMMON_SETTINGS | {"momentum", "sigmas", "alignment", "teacher_dropout"}
+    chooses_rows = True
+    needs_weak_view = True
 
     def __init__(
         self,
@@ -88,12 +74,8 @@ class SoftMatchLoss(UnlabeledLoss):
     ) -> None:
         """Start with a mean of 1/C and a variance of 1, as the paper does.
 
-        Args:
-            classes: C.
-            weight: lambda_u.
-            momentum: m, decay of the averages, in [0, 1).
-            sigmas: n of the Gaussian's width.
-            alignment: `none` takes the confidence of predictions as they are.
+        Weight is lambda_u there, momentum m, the decay of the averages in [0, 1), and `sigmas` n of
+        the Gaussian's width; `alignment="none"` takes the confidence of predictions as they are.
         """
         super().__init__(weight)
         check(0 <= momentum < 1, "momentum", momentum, "a number in [0, 1)")

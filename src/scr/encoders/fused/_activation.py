@@ -26,13 +26,7 @@ Norm = Literal["batch", "layer", "none"]
 
 
 def make_norm(kind: Norm, columns: int, groups: int = 1) -> nn.Module:
-    """A normalization of (rows, columns).
-
-    Args:
-        kind: ``batch``; ``layer``, over the numbers of a row and group; ``none``, no parameters.
-        columns: Numbers per row, those of all groups together.
-        groups: Into which the columns fall.
-    """
+    """A normalization of (rows, columns); `layer` is over the numbers of a row and group."""
     if kind == "batch":
         return nn.BatchNorm1d(columns)
     return nn.GroupNorm(groups, columns) if kind == "layer" else nn.Identity()
@@ -49,17 +43,12 @@ def activate(
     training: bool = False,
     overwrite: bool = False,
 ) -> Tensor:
-    """Dropout(prelu(norm(x + bias) + residual)).
+    """Dropout(prelu(norm(x + bias) + residual)), of x of shape (rows, columns).
 
     Args:
-        x: Shape (rows, columns).
-        norm: From `make_norm`; its own mode decides between batch and running statistics. None: no
-            normalization.
+        norm: From `make_norm`; its own mode decides between batch and running statistics.
         bias: Of the linear layer before, per column.
-        residual: Shape of x.
         slope: Of the activation below zero, per column or of all; none is relu.
-        chance: Of dropout.
-        training: Draw noise.
         overwrite: Nobody needs x afterwards: where no gradient is wanted, write over it.
     """
     if slope is not None:
@@ -84,10 +73,8 @@ def activate(
         # Batch norm takes the layer's bias away again: it gets a gradient, which is zero.
         return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
     scale, shift = _affine(x, norm, bias)
-    return cast(
-        Tensor,
-        _Activation.apply(x, scale, shift, slopes, residual, None, None, 0.0, keep, overwrite),  # type: ignore[no-untyped-call]
-    )
+    arguments = (x, scale, shift, slopes, residual, None, None, 0.0, keep, overwrite)
+    return cast(Tensor, _Activation.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
 def normalize(x: Tensor, norm: nn.Module | None) -> Tensor:

@@ -37,9 +37,7 @@ class Keep(NamedTuple):
 def draw_keep(dropout: float, training: bool) -> Keep:
     """Draw a seed from torch's default generator, so that `torch.manual_seed` governs it.
 
-    Args:
-        dropout: Chance that a number is dropped out, in [0, 1).
-        training: Without it nothing is dropped out and nothing is drawn.
+    The chance is in [0, 1); where it is 0, and without training, nothing is drawn.
     """
     kept = round((1 - dropout) * _WORDS)
     if not training or kept >= _WORDS:
@@ -50,13 +48,7 @@ def draw_keep(dropout: float, training: bool) -> Keep:
 
 
 def dropout(numbers: Tensor, chance: float, training: bool = True) -> Tensor:
-    """Set numbers to zero at random and scale the others so that the mean stays.
-
-    Args:
-        numbers: Any shape.
-        chance: To be dropped out, in [0, 1]; exact to 2^-32.
-        training: Without it, the numbers come back as they are.
-    """
+    """Set numbers to zero by chance, in [0, 1], and scale the others so that the mean stays."""
     if not training or chance == 0:
         return numbers
     if not fits_kernels(numbers) or numbers.numel() < TINY or chance >= 1:

@@ -36,11 +36,7 @@ def blocks_of(rows: int) -> int:
 def run_rows(kernel: Callable[..., None], count: int, size: int, *arguments: Any) -> None:
     """Call ``kernel(*arguments, start, stop)`` for ranges that together cover ``0..count``.
 
-    Args:
-        kernel: A compiled loop over a range of rows.
-        count: Rows, or blocks of rows.
-        size: Numbers touched in all, which decides whether threads pay.
-        *arguments: Passed on, tensors as NumPy arrays.
+    Tensors become NumPy arrays. The numbers touched in all, `size`, decide whether threads pay.
     """
     arrays = [each.detach().numpy() if isinstance(each, Tensor) else each for each in arguments]
     threads = min(torch.get_num_threads(), count)

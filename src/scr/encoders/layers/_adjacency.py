@@ -111,13 +111,10 @@ class Adjacency:
         values = np.ones(len(self.indices), np.int8) if self.weights is None else self.weights
         turned = self._turned(values)
         return Adjacency(
-            turned.indptr.astype(np.int64, copy=False),
-            turned.indices,
-            self.rows,
+            turned.indptr.astype(np.int64, copy=False), turned.indices, self.rows,
             None if self.weights is None else turned.data.astype(np.float32, copy=False),
-            self.column_scale,
-            self.row_scale,
-        )
+            self.column_scale, self.row_scale,
+        )  # fmt: skip
 
     @cached_property
     def transposed_order(self) -> NDArray[np.int64]:
@@ -155,14 +152,11 @@ class Adjacency:
 
     def _select(self, indptr: NDArray[np.int64], rows: Any, edges: Any, own: Any) -> Adjacency:
         return replace(
-            self,
-            indptr=indptr,
-            indices=np.asarray(self.indices[edges]),
+            self, indptr=indptr, indices=np.asarray(self.indices[edges]),
             weights=None if self.weights is None else self.weights[edges],
             row_scale=None if self.row_scale is None else self.row_scale[rows],
-            codes=None if self.codes is None else np.asarray(self.codes[edges]),
-            own=own,
-        )
+            codes=None if self.codes is None else np.asarray(self.codes[edges]), own=own,
+        )  # fmt: skip
 
     def transforms_first(self, inputs: int, outputs: int) -> bool:
         """Whether A (X W) is less work than (A X) W, for W of shape (inputs, outputs)."""

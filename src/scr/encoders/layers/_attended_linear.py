@@ -32,16 +32,9 @@ def attend_linear(
 ) -> Tensor:
     """Mix ``z W + b`` over the hops by attention; see `mix_hops` for the attention's side.
 
-    Args:
-        z: What the last layer of each hop and head reads, shape (rows, hops * heads, inputs).
-        weight: Shape (hops * heads, inputs, outputs).
-        bias: Shape (hops * heads, outputs).
-        vectors: Shape (heads, vectors, outputs).
-        context: For ``weigh``.
-        weigh: The attention.
-
-    Returns:
-        Shape (rows, heads, outputs).
+    What the last layer of each hop and head reads is z, shape (rows, hops * heads, inputs). W has
+    the shape (hops * heads, inputs, outputs), b (hops * heads, outputs), the vectors (heads,
+    vectors, outputs) and the result (rows, heads, outputs).
     """
     heads = vectors.shape[0]
     if not suits_kernels(z):
@@ -51,10 +44,8 @@ def attend_linear(
     every = vectors.repeat(len(weight) // heads, 1, 1)
     seen = torch.einsum("gio,gvo->gvi", weight, every).contiguous()
     offset = torch.einsum("go,gvo->gv", bias, every)
-    return cast(
-        Tensor,
-        _AttendedLinear.apply(z, weight, bias, seen, offset, context, weigh, heads),  # type: ignore[no-untyped-call]
-    )
+    arguments = (z, weight, bias, seen, offset, context, weigh, heads)
+    return cast(Tensor, _AttendedLinear.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
 class _AttendedLinear(torch.autograd.Function):

@@ -23,16 +23,9 @@ from scr.encoders.layers._hop_mixture import Weigh, mix_hops
 class FeedForward(nn.Module):
     """An MLP, or several of one shape side by side, each on its own columns.
 
-    Args:
-        config: Gives width of the hidden layers (per head), dropout and norm.
-        inputs: Columns per group.
-        outputs: Columns that come out, per head.
-        layers: Linear layers; 1 has no hidden units.
-        groups: Of the input, such as hops.
-        heads: MLPs per group that read the same columns.
-        activation: ``prelu`` learns one slope per MLP.
-        norm_place: Whether the norm comes before the activation or after it.
-        dropout: After every hidden layer; none: that of the encoder.
+    The input falls into groups of `inputs` columns each, such as hops; `heads` MLPs read the same
+    group, and each writes `outputs` columns. Width of the hidden layers (per head), norm and, if
+    not given, dropout are the encoder's. Activation ``prelu`` learns one slope per MLP.
     """
 
     def __init__(
@@ -99,14 +92,10 @@ class FeedForward(nn.Module):
             slope = self.slope.repeat_interleave(raw.shape[1] // len(self.slope))
         is_before = self.norm_place == "before"
         activated = activate(
-            raw,
-            norm if is_before else None,
-            bias=None if layer.bias is None else layer.bias.flatten(),
-            slope=slope,
-            chance=self.dropout if is_before else 0.0,
-            training=self.training,
-            overwrite=True,
-        )
+            raw, norm if is_before else None,
+            bias=None if layer.bias is None else layer.bias.flatten(), slope=slope,
+            chance=self.dropout if is_before else 0.0, training=self.training, overwrite=True,
+        )  # fmt: skip
         if not is_before:
             activated = drop(normalize(activated, norm), self.dropout, self.training)
         return activated.view(len(activated), self.count, -1)

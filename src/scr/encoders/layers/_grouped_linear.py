@@ -18,24 +18,10 @@ from scr.compute import empty, empty_like
 
 
 class GroupedLinear(nn.Module):
-    """One linear layer per group.
-
-    Args:
-        groups: Layers side by side.
-        inputs: Columns that each one reads.
-        outputs: Columns that each one writes.
-        bias: Whether they have one.
-        bound: Largest initial weight; none: Xavier's, with the gain of relu.
-    """
+    """One linear layer per group; initial weights have Xavier's bound, with the gain of relu."""
 
     def __init__(
-        self,
-        groups: int,
-        inputs: int,
-        outputs: int,
-        *,
-        bias: bool = True,
-        bound: float | None = None,
+        self, groups: int, inputs: int, outputs: int, bias: bool = True, bound: float | None = None
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(groups, inputs, outputs))

@@ -27,16 +27,12 @@ Weigh = Callable[[Tensor, Tensor], Tensor]
 
 
 def mix_hops(hidden: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> Tensor:
-    """Weighted sum of the hops of each row.
+    """Weighted sum of the hops: from (rows, hops, heads, columns) to (rows, heads, columns).
 
     Args:
-        hidden: Shape (rows, hops, heads, columns).
         vectors: What dots are taken with, shape (heads, vectors, columns).
         context: Anything else that the weights depend on and that needs a gradient.
         weigh: From dots (rows, hops, heads, vectors) and context to weights (rows, hops, heads).
-
-    Returns:
-        Shape (rows, heads, columns).
     """
     if suits_kernels(hidden):
         return cast(Tensor, _Mixture.apply(hidden, vectors, context, weigh))  # type: ignore[no-untyped-call]
@@ -66,12 +62,9 @@ class Attention:
         by_dots = by_context = None
         if self.weights.requires_grad:
             by_dots, by_context = torch.autograd.grad(
-                self.weights,
-                (self.dots, self.context),
-                by_weights.view(self.weights.shape),
-                allow_unused=True,
-                retain_graph=True,
-            )
+                self.weights, (self.dots, self.context), by_weights.view(self.weights.shape),
+                allow_unused=True, retain_graph=True,
+            )  # fmt: skip
         return torch.zeros_like(self.dots) if by_dots is None else by_dots.contiguous(), by_context
 
 

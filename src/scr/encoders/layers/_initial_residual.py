@@ -26,14 +26,9 @@ from scr.encoders.layers._grouped_linear import GroupedLinear
 class InitialResidualMLP(nn.Module):
     """An MLP with residuals to its input and to its first layer.
 
-    Args:
-        config: Gives width of the hidden layers, dropout after each, and the norm after every
-            product. With ``batch`` the layers have no bias, and the result is normalized as well,
-            like in the paper's code; otherwise the result has a bias instead.
-        inputs: Columns that it reads.
-        outputs: Columns that it writes.
-        layers: Linear layers.
-        alpha: Share of the first layer's result in what each layer between reads.
+    Width of the hidden layers, dropout after each, and the norm after every product are the
+    encoder's. With ``batch`` the layers have no bias, and the result is normalized as well, like in
+    the paper's code; otherwise the result has a bias instead.
     """
 
     def __init__(

@@ -75,12 +75,9 @@ class JKLabelMixture(LabelMixture):
     first_moved = 1
 
     def __init__(
-        self,
-        config: EncoderConfig,
-        shape: ProblemShape,
-        activation: AttentionActivation,
+        self, config: EncoderConfig, shape: ProblemShape, activation: AttentionActivation,
         attention_dropout: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.config, self.attention_dropout = config, attention_dropout
         super().__init__(shape, activation)
 
@@ -99,10 +96,7 @@ class JKLabelMixture(LabelMixture):
 
 
 class LabelBranch(nn.Module):
-    """Logits from propagated labels; the same branch for every encoder but SAGN.
-
-    Several label hops are mixed by recursive attention, if nothing else is said.
-    """
+    """Logits from propagated labels, mixed by recursive attention if nothing else is said."""
 
     def __init__(
         self, config: EncoderConfig, shape: ProblemShape, mixture: LabelMixture | None = None

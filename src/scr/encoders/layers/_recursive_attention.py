@@ -41,13 +41,8 @@ def recursive_weights(
 ) -> Tensor:
     """Weights of the hops, each scored against the mixture of those before it.
 
-    Args:
-        history: a.x_k, shape (rows, hops).
-        present: b.x_k, shape (rows, hops).
-        bias: c, shape (1,).
-        activation: act.
-        chance: Dropout of every weight, wherever one is used.
-        training: Whether dropout is on.
+    History is a.x_k, present b.x_k, both of shape (rows, hops); bias is c, of shape (1,). With the
+    chance of dropout, every weight is dropped out wherever it is used.
     """
     act = attention_activation(activation)
     present = present + bias

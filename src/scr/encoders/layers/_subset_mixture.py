@@ -34,14 +34,9 @@ class SubsetMixture(nn.Module):
     """
 
     def __init__(self, subsets: int, hops: int, features: int, mixing: Mixing = "mean") -> None:
-        """Start with the mean of the subsets, or with weights drawn as the paper's code does.
+        """Start with weights of 1/S (`mean`) or 1 (`sum`), or draw them from torch's generator.
 
-        Args:
-            subsets: S.
-            hops: K, without hop 0.
-            features: Columns of a hop.
-            mixing: `mean` starts with 1/S for all, `sum` with 1; `xavier` draws from torch's
-                generator.
+        Drawn weights (`xavier`) are those of the paper's code; `hops` is K, without hop 0.
         """
         super().__init__()
         self.subsets, self.hops = subsets, hops

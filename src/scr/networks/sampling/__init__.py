@@ -2,8 +2,7 @@
 
 Every sampler reads the edges of a `Graph` and gives `SubgraphBatch` objects of NumPy arrays, which
 know nothing of a trainer or of torch. What is drawn is a function of the seed and of the number of
-the step, so it is the same for any number of threads and in any order of steps. Names are imported
-when they are first used, so that importing this package stays instant.
+the step, so it is the same for any number of threads and in any order of steps.
 """
 
 from __future__ import annotations

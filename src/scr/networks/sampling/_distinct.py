@@ -22,15 +22,9 @@ _FEW = 32
 def choose(
     chosen: NDArray[np.int64], begin: int, wanted: int, first: int, limit: int, key: np.uint64
 ) -> None:
-    """Write distinct numbers out of ``first`` ... ``first + limit - 1``.
+    """Write so many distinct numbers as are wanted to ``chosen``, from ``begin`` on.
 
-    Args:
-        chosen: Written in place, from `begin` on.
-        begin: Where to begin.
-        wanted: How many numbers, at most `limit`.
-        first: The smallest that may be chosen.
-        limit: How many there are to choose from.
-        key: Of the random numbers.
+    They are from ``first`` to ``first + limit - 1``; no more than ``limit`` may be wanted.
     """
     if limit <= _WORD:
         _choose_by_bits(chosen, begin, wanted, first, limit, key)

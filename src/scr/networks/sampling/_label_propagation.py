@@ -38,14 +38,7 @@ _STREAM = 2
 def propagate_labels(
     indptr: NDArray[np.int64], indices: NDArray[Any], parts: int, seed: int
 ) -> NDArray[np.int32]:
-    """The part of each node; none is empty.
-
-    Args:
-        indptr: Row offsets of a symmetric graph. Shape (nodes + 1,).
-        indices: Neighbors.
-        parts: How many, at most as many as there are nodes.
-        seed: Of the order in which nodes move.
-    """
+    """The part of each node of a symmetric graph; none of at most as many as nodes is empty."""
     nodes = len(indptr) - 1
     clusters = np.arange(nodes, dtype=np.int32)
     half = max(1, nodes // (2 * parts))

@@ -27,12 +27,7 @@ _INSTEAD = 'use `method="label-propagation"`, which needs nothing else'
 
 
 def metis_partition(graph: Graph, parts: int, seed: int) -> NDArray[np.int32]:
-    """The part of each node, with few edges between parts of about equal size.
-
-    Raises:
-        ConfigError: pymetis is not installed.
-        SCRError: The graph is too large for METIS, or METIS failed.
-    """
+    """The part of each node, with few edges between parts of about equal size."""
     if parts == 1:  # METIS divides by zero
         return np.zeros(graph.num_nodes, np.int32)
     indptr, indices = symmetric_rows(graph)

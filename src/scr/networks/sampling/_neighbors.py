@@ -104,15 +104,11 @@ class NeighborSampler:
         indptr = np.full(len(nodes) + 1, layer_edges[-1], np.int64)
         indptr[: len(counts) + 1] = ends_of(counts)
         return SubgraphBatch(
-            nodes=nodes,
-            indptr=indptr,
-            indices=np.concatenate([hop.local for hop in hops]),
-            edges=np.concatenate([hop.edges for hop in hops]),
-            num_seeds=num_seeds,
+            nodes=nodes, indptr=indptr, indices=np.concatenate([hop.local for hop in hops]),
+            edges=np.concatenate([hop.edges for hop in hops]), num_seeds=num_seeds,
             edge_weight=np.concatenate([h.edge_weight() for h in hops]) if self.normalize else None,
-            layer_nodes=tuple(layer_nodes[::-1]),
-            layer_edges=tuple(layer_edges[:0:-1]),
-        )
+            layer_nodes=tuple(layer_nodes[::-1]), layer_edges=tuple(layer_edges[:0:-1]),
+        )  # fmt: skip
 
 
 class _Hop:

@@ -46,22 +46,14 @@ class LocalNumbers:
 
 @compiled
 def number_nodes(
-    found: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    base: int,
-    nodes: NDArray[np.int64],
-    count: int,
-    local: NDArray[np.int32],
-) -> int:
+    found: NDArray[np.int64], slots: NDArray[np.int64], base: int, nodes: NDArray[np.int64],
+    count: int, local: NDArray[np.int32],
+) -> int:  # fmt: skip
     """Number the nodes that have no number yet, in the order in which they are found.
 
-    Args:
-        found: Nodes of the graph, with repetitions.
-        slots: As lent, with its base.
-        base: What is below is of an older subgraph.
-        nodes: The nodes by number, `count` of them so far; extended in place.
-        count: How many have a number already; how many have one now is returned.
-        local: The number of each found node. Written in place.
+    Found nodes may repeat; slots are as lent, with their base. `nodes`, by number, `count` of them
+    so far, are extended in place, and the number of each found node is written to `local`. Returns
+    how many nodes have a number now.
     """
     for place in range(len(found)):
         node = found[place]
@@ -76,11 +68,7 @@ def number_nodes(
 
 
 def mark_nodes(nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> None:
-    """Number all nodes in their order.
-
-    Raises:
-        GraphError: A node is named twice.
-    """
+    """Number all nodes in their order; a node that is named twice is refused."""
     repeated = _mark(nodes, slots, base)
     if repeated >= 0:
         raise GraphError(
@@ -100,11 +88,7 @@ def _mark(nodes: NDArray[np.int64], slots: NDArray[np.int64], base: int) -> int:
 
 
 def induced_subgraph(
-    graph: Graph,
-    nodes: Any,
-    *,
-    threads: int | None = None,
-    numbers: LocalNumbers | None = None,
+    graph: Graph, nodes: Any, *, threads: int | None = None, numbers: LocalNumbers | None = None
 ) -> SubgraphBatch:
     """Some nodes, in the order in which they are given, and the edges between them.
 

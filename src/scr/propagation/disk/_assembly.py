@@ -52,18 +52,10 @@ def assemble(
     file: Path,
     *,
     unit: bool,
-    threads: int | None = None,
-    on_rows: Callable[[int, int], None] | None = None,
+    threads: int | None,
+    on_rows: Callable[[int, int], None],
 ) -> None:
-    """Write a `.npy` from finished parts, or resume it.
-
-    Args:
-        work: The parts.
-        layout: How they belong together.
-        file: Where the result goes.
-        unit: Give every row of every hop length 1.
-        threads: Cores for that.
-        on_rows: Called with how many rows of how many are done.
+    """Write a `.npy` from finished parts, or resume it; `unit` gives all rows of hops length 1.
 
     Raises:
         DamagedPieceError: A part is not what was written; what was assembled stays.
@@ -95,8 +87,7 @@ def assemble(
                     os.truncate(
                         work.file(layout.part(block, place)), start * layout.row_bytes(block)
                     )
-            if on_rows is not None:
-                on_rows(rows - start, rows)
+            on_rows(rows - start, rows)
     finally:
         os.close(descriptor)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import cut_rows, default_threads
+from scr.compute import cut_rows
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import product_of_chosen_rows
@@ -30,12 +30,7 @@ CHUNK_ROWS = 1 << 22
 
 
 def edge_chunks(indptr: NDArray[np.int64], chunk_edges: int | None = None) -> list[EdgeChunk]:
-    """Cut the rows of an adjacency so that no chunk holds more edges than given.
-
-    Args:
-        indptr: Bounds of the rows.
-        chunk_edges: Most edges of a chunk; at least a piece of a hub.
-    """
+    """Cut rows so that no chunk holds more edges than given, or than a piece of a hub has."""
     most = max(CHUNK_EDGES if chunk_edges is None else chunk_edges, _rows.HUB_EDGES)
     step = most // _rows.HUB_EDGES * _rows.HUB_EDGES
     chunks = []
@@ -63,12 +58,10 @@ def product_by_chunks(
 ) -> bool:
     """As `kernel.product`, to the last bit, with only a chunk of the edges in memory.
 
+    Edges may be memory maps, which stay untouched.
+
     Args:
-        adjacency: Its edges may be memory maps, which stay untouched.
-        scaled: As for `product`.
-        out: As for `product`.
         chunks: What `edge_chunks` made of the adjacency.
-        threads: As for `product`.
         on_rows: Called with rows of `out` as soon as they are finished, from the first row on.
         on_edges: Called with how many edges were gone through.
         nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
@@ -80,24 +73,22 @@ def product_by_chunks(
         multiply = functools.partial(product_rows_of_nonzero, nonzero=nonzero)
     elif rows is not None:
         multiply = functools.partial(product_of_chosen_rows, rows=rows)
-    indptr, arrays = adjacency.indptr, [adjacency.indices]
-    if adjacency.weights is not None:
-        arrays.append(adjacency.weights)
+    indptr, scale, own = adjacency.indptr, adjacency.row_scale, adjacency.self_loops
+    stored = [array for array in (adjacency.indices, adjacency.weights) if array is not None]
     pieces: list[NDArray[np.float32]] = []
     fits = True
     ranges = [(chunk.start, chunk.stop) for chunk in chunks]
-    for chunk, (indices, *rest) in zip(chunks, stream_rows(arrays, ranges), strict=True):
+    for chunk, (indices, *rest) in zip(chunks, stream_rows(stored, ranges), strict=True):
         weights = rest[0] if rest else None
+        arrays = RowArrays(indices, weights, scaled, out, chunk.start, scale, own)
         end = int(indptr[chunk.last])
         if (chunk.start, chunk.stop) == (indptr[chunk.first], end):
-            fits &= multiply(adjacency, chunk, indices, weights, scaled, out, threads=threads)
+            fits &= multiply(indptr, chunk, arrays, threads)
         elif out.size and (rows is None or np.diff(np.searchsorted(rows, chunk[:2]))):
             # A part of a hub's row, cut where its sum is cut in memory too.
-            row = RowArrays(indices, weights, scaled, out, chunk.start)
-            pieces += hub_pieces(row, chunk.start, chunk.stop, threads or default_threads())
+            pieces += hub_pieces(arrays, chunk.start, chunk.stop, threads)
             if chunk.stop == end:
-                scale, own = adjacency.row_scale, adjacency.self_loops
-                fits &= row.finish(chunk.first, pieces, scale, own)
+                fits &= arrays.finish(chunk.first, pieces)
                 pieces.clear()
         if on_rows is not None and not pieces:
             on_rows(out[chunk.first : chunk.last])

@@ -16,6 +16,7 @@ Reads a graph store, writes `Hops`; `_plan.py` picks the block width, `_steps.py
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class OutOfCore:
         self, request: DiskRequest, plan: DiskPlan, work: Pieces, on_progress: OnProgress | None
     ) -> None:
         self.request, self.plan, self.work = request, plan, work
-        self._on_progress = on_progress
+        self._on_progress = on_progress or (lambda *_: None)
         self._rows = request.picked
         width = max(plan.block_columns, 1)
         blocks = [slice(*part) for part in ranges(request.columns, width)]
@@ -65,7 +66,11 @@ class OutOfCore:
         while True:
             try:
                 self._compute_missing()
-                self._assemble(file)
+                assemble(
+                    self.work, self._layout, file, unit=self.request.config.hop_scale == "unit",
+                    threads=self.request.threads,
+                    on_rows=functools.partial(self._on_progress, "Putting hops together"),
+                )  # fmt: skip
             except DamagedPieceError as damaged:
                 warnings.warn(
                     f"`{self.work.file(damaged.name)}` had changed since it was written; "
@@ -74,14 +79,6 @@ class OutOfCore:
                 )
             else:
                 return
-
-    def _assemble(self, file: Path) -> None:
-        def report(done: int, total: int) -> None:
-            if self._on_progress is not None:
-                self._on_progress("Putting hops together", done, total)
-
-        unit, threads = self.request.config.hop_scale == "unit", self.request.threads
-        assemble(self.work, self._layout, file, unit=unit, threads=threads, on_rows=report)
 
     def _compute_missing(self) -> None:
         steps = [self._block_steps(block) for block in range(len(self._layout.blocks))]
@@ -112,8 +109,7 @@ class OutOfCore:
     ) -> None:
         columns, threads = self._layout.blocks[block], self.request.threads
         shape = (self.request.graph.num_nodes, columns.stop - columns.start)
-        size = shape[0] * shape[1]
-        current, spare = (buffer[:size].reshape(shape) for buffer in buffers)
+        current, spare = (buffer[: math.prod(shape)].reshape(shape) for buffer in buffers)
         for step in steps:
             part, state = self._layout.part(block, step.place), self._state(block, step.place)
             if step.way is None and step.place == 0:

@@ -53,19 +53,12 @@ class Pieces(WorkFolder):
         return row
 
     def has(self, name: str, at_least: int | None = None) -> bool:
-        """Whether a piece is finished and of the right size.
-
-        Args:
-            name: The piece.
-            at_least: Bytes that must be left of a piece that is being assembled; all by default.
-        """
+        """Whether a piece is finished, with all its bytes or so many left in an assembly."""
         piece = self.finished(name)
         if piece is None:
             return False
-        size = self.file(name).stat().st_size
-        if at_least is None:
-            return bool(size == piece["bytes"])
-        return bool(at_least <= size <= piece["bytes"])
+        least = piece["bytes"] if at_least is None else at_least
+        return bool(least <= self.file(name).stat().st_size <= piece["bytes"])
 
     def names(self) -> list[str]:
         """Names of the pieces that the journal knows."""
@@ -85,11 +78,7 @@ class Pieces(WorkFolder):
         self.finish(_ASSEMBLED, row, [RESULT])
 
     def read_slab(self, name: str, slab: int, out: NDArray[Any]) -> None:
-        """Fill an array with one slab of a piece, and compare its checksum.
-
-        Raises:
-            DamagedPieceError: It is not what was written.
-        """
+        """Fill an array with one slab of a piece; raise `DamagedPieceError` if it has changed."""
         piece, row_bytes = self.finished(name), out.nbytes // max(len(out), 1)
         try:
             with open_for_reading(self.file(name)) as descriptor:

@@ -1,8 +1,7 @@
 """What a propagation out of core will take: memory of the whole process, disk, passes, time.
 
-Columns of A X do not depend on each other, so X is cut into blocks of columns, and each pass
-streams the adjacency once while two matrices of one block are in memory. The plan picks the widest
-block that fits, in whole cache lines where it can: a narrower row costs as much to gather.
+The plan picks the widest block of columns (`_out_of_core.py`) that fits, in whole cache lines where
+it can: a narrower row costs as much to gather.
 
 Memory counts everything: the interpreter with its libraries, the bounds and scales of the rows,
 the buffers of the edges, the two matrices, and what puts the result together at the end.
@@ -20,13 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import (
-    CACHE_LINE,
-    default_threads,
-    process_budget,
-    readable_bytes,
-    resident_bytes,
-)
+from scr.compute import CACHE_LINE, default_threads, process_budget, readable_bytes, resident_bytes
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
 from scr.graph import edge_bytes, selection_bytes
@@ -113,16 +106,10 @@ class DiskRequest:
     def plan(
         self, target: Path, *, used_bytes: int = 0, block_columns: int | None = None
     ) -> DiskPlan:
-        """Choose the widest block of columns that fits.
+        """Choose the widest block of columns that fits memory and the disk of the target.
 
-        Args:
-            target: Where the hops will be.
-            used_bytes: Disk that earlier work on the same target takes, which will be used again.
-            block_columns: Width of the blocks of earlier work; taken if it fits.
-
-        Raises:
-            MemoryBudgetError: Not even the narrowest block fits; names the smallest budget.
-            StoreError: The disk is too small for the result; names what it takes.
+        Disk that earlier work on the same target takes, `used_bytes`, will be used again; the width
+        of its blocks, `block_columns`, is taken if it fits. Errors name what it takes at least.
         """
         budget, narrowest = process_budget(self.memory), min(self.columns, NARROWEST_BLOCK)
         if self._memory_bytes(narrowest) > budget:

@@ -32,11 +32,7 @@ from scr.storage import (
 
 
 def propagate_to_disk(
-    request: DiskRequest,
-    target: Path,
-    *,
-    overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    request: DiskRequest, target: Path, overwrite: bool, on_progress: OnProgress | None
 ) -> Hops:
     """Make hops at `target`, resuming earlier work on the same.
 
@@ -101,12 +97,8 @@ def _is_same(features: Any, source: Any) -> bool:
         return True
     if not isinstance(features, np.ndarray) or not isinstance(source, np.ndarray):
         return False
-    return (
-        features.ctypes.data == source.ctypes.data
-        and features.shape == source.shape
-        and features.strides == source.strides
-        and features.dtype == source.dtype
-    )
+    first, second = ((a.ctypes.data, a.shape, a.strides, a.dtype) for a in (features, source))
+    return first == second
 
 
 def _digest(array: NDArray[Any]) -> list[str]:

@@ -27,12 +27,9 @@ class Step(NamedTuple):
 
 
 def block_steps(ways: Iterable[Way], missing: Container[int], stored: Container[int]) -> list[Step]:
-    """The steps of one block of columns.
+    """The steps of one block of columns: to hops whose parts are missing, from stored ones.
 
-    Args:
-        ways: All walks.
-        missing: Places of the hops whose parts are missing.
-        stored: Places of the hops of which all rows are on disk.
+    Hops are given by their places; of stored ones, all rows are on disk.
     """
     steps = [Step(0, None, True, False)] if 0 in missing else []
     for way in ways:

@@ -1,22 +1,18 @@
 """Products of which only some rows are needed: the last hop, where few rows are kept.
 
-Every other hop needs all rows, because the next one gathers from them. Of the last one, rows that
-nobody keeps need not be computed. The rows are summed as in `kernel.product_rows`, in the same
-order, so they are the same to the last bit.
+Every other hop needs all rows, because the next one gathers from them. The rows are summed as in
+`kernel.product_rows`, in the same order, so they are the same to the last bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import _rows
-from scr.propagation.kernel._product import product_rows
-from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_hubs, sum_ranges
 
 PART_EDGES = 1 << 20
 """Edges whose neighbors are copied together: some 40 MB with all that it takes. A hub's are not."""
@@ -25,31 +21,22 @@ VALUES_PER_EDGE = 8
 
 
 def product_of_chosen_rows(
-    adjacency: NormalizedAdjacency,
+    indptr: NDArray[np.int64],
     chunk: EdgeChunk,
-    indices: NDArray[Any],
-    weights: NDArray[np.float32] | None,
-    scaled: NDArray[Any],
-    out: NDArray[Any],
+    arrays: RowArrays,
+    threads: int | None,
     *,
     rows: NDArray[np.int64],
-    threads: int | None = None,
 ) -> bool:
-    """As `kernel.product_rows`; of `out`, only `rows` are written, which are sorted."""
+    """As `kernel.product_rows`; of the result, only `rows` are written, which are sorted."""
+    indices, weights, out = arrays.indices, arrays.weights, arrays.out
     chosen = rows[np.searchsorted(rows, chunk.first) : np.searchsorted(rows, chunk.last)]
     if len(chosen) == 0 or out.size == 0:
         return True
-    indptr = adjacency.indptr
     is_hub = indptr[chosen + 1] - indptr[chosen] > _rows.HUB_EDGES
-    fits = True
-    for hub in chosen[is_hub].tolist():
-        start, stop = int(indptr[hub]), int(indptr[hub + 1])
-        part = slice(start - chunk.start, stop - chunk.start)
-        edges, values = indices[part], None if weights is None else weights[part]
-        row = EdgeChunk(hub, hub + 1, start, stop)
-        fits &= product_rows(adjacency, row, edges, values, scaled, out, threads=threads)
+    fits = sum_hubs(indptr, chosen[is_hub], arrays, threads)
     for some in _parts(indptr, chosen[~is_hub], out.shape[1]):
-        bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=adjacency.self_loops)
+        bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=arrays.self_loops)
         neighbors = np.empty(len(edges), indices.dtype)
         neighbors[~is_own], neighbors[is_own] = indices[edges[~is_own]], some[: is_own.sum()]
         values = None
@@ -57,9 +44,9 @@ def product_of_chosen_rows(
             values = np.ones(len(edges), np.float32)  # an edge to itself weighs 1
             values[~is_own] = weights[edges[~is_own]]
         made = np.empty((len(some), out.shape[1]), out.dtype)
-        scale = None if adjacency.row_scale is None else adjacency.row_scale[some]
-        arrays = RowArrays(neighbors, values, scaled, made)
-        fits &= sum_ranges(bounds, arrays, scale, False, threads)
+        scale = None if arrays.row_scale is None else arrays.row_scale[some]
+        copied = RowArrays(neighbors, values, arrays.x, made, row_scale=scale)
+        fits &= sum_ranges(bounds, copied, threads)
         out[some] = made
     return fits
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads, run_on_threads
-from scr.propagation._normalization import NormalizedAdjacency
+from scr.compute import run_on_threads
 from scr.propagation.kernel import _rows
-from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces, sum_ranges
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_hubs, sum_ranges
 from scr.propagation.kernel._vector import compiled_loop
 
 ROWS_PER_STEP = 1 << 16
@@ -41,52 +40,41 @@ def nonzero_bits(matrix: NDArray[Any]) -> NDArray[np.uint8] | None:
 
 
 def product_rows_of_nonzero(
-    adjacency: NormalizedAdjacency,
+    indptr: NDArray[np.int64],
     chunk: EdgeChunk,
-    indices: NDArray[Any],
-    weights: NDArray[np.float32] | None,
-    scaled: NDArray[Any],
-    out: NDArray[Any],
+    arrays: RowArrays,
+    threads: int | None,
     *,
     nonzero: NDArray[np.uint8],
-    threads: int | None = None,
 ) -> bool:
-    """As `kernel.product_rows`, where `nonzero` are the bits of the rows of `scaled`."""
-    if out.size == 0:
+    """As `kernel.product_rows`, where `nonzero` are the bits of the rows of the matrix."""
+    if arrays.out.size == 0:
         return True
-    threads = default_threads() if threads is None else threads
-    scale, own = adjacency.row_scale, adjacency.self_loops
-    bounds = adjacency.indptr[chunk.first : chunk.last + 1] - chunk.start
+    rows, scale = slice(chunk.first, chunk.last), arrays.row_scale
+    bounds = indptr[chunk.first : chunk.last + 1] - chunk.start
     # The sums of hubs are cut into pieces of all their edges.
     hubs = np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
-    kept_bounds, neighbors, values = _kept_edges(
-        bounds, hubs, indices, weights, nonzero, chunk.first if own else -1, threads
-    )
-    arrays = RowArrays(neighbors, values, scaled, out[chunk.first : chunk.last])
-    factors = None if scale is None else scale[chunk.first : chunk.last]
-    fits = sum_ranges(kept_bounds, arrays, factors, False, threads)
-    every = RowArrays(indices, weights, scaled, out)
-    for hub in hubs.tolist():
-        sums = hub_pieces(every, int(bounds[hub]), int(bounds[hub + 1]), threads)
-        fits &= every.finish(chunk.first + hub, sums, scale, own)
-    return fits
+    first = chunk.first if arrays.self_loops else -1
+    kept_bounds, neighbors, values = _kept_edges(bounds, hubs, arrays, nonzero, first, threads)
+    factors = None if scale is None else scale[rows]
+    kept = RowArrays(neighbors, values, arrays.x, arrays.out[rows], row_scale=factors)
+    fits = sum_ranges(kept_bounds, kept, threads)
+    return sum_hubs(indptr, chunk.first + hubs, arrays, threads) and fits
 
 
 def _kept_edges(
     bounds: NDArray[np.int64],
     hubs: NDArray[np.int64],
-    indices: NDArray[Any],
-    weights: NDArray[np.float32] | None,
+    arrays: RowArrays,
     bits: NDArray[np.uint8],
     own: int,
-    threads: int,
+    threads: int | None,
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None]:
     """Bounds, neighbors and weights of the edges that lead to rows that are not zero.
 
-    Args:
-        own: Number of the first row, if each row gets an edge to itself at its end; else -1.
+    If each row gets an edge to itself at its end, `own` is the number of the first row; else -1.
     """
-    count = len(bounds) - 1
+    count, indices, weights = len(bounds) - 1, arrays.indices, arrays.weights
     is_hub = np.zeros(count, dtype=np.bool_)
     is_hub[hubs] = True
     found = np.zeros(count + 1, dtype=np.int64)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
 from scr.propagation.kernel._tiles import product_by_tiles, tiles_pay
@@ -26,6 +25,8 @@ def product(
 ) -> bool:
     """Multiply a matrix whose rows are scaled already: out = R (W + s I) scaled.
 
+    Returns false if a float16 result overflowed.
+
     The scales of the columns are not applied here. Reading one of them per edge, from an array
     that no cache level near the core can hold, costs up to a third more time than scaling the
     rows of the matrix once beforehand (`scale_rows`).
@@ -35,45 +36,19 @@ def product(
         scaled: C X. Shape (nodes, columns), float32 or float16; rows may lie apart, columns not.
         out: Another array of the same shape.
         threads: Cores to use; all that numba may use by default.
-
-    Returns:
-        False if a float16 result overflowed.
     """
-    edges = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
-    return product_rows(
-        adjacency, edges, adjacency.indices, adjacency.weights, scaled, out, threads=threads
-    )
+    chunk = EdgeChunk(0, adjacency.num_nodes, 0, adjacency.num_edges)
+    arrays = RowArrays(
+        adjacency.indices, adjacency.weights, scaled, out, 0, adjacency.row_scale,
+        adjacency.self_loops,
+    )  # fmt: skip
+    return product_rows(adjacency.indptr, chunk, arrays, threads)
 
 
 def product_rows(
-    adjacency: NormalizedAdjacency,
-    chunk: EdgeChunk,
-    indices: NDArray[Any],
-    weights: NDArray[np.float32] | None,
-    scaled: NDArray[Any],
-    out: NDArray[Any],
-    *,
-    threads: int | None = None,
+    indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
 ) -> bool:
-    """Some rows of `product`, from all of their edges.
-
-    Args:
-        adjacency: Its own edges and weights are not read, only `indptr` and what scales rows.
-        chunk: Which rows and edges.
-        indices: Neighbors of the edges of this chunk only.
-        weights: Their weights; none: all are 1.
-        scaled: As for `product`, all rows.
-        out: As for `product`; only the rows of the chunk are written.
-        threads: As for `product`.
-
-    Returns:
-        False if a float16 result overflowed.
-    """
-    if out.size and tiles_pay(scaled, weights):
-        count = default_threads() if threads is None else threads
-        return product_by_tiles(adjacency, chunk, indices, scaled, out, count)
-    arrays = RowArrays(indices, weights, scaled, out, chunk.start)
-    return sum_ranges(
-        adjacency.indptr, arrays, adjacency.row_scale, adjacency.self_loops, threads,
-        (chunk.first, chunk.last),
-    )  # fmt: skip
+    """The rows of a chunk of `product`, from all of their edges, which are those of the arrays."""
+    if arrays.out.size and tiles_pay(arrays.x, arrays.weights):
+        return product_by_tiles(indptr, chunk, arrays, threads)
+    return sum_ranges(indptr, arrays, threads, (chunk.first, chunk.last))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,11 +48,39 @@ class EdgeChunk(NamedTuple):
     """Edge after the last."""
 
 
+@dataclass(eq=False)
+class RowArrays:
+    """What rows are summed from, also in the few types that the kernel is compiled for."""
+
+    indices: NDArray[Any]
+    weights: NDArray[np.float32] | None
+    x: NDArray[Any]
+    out: NDArray[Any]
+    offset: int = 0
+    """Number of the first of the edges, which may be a part of all."""
+    row_scale: NDArray[np.float32] | None = None
+    """One per row of `out`; none: all are 1."""
+    self_loops: bool = False
+
+    def __post_init__(self) -> None:
+        if self.out.size:
+            edges, x = (constant(self.indices), constant(self.weights)), constant(flat(self.x))
+            self.read = *edges, x, pitch(self.x)
+            self.write = flat(self.out), pitch(self.out)
+
+    def finish(self, row: int, pieces: list[NDArray[np.float32]]) -> bool:
+        """Add the pieces of a row, in their order, and store it; false if it overflowed."""
+        total = functools.reduce(np.add, pieces)
+        if self.self_loops:
+            total = total + self.x[row].astype(np.float32)
+        with np.errstate(over="ignore"):
+            self.out[row] = total if self.row_scale is None else total * self.row_scale[row]
+        return self.out.dtype != np.float16 or bool(np.isfinite(self.out[row]).all())
+
+
 def sum_ranges(
     indptr: NDArray[np.int64],
     arrays: RowArrays,
-    row_scale: NDArray[np.float32] | None,
-    self_loops: bool,
     threads: int | None,
     within: tuple[int, int] | None = None,
 ) -> bool:
@@ -59,25 +88,33 @@ def sum_ranges(
     if arrays.out.size == 0:
         return True
     threads = default_threads() if threads is None else threads
-    bounds, scale = constant(indptr), constant(_ONES if row_scale is None else row_scale)
+    bounds, own = constant(indptr), arrays.self_loops
+    scale = constant(_ONES if arrays.row_scale is None else arrays.row_scale)
     begin, end = (0, len(indptr) - 1) if within is None else within
     near = indptr[begin : end + 1]
     hubs = np.flatnonzero(np.diff(near) > HUB_EDGES)
     ranges = [(begin + first, begin + last) for first, last in _row_ranges(near, hubs, threads)]
-    pieces = itertools.product(_blocks(arrays.columns), ranges)
+    pieces = itertools.product(_blocks(arrays.x.shape[1]), ranges)
 
     def rows(piece: tuple[_Block, tuple[int, int]]) -> int:
         block, (first, last) = piece
         return sum_rows(
-            bounds, arrays.offset, first, last, *arrays.read, *block, self_loops, scale,
-            *arrays.write,
+            bounds, arrays.offset, first, last, *arrays.read, *block, own, scale, *arrays.write
         )  # fmt: skip
 
-    fits = [result == 0 for result in run_on_threads(rows, list(pieces), threads)]
-    for hub in (begin + hubs).tolist():
+    fits = not any(run_on_threads(rows, list(pieces), threads))
+    return sum_hubs(indptr, begin + hubs, arrays, threads) and fits
+
+
+def sum_hubs(
+    indptr: NDArray[np.int64], hubs: NDArray[np.int64], arrays: RowArrays, threads: int | None
+) -> bool:
+    """Sum rows that are each cut into pieces; false if a float16 result overflowed."""
+    fits = True
+    for hub in hubs.tolist():
         sums = hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
-        fits.append(arrays.finish(hub, sums, row_scale, self_loops))
-    return all(fits)
+        fits &= arrays.finish(hub, sums)
+    return fits
 
 
 def scale_rows(
@@ -89,67 +126,34 @@ def scale_rows(
 ) -> bool:
     """Copy a matrix with each row multiplied by its scale, between float32 and float16 as needed.
 
-    This is the product with a matrix that has nothing but its diagonal.
-
-    Returns:
-        False if a float16 result overflowed.
+    This is the product with a matrix that has nothing but its diagonal; false if it overflowed.
     """
     no_edges = np.zeros(min(len(matrix), SCALED_ROWS) + 1, dtype=np.int64)
-    fits = True
+    no_neighbors, fits = np.zeros(0, dtype=np.int32), True
     for start in range(0, len(matrix), SCALED_ROWS):
         part = slice(start, min(start + SCALED_ROWS, len(matrix)))
-        arrays = RowArrays(np.zeros(0, dtype=np.int32), None, matrix[part], out[part])
-        bounds, factors = no_edges[: len(arrays.out) + 1], None if scale is None else scale[part]
-        fits &= sum_ranges(bounds, arrays, factors, True, threads)
+        factors = None if scale is None else scale[part]
+        arrays = RowArrays(no_neighbors, None, matrix[part], out[part], 0, factors, True)
+        fits &= sum_ranges(no_edges[: len(arrays.out) + 1], arrays, threads)
     return fits
 
 
-def hub_pieces(arrays: RowArrays, start: int, stop: int, threads: int) -> list[NDArray[np.float32]]:
+def hub_pieces(
+    arrays: RowArrays, start: int, stop: int, threads: int | None
+) -> list[NDArray[np.float32]]:
     """Sums of one row's edges, piece by piece."""
     bounds = np.array([*range(start, stop, HUB_EDGES), stop], dtype=np.int64)
-    parts = np.empty((len(bounds) - 1, arrays.columns), dtype=np.float32)
+    parts = np.empty((len(bounds) - 1, arrays.x.shape[1]), dtype=np.float32)
     read, scale, write = constant(bounds), constant(_ONES), (flat(parts), pitch(parts))
 
     def piece(part: int) -> None:
-        for block in _blocks(arrays.columns):
+        for block in _blocks(arrays.x.shape[1]):
             sum_rows(
                 read, arrays.offset, part, part + 1, *arrays.read, *block, False, scale, *write
             )  # fmt: skip
 
     run_on_threads(piece, list(range(len(parts))), threads)
     return list(parts)
-
-
-class RowArrays:
-    """The arrays of one product, in the few types that the kernel is compiled for."""
-
-    def __init__(
-        self,
-        indices: NDArray[Any],
-        weights: NDArray[np.float32] | None,
-        x: NDArray[Any],
-        out: NDArray[Any],
-        offset: int = 0,
-    ) -> None:
-        self.x, self.out, self.columns, self.offset = x, out, x.shape[1], offset
-        if out.size:
-            self.read = constant(indices), constant(weights), constant(flat(x)), pitch(x)
-            self.write = flat(out), pitch(out)
-
-    def finish(
-        self,
-        row: int,
-        pieces: list[NDArray[np.float32]],
-        row_scale: NDArray[np.float32] | None,
-        self_loops: bool,
-    ) -> bool:
-        """Add the pieces of a row, in their order, and store it; false if it overflowed."""
-        total = functools.reduce(np.add, pieces)
-        if self_loops:
-            total = total + self.x[row].astype(np.float32)
-        with np.errstate(over="ignore"):
-            self.out[row] = total if row_scale is None else total * row_scale[row]
-        return self.out.dtype != np.float16 or bool(np.isfinite(self.out[row]).all())
 
 
 class _Block(NamedTuple):

@@ -17,18 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import CACHE_LINE, aligned_empty, cut_rows, run_on_threads
-from scr.propagation._normalization import NormalizedAdjacency
+from scr.compute import CACHE_LINE, aligned_empty, cut_rows, default_threads, run_on_threads
 from scr.propagation.kernel import _rows
-from scr.propagation.kernel._rows import (
-    EdgeChunk,
-    RowArrays,
-    constant,
-    flat,
-    hub_pieces,
-    pitch,
-    scale_rows,
-)
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, constant, scale_rows, sum_hubs
 from scr.propagation.kernel._vector import LANES, add_rows, compiled_loop
 
 TILED_BYTES = 1 << 30
@@ -65,19 +56,11 @@ def tiles_pay(scaled: NDArray[Any], weights: NDArray[np.float32] | None) -> bool
 
 
 def product_by_tiles(
-    adjacency: NormalizedAdjacency,
-    chunk: EdgeChunk,
-    indices: NDArray[Any],
-    scaled: NDArray[Any],
-    out: NDArray[Any],
-    threads: int,
+    indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
 ) -> bool:
-    """As `kernel.product_rows` for whole rows without weights.
-
-    Returns:
-        False if a float16 result overflowed.
-    """
-    indptr = adjacency.indptr
+    """As `kernel.product_rows` for whole rows without weights."""
+    scaled, row_scale = arrays.x, arrays.row_scale
+    edges, _, memory, row_pitch = arrays.read
     bounds = indptr[chunk.first : chunk.last + 1]
     hubs = chunk.first + np.flatnonzero(np.diff(bounds) > _rows.HUB_EDGES)
     starts, stops = [chunk.first, *(hubs + 1).tolist()], [*hubs.tolist(), chunk.last]
@@ -91,23 +74,17 @@ def product_by_tiles(
     free: queue.SimpleQueue[_Buffers] = queue.SimpleQueue()
     rows = min(PIECE_ROWS, chunk.last - chunk.first)
     longest = max((int(indptr[last] - indptr[first]) for first, last in pieces), default=0)
-    longest += rows if adjacency.self_loops else 0
-    for _ in range(min(threads, len(pieces))):
-        free.put(
-            _Buffers(
-                np.empty(longest, indices.dtype),
-                np.empty(longest, np.int32),
-                aligned_empty((rows * TILE_COLUMNS,), np.float32),
-            )
-        )
+    longest += rows if arrays.self_loops else 0
+    for _ in range(min(threads or default_threads(), len(pieces))):
+        neighbors = np.empty(longest, arrays.indices.dtype)
+        sums = aligned_empty((rows * TILE_COLUMNS,), np.float32)
+        free.put(_Buffers(neighbors, np.empty(longest, np.int32), sums))
     columns = [
         slice(at, min(at + TILE_COLUMNS, scaled.shape[1]))
         for at in range(0, scaled.shape[1], TILE_COLUMNS)
     ]
-    row_pitch = pitch(scaled)
     shift = max((TILE_BYTES // (row_pitch * scaled.itemsize)).bit_length() - 1, 0)
-    memory, first_edge = constant(flat(scaled)), chunk.start
-    edges, read = constant(indices), constant(indptr)
+    read = constant(indptr)
 
     def work(piece: tuple[int, int]) -> bool:
         first, last = piece
@@ -115,7 +92,7 @@ def product_by_tiles(
         try:
             ends = np.zeros((len(scaled) >> shift) + 2, np.int64)
             count = _sort_by_tile(
-                read, first, last, edges, first_edge, shift, adjacency.self_loops, ends,
+                read, first, last, edges, chunk.start, shift, arrays.self_loops, ends,
                 buffers.neighbors, buffers.rows,
             )  # fmt: skip
             fits = True
@@ -127,19 +104,15 @@ def product_by_tiles(
                     buffers.neighbors, buffers.rows, count, memory, row_pitch, block.start,
                     width // LANES, sums, width,
                 )  # fmt: skip
-                scale = None if adjacency.row_scale is None else adjacency.row_scale[first:last]
+                scale = None if row_scale is None else row_scale[first:last]
                 made = sums.reshape(last - first, width)
-                fits &= scale_rows(made, scale, out[first:last, block], threads=1)
+                fits &= scale_rows(made, scale, arrays.out[first:last, block], threads=1)
             return fits
         finally:
             free.put(buffers)
 
-    fits = run_on_threads(work, pieces, threads)
-    arrays = RowArrays(indices, None, scaled, out, first_edge)
-    for hub in hubs.tolist():
-        sums = hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
-        fits.append(arrays.finish(hub, sums, adjacency.row_scale, adjacency.self_loops))
-    return all(fits)
+    fits = all(run_on_threads(work, pieces, threads))
+    return sum_hubs(indptr, hubs, arrays, threads) and fits
 
 
 @compiled_loop
@@ -148,8 +121,7 @@ def _sort_by_tile(  # type: ignore[no-untyped-def]
 ):
     """Edges of some rows by tile, and within a tile by row; edges to the rows themselves come last.
 
-    Returns:
-        How many edges there are.
+    Returns how many edges there are.
     """
     for edge in range(indptr[first] - offset, indptr[last] - offset):
         ends[(indices[edge] >> shift) + 1] += 1

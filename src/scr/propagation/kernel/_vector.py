@@ -73,27 +73,14 @@ def sum_rows(  # type: ignore[no-untyped-def]
     bounds, offset, first, last, indices, weights, x, pitch, column, shape, overlap, self_loops,
     row_scale, out, out_pitch,
 ):  # fmt: skip
-    """Rows `first` to `last` of a product, for one block of columns.
+    """Rows `first` to `last` (exclusive) of a product, for one block of columns.
 
-    Args:
-        bounds: Row i has the edges bounds[i] to bounds[i + 1].
-        offset: Number of the first edge in `indices` and `weights`, which may be a part of all.
-        first: First row.
-        last: Row after the last.
-        indices: Neighbor of each edge.
-        weights: One per edge, or none.
-        x: The dense matrix as one flat array, float32 or the bits of float16.
-        pitch: Elements from one row of x to the next.
-        column: First column of the block.
-        shape: Of the block: a place in `SHAPES`.
-        overlap: Offset of the block's last vector from its first column.
-        self_loops: Add x[row] itself.
-        row_scale: Factor of each row; all are 1 if it is empty.
-        out: As x, for the result.
-        out_pitch: Elements from one row of `out` to the next.
-
-    Returns:
-        How many rows overflowed float16.
+    Row i has the edges bounds[i] to bounds[i + 1]; `indices` and `weights` (or none) may be a part
+    of all edges, of which the first one's number is `offset`. x and `out` are dense matrices as one
+    flat array, float32 or the bits of float16, with a pitch of so many elements from one row to the
+    next. The block begins with `column`; `shape` is a place in `SHAPES`, and `overlap` the offset
+    of its last vector from its first column. With `self_loops`, x[row] itself is added; an empty
+    `row_scale` stands for factors of 1. Returns how many rows overflowed float16.
     """
     overflows = 0
     for row in range(first, last):
@@ -135,16 +122,8 @@ def add_rows(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Add rows of x to sums in memory, edge after edge: sums[rows[e]] += x[neighbors[e]].
 
-    Args:
-        neighbors: Row of x of each edge.
-        rows: Row of the sums of each edge.
-        count: How many edges there are.
-        x: As for `sum_rows`.
-        pitch: As for `sum_rows`.
-        column: First column of x.
-        vectors: Columns, in vectors of `LANES`: 1 or 2.
-        sums: float32, as one flat array.
-        sums_pitch: Elements from one row of the sums to the next.
+    Of x, which is as for `sum_rows`, 1 or 2 vectors of `LANES` columns are added, from `column` on.
+    The sums are float32, one flat array with `sums_pitch` elements from one row to the next.
     """
     for edge in range(count):
         far, near = min(edge + ROWS_AHEAD, count - 1), min(edge + SUMS_AHEAD, count - 1)
@@ -309,8 +288,9 @@ class _RowProduct(_Vectors):
             ahead = builder.add(edge, _I64(distance))
             inside = builder.icmp_signed("<", ahead, last)
             self._prefetch(self._neighbor(builder.select(inside, ahead, last)))
-            neighbor = self._neighbor(edge)
-            factor = None if self.weights is None else self._weight(edge)
+            neighbor, factor = self._neighbor(edge), None
+            if self.weights is not None:
+                factor = builder.load(self._pointer(self.weights, edge))
             self._add(sums, neighbor, factor)
         with builder.if_then(builder.fcmp_unordered("!=", self.own, _F32(0.0))):
             self._add(sums, self.row, self.own)
@@ -329,9 +309,6 @@ class _RowProduct(_Vectors):
     def _neighbor(self, edge: Any) -> Any:
         value = self.builder.load(self._pointer(self.indices, edge))
         return self.builder.sext(value, _I64) if self.index_type.width < 64 else value
-
-    def _weight(self, edge: Any) -> Any:
-        return self.builder.load(self._pointer(self.weights, edge))
 
     def _block(self, row: Any) -> Any:
         """Element of x where a row's block starts."""
