@@ -44,9 +44,7 @@ def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None
 
 
 @contextmanager
-def steps_progress(
-    *columns: ProgressColumn,
-) -> Iterator[Callable[[str, int, int | None], None]]:
+def steps_progress(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int | None], None]]:
     """A bar with time left for each step of a long work.
 
     Args:

@@ -25,8 +25,7 @@ def ingest(
     source: Annotated[str, typer.Argument(help="A folder, a file, or a dataset name.")],
     store: Annotated[Path, typer.Argument(help="The store to make.")],
     symmetrize: Annotated[
-        bool,
-        typer.Option("--symmetrize/--directed", help="Store each edge in both directions."),
+        bool, typer.Option("--symmetrize/--directed", help="Store each edge in both directions.")
     ] = True,
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Count repeated edges as weights.")

@@ -21,8 +21,7 @@ def predict(
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
     ] = None,
     nodes: Annotated[
-        Path | None,
-        typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]"),
+        Path | None, typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]")
     ] = None,
     probabilities: option.Probabilities = "all",
     device: option.Device = "cpu",

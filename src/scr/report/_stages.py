@@ -8,10 +8,7 @@ from typing import Any
 
 from scr.report._formatting import mapping, number_or_none
 
-_METHODS = {
-    "rlu": "reliable label utilization (RLU)",
-    "sle": "self-label-enhanced training (SLE)",
-}
+_METHODS = {"rlu": "reliable label utilization (RLU)", "sle": "self-label-enhanced training (SLE)"}
 
 
 def stage_ends(history: Sequence[Mapping[str, Any]]) -> dict[int, int]:

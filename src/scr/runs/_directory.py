@@ -178,8 +178,7 @@ def read_run(path: Path) -> dict[str, Any]:
     """`run.json` of a run directory."""
     if not (path / RUN).exists():
         raise RunError(
-            f"`{path}` is not a run directory: it has no {RUN}",
-            hint="`scr train` makes one",
+            f"`{path}` is not a run directory: it has no {RUN}", hint="`scr train` makes one"
         )
     return read_json(path / RUN)
 
