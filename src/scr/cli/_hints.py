@@ -43,8 +43,7 @@ def with_command(error: SCRError) -> SCRError:
 def propagate_command(request: HopsRequest) -> str:
     """The command that leaves hops beside a store, as training wants them.
 
-    Settings that have their defaults are left out, but for `hops`, `norm` and `dtype`, whose
-    defaults are those of a preset.
+    Defaults are left out, but for `hops`, `norm` and `dtype`, whose defaults are a preset's.
     """
     words = ["scr propagate", request.store, f"--rows {request.rows}"]
     for config in (request.propagation, request.data):

@@ -10,8 +10,7 @@ import typer
 import scr
 from scr import compute, prediction, sources
 from scr.cli import _options as option
-from scr.cli._console import print_line
-from scr.cli._progress import steps_progress
+from scr.cli._console import print_line, steps_progress
 
 
 def predict(

@@ -49,12 +49,7 @@ def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
 def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
     """The graph with its relations in the order of a model, whose weights go by their numbers.
 
-    Args:
-        graph: Any graph.
-        relations: Full names of those that the model was trained on; none: it knows a single one.
-
-    Raises:
-        GraphError: The graph has other relations.
+    A model without full names of relations knows a single one.
     """
     own = tuple(str(relation) for relation in graph.relations)
     if own == relations or (not relations and not graph.is_typed):
@@ -70,12 +65,9 @@ def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
     codes = np.concatenate([position, position + len(position)]).astype(graph.edge_types.dtype)
     ordered = tuple(graph.relations[own.index(name)] for name in relations)
     return dataclasses.replace(
-        graph,
-        relations=ordered,
-        edge_types=codes[np.asarray(graph.edge_types)],
-        path=None,
+        graph, relations=ordered, edge_types=codes[np.asarray(graph.edge_types)], path=None,
         source=None,
-    )
+    )  # fmt: skip
 
 
 def rows_of_other_graph(
@@ -91,12 +83,8 @@ def rows_of_other_graph(
     kept. Here the encoder takes its place once: it predicts with hops of the known labels, hands
     its predictions over to itself, and the hops are built again.
 
-    Args:
-        graph: With the kind of features that the run had; labels of its training nodes are read if
-            the encoder reads label hops.
-        model: Its encoder is that of the run's last stage.
-        device: Where torch computes.
-        nodes: The nodes that rows are needed of; none: those of the graph's splits.
+    Labels of the graph's training nodes are read if the encoder reads label hops. Rows are needed
+    of some nodes; none: of those of the graph's splits.
     """
     encoder, recipe = model.encoder, model.recipe
     graph = with_classes(graph, model.class_names)

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from scr import runs
+from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._other_graph import rows_of_other_graph, with_classes
-from scr.prediction._run_graph import load_run_graph
 from scr.prediction._stored_model import (
     TrainedModel,
+    load_run_graph,
     read_handover,
     read_summary,
     write_handover,
@@ -26,18 +26,6 @@ from scr.prediction._stored_model import (
 )
 from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
 from scr.report import MetricsInParts
-from scr.training import (
-    Fitted,
-    Handover,
-    RowSource,
-    fixed_mixture,
-    make_rows,
-    positions_of,
-    predict_probabilities,
-    prepare,
-    rebuilds_label_hops,
-    stream_logits,
-)
 
 
 class Predictor:
@@ -46,18 +34,12 @@ class Predictor:
     def __init__(
         self, model: TrainedModel, graph: Graph | None = None, *, device: str = "cpu"
     ) -> None:
-        """Take a model.
-
-        Args:
-            model: Fitted or stored.
-            graph: What it was trained on; none: loaded again from where it was, when needed.
-            device: Where torch computes.
-        """
+        """Take a model and the graph of its training; none: loaded again, when needed."""
         self.model, self.device = model, device
         self._graph = None if graph is None else with_classes(graph, model.class_names)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
 
-    def fitted(self) -> Fitted:
+    def fitted(self) -> training.Fitted:
         """All that a fit gave; a stored model does not have it."""
         if isinstance(self.model.origin, Path):
             raise RunError("The classifier has not been fitted here; expected a call of `fit`")
@@ -71,7 +53,7 @@ class Predictor:
             self._graph = load_run_graph(self.model.origin)
         return self._graph
 
-    def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> RowSource:
+    def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> training.RowSource:
         """Rows of the graph of the training, or of another one; of some nodes if possible."""
         model = self.model
         if graph is not None:
@@ -80,12 +62,12 @@ class Predictor:
         is_held = self._rows is not None and self._rows.has(nodes)
         if isinstance(model.origin, Path) and not is_held:
             handover = None
-            if rebuilds_label_hops(model.recipe):
+            if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            prepared = prepare(
+            prepared = training.prepare(
                 self.graph, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
             )
-            rows = make_rows(
+            rows = training.make_rows(
                 prepared, self.graph, model.recipe, torch.device(self.device),
                 seed=model.seed, handover=handover,
             )  # fmt: skip
@@ -118,7 +100,9 @@ class Predictor:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return predict_probabilities(self.model.encoder, rows, torch.from_numpy(index)).numpy()
+        return training.predict_probabilities(
+            self.model.encoder, rows, torch.from_numpy(index)
+        ).numpy()
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
@@ -130,7 +114,7 @@ class Predictor:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
         measured, done = MetricsInParts(), 0
         rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
-        for part, logits in stream_logits(self.model.encoder, rows, index):
+        for part, logits in training.stream_logits(self.model.encoder, rows, index):
             measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
             done += len(part)
         return measured.measures()
@@ -151,18 +135,11 @@ class Predictor:
         else:
             chosen = node_numbers(nodes, self.graph.num_targets)
         return explain(
-            self.model.encoder,
-            self.rows(None, chosen),
-            chosen,
-            labels=self.graph.labels,
-            class_names=self.model.class_names,
-            subsets=self.model.subsets,
-            fixed=fixed_mixture(self.model.recipe),
-            split=split,
-            at_most=at_most,
-            seed=seed,
+            self.model.encoder, self.rows(None, chosen), chosen, labels=self.graph.labels,
+            class_names=self.model.class_names, subsets=self.model.subsets, split=split,
+            fixed=training.fixed_mixture(self.model.recipe), at_most=at_most, seed=seed,
             target=self.graph.target,
-        )
+        )  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`: measured after a fit, of a stored model what it has."""
@@ -202,10 +179,10 @@ class Predictor:
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
         rows, encoder = self.rows(graph, chosen), self.model.encoder
         if chosen is not None and rows.kept is not None:
-            positions_of(chosen, rows.kept)  # at once, not after hours
+            training.positions_of(chosen, rows.kept)  # at once, not after hours
 
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
 
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
@@ -230,14 +207,8 @@ class Predictor:
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory.
 
-        Args:
-            path: The run directory.
-            run: From `describe_run`; what training found out is added.
-            probabilities: Which probabilities to write beside the predictions.
-            on_progress: Called with what is done, how many rows of it, and how many there are.
-
-        Returns:
-            The content of `metrics.json`.
+        What training found out is added to `run`, which is from `describe_run`. Returns the content
+        of `metrics.json`.
         """
         fitted = self.fitted()
         write_model(path / runs.MODEL, fitted)
@@ -251,8 +222,8 @@ class Predictor:
         self.write_predictions(
             path / runs.PREDICTIONS, columns=probabilities, on_progress=on_progress
         )
-        if rebuilds_label_hops(fitted.recipe):
-            handover = fitted.handover or Handover.nothing(fitted.rows.classes)
+        if training.rebuilds_label_hops(fitted.recipe):
+            handover = fitted.handover or training.Handover.nothing(fitted.rows.classes)
             write_handover(path / runs.HANDOVER, handover)
         summary = self.summary()
         runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
@@ -262,12 +233,7 @@ class Predictor:
 
 
 def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Numbers of nodes, also of a mask; others are refused.
-
-    Args:
-        nodes: As a user gives them.
-        count: How many nodes there are.
-    """
+    """Numbers of some of so many nodes, as a user gives them, also by a mask."""
     index = np.atleast_1d(np.array(nodes))  # a copy: torch wants to be able to write
     if index.ndim > 1 or (index.size and index.dtype.kind not in "biu"):
         raise GraphError(

@@ -33,17 +33,17 @@ from scr.graph import Graph
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
-from scr.training._notes import TermReport, collapse_notes
-from scr.training._prepare import Prepared, make_rows, prepare
-from scr.training._random_rows import node_dropper
+from scr.training._prepare import Prepared, make_rows, node_dropper, prepare
 from scr.training._recipe import Recipe
 from scr.training._records import (
     NO_VALIDATION,
     EpochRecord,
     Handover,
     Stage,
+    TermReport,
     TrainingOutcome,
     ValidationNodes,
+    collapse_notes,
 )
 from scr.training._rows import Rows, RowSource, positions_of, predict_probabilities
 from scr.training._stages import train_in_stages

@@ -195,16 +195,11 @@ class Trainer:
             logits = predict_logits(self.evaluated, self.rows, watched.nodes)
             scores["test_accuracy"] = watched.score(logits).accuracy
         return EpochRecord(
-            epoch=number,
-            stage=self.stage.number,
-            supervised_loss=supervised / max(steps, 1),
-            consistency_loss=consistent / max(steps, 1),
-            learning_rate=rate,
-            confident_nodes=confident_nodes,
-            threshold=self.term.threshold,
-            seconds=seconds,
+            epoch=number, stage=self.stage.number, supervised_loss=supervised / max(steps, 1),
+            consistency_loss=consistent / max(steps, 1), learning_rate=rate,
+            confident_nodes=confident_nodes, threshold=self.term.threshold, seconds=seconds,
             **scores,
-        )
+        )  # fmt: skip
 
     def _step(self, epoch: int, step: Step, batch: Any) -> tuple[float, float]:
         """One update of the student and of all that follows it."""

@@ -43,9 +43,8 @@ def efficiency_curves(
 
     Args:
         curves: Mean curves of the methods.
-        reached: When each method reaches the reference's final accuracy.
+        reached: When each method reaches the final accuracy of the reference.
         reference: The method that the others are measured by.
-        file_format: Of the picture.
     """
     figure = Figure(figsize=(9.6, 5.4), layout="constrained")
     grid = figure.subplots(2, 2, sharex="col", sharey="row", height_ratios=(3, 2), squeeze=False)
