@@ -5,7 +5,7 @@ import pytest
 import sklearn.metrics
 
 from scr.errors import RunError
-from scr.report import _predictions as module
+from scr.report import _records as module
 from scr.report import reliability_curve
 from scr.report._records import summarize_predictions
 

@@ -139,13 +139,8 @@ def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None
     Yields a function of what is new: `total`, `completed`, `advance`, or `state`, what to say
     about the last run or epoch.
     """
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
-    )
+    state = TextColumn("{task.fields[state]}", markup=False)
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), state)
     with Progress(*columns, console=console, transient=True) as progress:
         yield functools.partial(progress.update, progress.add_task(title, total=total, state=""))
 

@@ -17,8 +17,6 @@ types and relations, and the steps of an epoch. One rule makes the settings of a
 
 Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
 The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
-
-Reads a `PublishedRecipe`, makes a `StandIn`; `stand_in_for` makes its graph.
 """
 
 from __future__ import annotations

@@ -137,13 +137,10 @@ def _attention(
     weights = hop_weights.double().cpu().numpy()
     classes, nodes = np.unique(predicted, return_counts=True)
     return Attention(
-        inner.attention_kind,
-        tuple(weights.mean(0).tolist()),
-        tuple(weights.std(0).tolist()),
-        tuple(names[number] for number in classes),
-        tuple(nodes.tolist()),
+        inner.attention_kind, tuple(weights.mean(0).tolist()), tuple(weights.std(0).tolist()),
+        tuple(names[number] for number in classes), tuple(nodes.tolist()),
         table([weights[predicted == number].mean(0) for number in classes]),
-    )
+    )  # fmt: skip
 
 
 def _parts(batch: HopBatch, hops: int, subsets: Sequence[str], *, mixed: bool) -> list[Part]:

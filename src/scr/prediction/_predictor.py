@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
+from scr.networks import GraphEncoder
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
-from scr.prediction._other_graph import rows_of_other_graph, with_classes
 from scr.prediction._stored_model import (
     TrainedModel,
     load_run_graph,
@@ -26,6 +28,8 @@ from scr.prediction._stored_model import (
 )
 from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
 from scr.report import MetricsInParts
+
+Nodes = NDArray[np.int64]
 
 
 class Predictor:
@@ -64,13 +68,7 @@ class Predictor:
             handover = None
             if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            prepared = training.prepare(
-                self.graph, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
-            )
-            rows = training.make_rows(
-                prepared, self.graph, model.recipe, torch.device(self.device),
-                seed=model.seed, handover=handover,
-            )  # fmt: skip
+            rows = _rows_maker(self.graph, model, self.device, nodes)(handover=handover)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
             self._rows = rows
@@ -121,8 +119,7 @@ class Predictor:
 
     def labeled(self, split: str) -> NDArray[np.int64]:
         """Nodes of a split whose labels are known."""
-        nodes = np.array(getattr(self.graph, split), dtype=np.int64)
-        return nodes[np.asarray(self.graph.labels[nodes]) >= 0]
+        return training.nodes_with_labels(self.graph, split)
 
     def explain(
         self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
@@ -250,3 +247,86 @@ def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
     if len(wrong):
         raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
     return index
+
+
+def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
+    """The graph under the class names of a model.
+
+    Labels are translated by name. Those of classes that the model does not know are dropped, and
+    nodes with such labels leave the training nodes.
+    """
+    if graph.class_names == class_names:
+        return graph
+    position = {name: number for number, name in enumerate(class_names)}
+    # The last entry is for the label -1.
+    translation = np.array([position.get(name, -1) for name in graph.class_names] + [-1], np.int64)
+    labels = translation[np.asarray(graph.labels)]
+    train = np.asarray(graph.train)
+    return dataclasses.replace(
+        graph, class_names=class_names, labels=labels, train=train[labels[train] >= 0]
+    )
+
+
+def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
+    """The graph with its relations in the order of a model, whose weights go by their numbers.
+
+    A model without full names of relations knows a single one.
+    """
+    own = tuple(str(relation) for relation in graph.relations)
+    if own == relations or (not relations and not graph.is_typed):
+        return graph
+    if graph.edge_types is None or sorted(own) != sorted(relations):
+        expected = ", ".join(relations) or "a single one"
+        raise GraphError(
+            f"The graph `{graph.name}` has the relations {', '.join(own)}; expected {expected}, "
+            "as in training",
+            hint="a relation may be without edges",
+        )
+    position = np.array([relations.index(name) for name in own])
+    codes = np.concatenate([position, position + len(position)]).astype(graph.edge_types.dtype)
+    ordered = tuple(graph.relations[own.index(name)] for name in relations)
+    return dataclasses.replace(
+        graph, relations=ordered, edge_types=codes[np.asarray(graph.edge_types)], path=None,
+        source=None,
+    )  # fmt: skip
+
+
+def rows_of_other_graph(
+    graph: Graph, model: TrainedModel, *, device: str = "cpu", nodes: Nodes | None = None
+) -> training.RowSource:
+    """What an encoder reads of a graph that it was not trained on.
+
+    The graph may number its classes differently, have classes that the model does not know, or no
+    labels at all. Label hops have one column per class of the model, so labels are translated by
+    the names of classes before anything is propagated.
+
+    After training in stages, label hops hold predictions of the stage before, whose encoder is not
+    kept. Here the encoder takes its place once: it predicts with hops of the known labels, hands
+    its predictions over to itself, and the hops are built again.
+
+    Labels of the graph's training nodes are read if the encoder reads label hops. Rows are needed
+    of some nodes; none: of those of the graph's splits.
+    """
+    encoder, recipe = model.encoder, model.recipe
+    graph = with_classes(graph, model.class_names)
+    if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
+        graph = with_relations(graph, model.relations)
+    rows_with = _rows_maker(graph, model, device, nodes)
+    rows = rows_with(handover=None)
+    if not training.rebuilds_label_hops(recipe):
+        return rows
+    others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
+    count = training.stage_count(recipe)
+    handover = training.handed_over(encoder, rows, others, recipe.stages, count, None)
+    return rows_with(handover=handover)
+
+
+def _rows_maker(
+    graph: Graph, model: TrainedModel, device: str, nodes: Nodes | None
+) -> Callable[..., training.RowSource]:
+    """Prepares a graph as the model's was; returns what makes rows of it from a `handover`."""
+    recipe, subsets = model.recipe, model.subsets
+    prepared = training.prepare(graph, recipe, fitted=model.features, nodes=nodes, subsets=subsets)
+    return partial(
+        training.make_rows, prepared, graph, recipe, torch.device(device), seed=model.seed
+    )

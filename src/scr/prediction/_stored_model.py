@@ -49,16 +49,12 @@ class TrainedModel:
     def of(cls, fitted: Fitted, graph: Graph) -> TrainedModel:
         """The model of a fit on a graph."""
         return cls(
-            encoder=fitted.encoder,
-            recipe=fitted.recipe,
-            seed=fitted.seed,
-            features=fitted.prepared.features,
-            subsets=fitted.prepared.subsets,
+            encoder=fitted.encoder, recipe=fitted.recipe, seed=fitted.seed,
+            features=fitted.prepared.features, subsets=fitted.prepared.subsets,
             class_names=graph.class_names,
             relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
-            notes=fitted.notes,
-            origin=fitted,
-        )
+            notes=fitted.notes, origin=fitted,
+        )  # fmt: skip
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -139,16 +135,12 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     subsets = run.get("subsets")
     return TrainedModel(
-        encoder=encoder,
-        recipe=recipe,
-        seed=run["seed"],
+        encoder=encoder, recipe=recipe, seed=run["seed"],
         features=restore_fitted(json.loads(header["features"]), arrays),
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
-        relations=tuple(run["graph"].get("relations", ())),
-        notes=list(run["notes"]),
-        origin=path,
-    )
+        relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]), origin=path,
+    )  # fmt: skip
 
 
 def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scr.report._comparison import BASE, BETTER, UNCLEAR, WORSE, ComparisonRow
-from scr.report._formatting import MISSING, interval, mean_and_spread, points, seed_counts
+from scr.report._formatting import MISSING, interval, mean_and_spread, points
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -132,8 +132,12 @@ def caption(rows: Sequence[ComparisonRow]) -> str:
     """What the numbers of a comparison table mean, in one sentence."""
     measures = {row["measure"] for row in rows}
     measure = "validation" if measures == {"valid_accuracy"} else "test"
+    counts = sorted({row["n"] for row in rows}) or [0]
+    seeds = f"{counts[0]} seed" + "s" * (counts[0] != 1)
+    if len(counts) > 1:
+        seeds = f"{counts[0]} to {counts[-1]} seeds"
     return (
-        f"Percent, mean ± standard deviation over {seed_counts(list(rows))}; balanced: mean "
+        f"Percent, mean ± standard deviation over {seeds}; balanced: mean "
         f"recall of the classes on test nodes; difference: {measure} accuracy minus the base's "
         "on the same seed, in points, with its 95% interval, which the verdict follows."
     )
@@ -174,7 +178,8 @@ def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
     for heading in ("valid", "test", "balanced", "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("difference"))
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
+    groups = [(row["graph"], row["encoder"]) for row in rows]
+    for row, group, following in zip(rows, groups, [*groups[1:], *groups[-1:]], strict=True):
         graph = "" if row["graph"] is None else f"{row['graph']}: "
         means = [
             mean_and_spread(row[f"{kind}_mean"], row[f"{kind}_std"])  # type: ignore[literal-required]
@@ -190,10 +195,6 @@ def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
             *(mean.replace("± ", "±") for mean in means),
             Text(difference, style),
             Text(MISSING if row["verdict"] == "base" else row["verdict"], style),
-            end_section=following is not None and _group(following) != _group(row),
+            end_section=group != following,
         )
     return table
-
-
-def _group(row: ComparisonRow) -> tuple[str | None, str]:
-    return row["graph"], row["encoder"]

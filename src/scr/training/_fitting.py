@@ -136,12 +136,12 @@ def fit(
         train=torch.from_numpy(np.array(graph.train, dtype=np.int64)),
         train_labels=torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64)),
         unlabeled=all_but(graph.train, graph.num_targets, prepared.kept),
-        validation=_labeled(graph, graph.valid),
+        validation=_scored(graph, "valid"),
         training=recipe.training,
         consistency=consistency,
         regularizer=recipe.regularizer,
         seed=seed,
-        watched=_labeled(graph, graph.test) if watch_test else NO_VALIDATION,
+        watched=_scored(graph, "test") if watch_test else NO_VALIDATION,
         checkpoint=checkpoint,
         identity="" if checkpoint is None else _identity(graph, recipe, seed, prepared),
         on_epoch=on_epoch,
@@ -268,9 +268,13 @@ def all_but(
     return torch.from_numpy(np.flatnonzero(others))
 
 
-def _labeled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
-    """Nodes of a split with labels, to be scored."""
-    known = np.array(nodes, dtype=np.int64)
-    known = known[np.asarray(graph.labels[known]) >= 0]
-    labels = np.array(graph.labels[known], dtype=np.int64)
-    return ValidationNodes(torch.from_numpy(known), torch.from_numpy(labels))
+def nodes_with_labels(graph: Graph, split: str) -> NDArray[np.int64]:
+    """Nodes of a split, `train`, `valid` or `test`, whose labels are known."""
+    nodes = np.array(getattr(graph, split), dtype=np.int64)
+    return nodes[np.asarray(graph.labels[nodes]) >= 0]
+
+
+def _scored(graph: Graph, split: str) -> ValidationNodes:
+    nodes = nodes_with_labels(graph, split)
+    labels = np.array(graph.labels[nodes], dtype=np.int64)
+    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels))

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Generator, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from scr.networks import (
 from scr.networks.sampling import ClusterSampler, NeighborSampler, SaintSampler, SubgraphBatch
 from scr.propagation import row_sums
 from scr.training._batches import EpochNodes, Step
-from scr.training._rows import CPU, RowSource, stacked
+from scr.training._rows import CPU, LabelHops, RowSource, stacked
 
 if TYPE_CHECKING:
     from scr.training._prepare_graph import PreparedGraph
@@ -47,7 +47,7 @@ class GraphRows(RowSource):
         self,
         prepared: PreparedGraph,
         classes: int,
-        labels: NDArray[np.floating[Any]] | None = None,
+        labels: LabelHops = None,
         device: torch.device = CPU,
         *,
         seed: int = 0,

@@ -156,15 +156,12 @@ class Trainer:
         elif stopped != "interrupted" and self.training.select == "last":
             epoch = progress.epoch
         return TrainingOutcome(
-            history=progress.history,
-            best_epoch=self.stage.epochs_before + epoch,
-            epochs=progress.epoch,
-            valid_accuracy=None if score is None else score.accuracy,
-            train_seconds=progress.seconds,
-            stopped=stopped,
+            history=progress.history, best_epoch=self.stage.epochs_before + epoch,
+            epochs=progress.epoch, valid_accuracy=None if score is None else score.accuracy,
+            train_seconds=progress.seconds, stopped=stopped,
             activity=progress.activity if isinstance(self.term, UnlabeledTerm) else None,
             collapsed_to=collapsed_to,
-        )
+        )  # fmt: skip
 
     def _epoch(self, epoch: int) -> EpochRecord:
         started = time.perf_counter()

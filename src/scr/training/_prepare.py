@@ -45,7 +45,7 @@ from scr.storage import take_rows
 from scr.training._prepare_graph import Preparation, PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
-from scr.training._rows import Rows, RowSource
+from scr.training._rows import LabelHops, Rows, RowSource
 from scr.typed_features import FittedCompletion, complete_features, is_plain
 
 
@@ -99,14 +99,7 @@ class PreparedHops:
         taken = take_rows(self.array, rows).astype(np.float32)
         return np.asarray(taken.mean(axis=1))
 
-    def rows(
-        self,
-        classes: int,
-        labels: NDArray[np.floating[Any]] | None,
-        device: torch.device,
-        *,
-        seed: int = 0,
-    ) -> Rows:
+    def rows(self, classes: int, labels: LabelHops, device: torch.device, *, seed: int) -> Rows:
         """What an encoder is trained on; no seed decides anything about hops."""
         subsets = 1 if self.subsets is None else len(self.subsets)
         return Rows(self.array, classes, labels, device, self.kept, subsets)
@@ -210,12 +203,8 @@ def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
         return [tables["data"], tables["propagation"], tables["encoder"]]
     mixture = fixed_mixture(recipe)
-    return [
-        tables["data"],
-        tables["propagation"],
-        None if mixture is None else mixture.tolist(),
-        chosen_subsets(graph, recipe),
-    ]
+    mixed = None if mixture is None else mixture.tolist()
+    return [tables["data"], tables["propagation"], mixed, chosen_subsets(graph, recipe)]
 
 
 def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
@@ -286,11 +275,8 @@ def label_rows(
     seed: int,
     handover: Handover | None,
     kept: NDArray[np.int64] | None,
-) -> NDArray[np.floating[Any]] | None:
-    """Propagated labels of training nodes and of a handover, for the nodes that rows are kept of.
-
-    Shape (rows, label hops, classes); none where the recipe asks for no label hops.
-    """
+) -> LabelHops:
+    """Propagated labels of training nodes and of a handover, for the nodes with rows."""
     if recipe.propagation.label_matrices == 0:
         return None
     some: dict[str, Any] = {} if kept is None else {"rows": kept}

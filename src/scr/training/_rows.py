@@ -33,6 +33,8 @@ CPU = torch.device("cpu")
 ROWS_AT_ONCE = 16_384
 """Rows of one forward pass: enough for full speed, and hidden layers stay small."""
 
+LabelHops = NDArray[np.floating[Any]] | None
+"""Propagated training labels, shape (rows, label hops, classes)."""
 Item = TypeVar("Item")
 
 
@@ -120,8 +122,7 @@ class Rows(RowSource):
     hops: NDArray[np.floating]
     """Shape (rows, hops, features), float32 or float16, in memory or memory-mapped."""
     classes: int
-    labels: NDArray[np.floating] | None = None
-    """Propagated training labels, shape (rows, label hops, classes)."""
+    labels: LabelHops = None
     device: torch.device = CPU
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""

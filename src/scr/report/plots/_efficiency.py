@@ -138,9 +138,8 @@ def _limits(curves: Sequence[MethodCurve], kind: str) -> tuple[float, float]:
 
 
 def _values(curve: MethodCurve, kind: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    if kind == "test":
-        return np.array(curve["test_mean"]), np.array(curve["test_std"])
-    return np.array(curve["valid_mean"]), np.array(curve["valid_std"])
+    mean, std = f"{kind}_mean", f"{kind}_std"
+    return np.array(curve[mean]), np.array(curve[std])  # type: ignore[literal-required]
 
 
 def _legend(figure: Figure, colors: dict[str, str], reference: str, target: float) -> None:
