@@ -174,26 +174,22 @@ def mean_curve(method: str, curves: Mapping[int, KeptCurve]) -> MethodCurve:
 
 def reaches(curves: Sequence[MethodCurve], reference: str) -> list[Reach]:
     """When each method's mean curve first is as high as the reference's final accuracy."""
-    by_name = {curve["method"]: curve for curve in curves}
-    target = by_name[reference]["final_test"]
-    whole = by_name[reference]["total_epochs"]
-    first, _ = _positions(by_name[reference], target)
-    needed = by_name[reference]["epochs"][first] if first is not None else whole
+    mark = {curve["method"]: curve for curve in curves}[reference]
+    target, whole = mark["final_test"], mark["total_epochs"]
+    first, _ = _positions(mark, target)
+    needed = whole if first is None else mark["epochs"][first]
     results = []
     for curve in curves:
         position, stays = _positions(curve, target)
         epoch = None if position is None else curve["epochs"][position]
         reach = Reach(
-            method=curve["method"],
-            final_test=curve["final_test"],
-            total_epochs=curve["total_epochs"],
-            total_seconds=curve["total_seconds"],
-            epoch=epoch,
+            method=curve["method"], final_test=curve["final_test"],
+            total_epochs=curve["total_epochs"], total_seconds=curve["total_seconds"], epoch=epoch,
             seconds=None if position is None else curve["seconds"][position],
             stays_from=None if stays is None else curve["epochs"][stays],
             share_of_reach=None if epoch is None else epoch / needed,
             share_of_total=None if epoch is None else epoch / whole,
-        )
+        )  # fmt: skip
         results.append(reach)
     return results
 
@@ -225,8 +221,7 @@ def efficiency_sentences(
     curves: Sequence[MethodCurve], reached: Sequence[Reach], reference: str
 ) -> list[str]:
     """What the reference ends with, and when each other method gets there."""
-    by_name = {curve["method"]: curve for curve in curves}
-    mark = by_name[reference]
+    mark = {curve["method"]: curve for curve in curves}[reference]
     own = next(reach for reach in reached if reach["method"] == reference)
     count = len(mark["seeds"])
     over = "one seed" if count == 1 else f"{count} seeds"

@@ -250,12 +250,9 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
             hint="give a split, such as `splits=per-class:20,30` or `train=...`",
         )
     if len(graph.valid) == 0 and recipe.training.select != "last":
-        raise ConfigError(
-            "training.select",
-            recipe.training.select,
-            "`last` where a graph has no validation nodes",
-            hint="give validation nodes, or set training.select=last",
-        )
+        expected = "`last` where a graph has no validation nodes"
+        hint = "give validation nodes, or set training.select=last"
+        raise ConfigError("training.select", recipe.training.select, expected, hint=hint)
 
 
 def all_but(

@@ -64,13 +64,11 @@ class GraphRows(RowSource):
     def shape(self) -> ProblemShape:
         embedded = self.prepared.embedded
         return ProblemShape(
-            features=self.prepared.inputs.shape[1],
-            hops=1,
-            classes=self.classes,
+            features=self.prepared.inputs.shape[1], hops=1, classes=self.classes,
             label_hops=0 if self.labels is None else self.labels.shape[1],
             relations=self.prepared.relations,
             embedded=0 if embedded is None else int(np.count_nonzero(embedded >= 0)),
-        )
+        )  # fmt: skip
 
     @property
     def reads_ahead(self) -> bool:

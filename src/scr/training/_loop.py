@@ -64,11 +64,9 @@ class Trainer:
             fused=True,  # one pass over all parameters instead of a dozen
         )
         self.turns = make_turns(student, rows, seed=stage.seed)
-        self.class_weights = (
-            balanced_class_weights(self.targets, rows.classes).to(rows.device)
-            if training.class_weights == "balanced"
-            else None
-        )
+        self.class_weights: Tensor | None = None
+        if training.class_weights == "balanced":
+            self.class_weights = balanced_class_weights(self.targets, rows.classes).to(rows.device)
         self.states: dict[str, dict[str, Tensor]] = {}
         """Weights that may be kept: the `best`, and the `early` ones from before `select_after`."""
         self.selection = Selection(

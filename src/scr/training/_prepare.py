@@ -99,7 +99,7 @@ class PreparedHops:
         taken = take_rows(self.array, rows).astype(np.float32)
         return np.asarray(taken.mean(axis=1))
 
-    def rows(self, classes: int, labels: LabelHops, device: torch.device, *, seed: int) -> Rows:
+    def rows(self, classes: int, labels: LabelHops, device: torch.device, *, seed: int = 0) -> Rows:
         """What an encoder is trained on; no seed decides anything about hops."""
         subsets = 1 if self.subsets is None else len(self.subsets)
         return Rows(self.array, classes, labels, device, self.kept, subsets)
