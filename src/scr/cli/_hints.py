@@ -35,7 +35,7 @@ def with_command(error: SCRError) -> SCRError:
         command = propagate_command(error.request)
         hint = f"first `{command}`, which works on disk; what it leaves is found"
         return SCRError(error.message, hint=hint)
-    hint = COLUMN.sub(r"`scr ingest TABLES STORE --\1-column NAME`", error.hint)
+    hint = COLUMN.sub(lambda of: f"`scr ingest TABLES STORE --{of[1]}-column NAME`", error.hint)
     hint = SETTING.sub(lambda setting: f"`--{setting[1]}{' ' if setting[2] else ''}", hint)
     return SCRError(error.message, hint=hint)
 
