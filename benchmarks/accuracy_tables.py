@@ -17,7 +17,7 @@ import numpy as np
 
 from cells import difference_cell, interval, mean_cell, plain
 from scr.report import ComparisonRow, compare_runs, pooled_difference
-from scr.report._intervals import (
+from scr.report._comparison import (
     LEVEL,
     PairedDifference,
     pairs_by_seed,

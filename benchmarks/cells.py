@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from scr.report._intervals import PairedDifference
+from scr.report._comparison import PairedDifference
 
 
 def plain(graph: str) -> str:

@@ -19,7 +19,7 @@ from cells import cell, difference_cell, plain
 from grand import PUBLISHED
 from harness import size
 from scale_tables import read
-from scr.report._intervals import (
+from scr.report._comparison import (
     LEVEL,
     PairedDifference,
     pairs_by_seed,

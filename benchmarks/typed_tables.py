@@ -7,7 +7,7 @@ from typing import Any
 
 from cells import cell, difference_cell, plain
 from scale_tables import read
-from scr.report._intervals import PairedDifference
+from scr.report._comparison import PairedDifference
 
 CAVEAT = (
     "How far to trust this: the preset for typed graphs with few labels was shaped on the first "

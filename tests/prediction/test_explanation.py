@@ -13,8 +13,7 @@ from scr import NodeClassifier
 from scr.encoders import NARS, Encoder, HopBatch
 from scr.errors import GraphError
 from scr.graph import Graph
-from scr.prediction._explanation import Explanation, explain
-from scr.prediction._mixing import subset_shares
+from scr.prediction._explanation import Explanation, explain, subset_shares
 from scr.prediction._permutation import Part, permutation_drops
 from scr.sources import load_graph
 from scr.training import Rows

@@ -13,7 +13,7 @@ from scr.report import (
     mean_curve,
     reaches,
 )
-from scr.report._efficiency_sentences import efficiency_cells
+from scr.report._efficiency import efficiency_cells
 from scr.selection import Selection
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from scr.report import summarize, sweep_cautions, sweep_csv, sweep_curves, sweep_headline
-from scr.report._sensitivity_sentences import curve_sentence, hurting_ends
+from scr.report._sensitivity import curve_sentence, hurting_ends
 
 # Per seed: what the split is worth. It is the same for every value, so pairing must remove it.
 SPLITS = (0.00, 0.10, -0.05, 0.02)

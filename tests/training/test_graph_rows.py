@@ -15,7 +15,7 @@ from scr.graph import Graph
 from scr.networks import COUPLED, make_encoder
 from scr.sources._digits import digits
 from scr.training import fit, graph_facts, prepare, resolve
-from scr.training._layerwise import LayerwiseLogits
+from scr.training._graph_rows import LayerwiseLogits
 from scr.training._rows import predict_logits
 
 SUBGRAPHS = ("cluster-gcn", "graph-saint")  # GraphSAGE on other batches

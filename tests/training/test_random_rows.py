@@ -14,7 +14,7 @@ from scr.encoders import HopBatch
 from scr.errors import ConfigError
 from scr.propagation import propagate_mixture
 from scr.training import Recipe, fit, graph_facts, prepare, resolve
-from scr.training._random_rows import NodeDropper, node_dropper
+from scr.training._prepare import NodeDropper, node_dropper
 
 SETTINGS = {
     "propagation": {"hops": 2, "self_loops": True},

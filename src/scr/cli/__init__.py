@@ -90,11 +90,7 @@ for _name in _COMMANDS:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line as the console script does.
-
-    Args:
-        arguments: Without the program's name; none: those of the process.
-    """
+    """Run the command line as the console script does; no arguments: those of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(args=given)

@@ -7,14 +7,25 @@ of a table on one line, however long, so that paths and numbers can be searched 
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -61,28 +72,16 @@ error_console = LineConsole(stderr=True)
 
 
 def print_wide(table: Table, width: int) -> None:
-    """Print a table whose names are there to be copied.
-
-    Args:
-        table: Of any kind.
-        width: Columns that it needs; a narrower terminal wraps its lines, not its cells.
-    """
+    """Print a table in at least `width` columns: a narrower terminal wraps lines, not cells."""
     LineConsole(width=max(console.width, width)).print(table)
 
 
 def print_line(text: str, mark: tuple[str, str] = ("", ""), *, to: Console = console) -> None:
-    """Print a text that is never wrapped, so that its paths can be copied and searched for.
-
-    Args:
-        text: With paths, or a message.
-        mark: What stands before it, and its style.
-        to: Standard output or standard error.
-    """
+    """Print a text, after a mark and its style, never wrapped, so that paths can be copied."""
     to.print(Text.assemble(mark, text), soft_wrap=True)
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    """Print one message and what to do about it."""
     print_line(message, ("error: ", "bold red"), to=error_console)
     if hint is not None:
         print_line(hint, ("hint: ", "bold cyan"), to=error_console)
@@ -118,13 +117,7 @@ def size(count: int) -> str:
 
 
 def table(headings: Sequence[str], *, numbers: Sequence[str] = (), **settings: Any) -> Table:
-    """A table with a line below its headings.
-
-    Args:
-        headings: Of all columns.
-        numbers: Headings of the columns that are aligned to the right.
-        **settings: Of rich's table.
-    """
+    """A table with a line below its headings; columns of `numbers` are aligned to the right."""
     lined = Table(box=box.SIMPLE_HEAD, **settings)
     for heading in headings:
         lined.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
@@ -137,3 +130,35 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(Text(name, style="bold"), Text(value))
     return table
+
+
+@contextmanager
+def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """A bar that counts runs or epochs and disappears at the end.
+
+    Yields a function of what is new: `total`, `completed`, `advance`, or `state`, what to say
+    about the last run or epoch.
+    """
+    state = TextColumn("{task.fields[state]}", markup=False)
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), state)
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield functools.partial(progress.update, progress.add_task(title, total=total, state=""))
+
+
+@contextmanager
+def steps_progress(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar for each step of a long work, with `columns` beside it, else percent and time.
+
+    Yields the callback of the work: what is being done, how much of it is done, and of how much.
+    """
+    beside = columns or (TaskProgressColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    step = TextColumn("{task.description}", markup=False)
+    with Progress(step, BarColumn(), *beside, console=console, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def on_progress(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done, total=total)
+
+        yield on_progress

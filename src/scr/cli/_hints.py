@@ -35,9 +35,7 @@ def with_command(error: SCRError) -> SCRError:
         command = propagate_command(error.request)
         hint = f"first `{command}`, which works on disk; what it leaves is found"
         return SCRError(error.message, hint=hint)
-    hint = COLUMN.sub(
-        lambda column: f"`scr ingest TABLES STORE --{column[1]}-column NAME`", error.hint
-    )
+    hint = COLUMN.sub(lambda of: f"`scr ingest TABLES STORE --{of[1]}-column NAME`", error.hint)
     hint = SETTING.sub(lambda setting: f"`--{setting[1]}{' ' if setting[2] else ''}", hint)
     return SCRError(error.message, hint=hint)
 
@@ -45,8 +43,7 @@ def with_command(error: SCRError) -> SCRError:
 def propagate_command(request: HopsRequest) -> str:
     """The command that leaves hops beside a store, as training wants them.
 
-    Settings that have their defaults are left out, but for `hops`, `norm` and `dtype`, whose
-    defaults are those of a preset.
+    Defaults are left out, but for `hops`, `norm` and `dtype`, whose defaults are a preset's.
     """
     words = ["scr propagate", request.store, f"--rows {request.rows}"]
     for config in (request.propagation, request.data):

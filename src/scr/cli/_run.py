@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from scr import experiments, networks, training
-from scr.cli._console import print_line
-from scr.cli._progress import counted
+from scr.cli._console import counted, print_line
 from scr.config import parse_assignment, read_toml
 from scr.errors import ConfigError
 
@@ -97,14 +96,8 @@ def running(
 ) -> Iterator[experiments.Runner]:
     """A runner whose finished runs are counted on a bar, and named as kept after a Ctrl-C.
 
-    Args:
-        title: What is being done, such as `Sweeping`.
-        graph: Of all runs.
-        out: Folder of the result.
-        splits: A splits file or rule.
-        jobs: Processes.
-        seeds: How many; a split that is missing for the last one is an error before any run.
-        extra: Runs that the command counts itself, by `on_run`.
+    Of so many `seeds`, a split that is missing for the last is an error before any run. The command
+    counts `extra` runs itself, by `on_run`.
     """
     if seeds is not None:
         experiments.Runner(graph, splits).graph_of(seeds - 1)

@@ -67,13 +67,9 @@ def demo(
     for sentence in report.conclusions(result["rows"]):
         console.print(sentence)
     html = comparison_page(
-        result,
-        title="Handwritten digits, 2 labels per class",
-        intro=about,
-        histories=histories,
-        examples=examples,
-        shown_for=f"{ENCODERS[0]}, seed 0",
-    )
+        result, title="Handwritten digits, 2 labels per class", intro=about, histories=histories,
+        examples=examples, shown_for=f"{ENCODERS[0]}, seed 0",
+    )  # fmt: skip
     page = write_page(out / "report.html", html)
     print_line(f"Report: {page.resolve()}")
 
@@ -91,10 +87,7 @@ def _closer_look(runner: Runner) -> tuple[dict[str, Any], list[ExampleGroup]]:
         if runner.on_run is not None:
             runner.on_run({"encoder": encoder, "regularizer": regularizer, "seed": 0})
     examples = report.choose_examples(
-        graph.labels,
-        {name: probabilities[name] for name in ("none", "scr")},
-        nodes=graph.test,
-        images=np.asarray(graph.features),
-        class_names=graph.class_names,
-    )
+        graph.labels, {name: probabilities[name] for name in ("none", "scr")}, nodes=graph.test,
+        images=np.asarray(graph.features), class_names=graph.class_names,
+    )  # fmt: skip
     return histories, examples

@@ -12,8 +12,7 @@ import typer
 from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from scr import sources
-from scr.cli._console import console, facts, print_line
-from scr.cli._progress import steps_progress
+from scr.cli._console import console, facts, print_line, steps_progress
 from scr.errors import SourceError
 
 STEPS = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}

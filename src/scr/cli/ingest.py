@@ -10,8 +10,7 @@ import typer
 
 from scr import compute, sources
 from scr.cli import _options as option
-from scr.cli._console import console, facts, print_line, size
-from scr.cli._progress import steps_progress
+from scr.cli._console import console, facts, print_line, size, steps_progress
 from scr.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -25,8 +24,7 @@ def ingest(
     source: Annotated[str, typer.Argument(help="A folder, a file, or a dataset name.")],
     store: Annotated[Path, typer.Argument(help="The store to make.")],
     symmetrize: Annotated[
-        bool,
-        typer.Option("--symmetrize/--directed", help="Store each edge in both directions."),
+        bool, typer.Option("--symmetrize/--directed", help="Store each edge in both directions.")
     ] = True,
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Count repeated edges as weights.")
@@ -73,17 +71,11 @@ def ingest(
     from scr.ingest import plan_of
 
     options = sources.IngestOptions(
-        symmetrize=symmetrize,
-        drop_duplicates=not keep_duplicates,
-        drop_self_loops=not keep_self_loops,
-        id_column=id_column,
-        label_column=label_column,
-        split_column=split_column,
-        features=features,
-        splits=_one_split_rule(splits, per_class, random),
-        split=split,
-        seed=seed,
-    )
+        symmetrize=symmetrize, drop_duplicates=not keep_duplicates,
+        drop_self_loops=not keep_self_loops, id_column=id_column, label_column=label_column,
+        split_column=split_column, features=features,
+        splits=_one_split_rule(splits, per_class, random), split=split, seed=seed,
+    )  # fmt: skip
     if plan:
         planned = plan_of(source, store, options, memory=memory, link=link)
         console.print(describe_plan(planned))
@@ -101,7 +93,6 @@ def ingest(
 
 
 def _one_split_rule(splits: str | None, per_class: str | None, random: str | None) -> str | None:
-
     given = {
         "--splits": splits,
         "--per-class": per_class and f"per-class:{per_class}",

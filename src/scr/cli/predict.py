@@ -10,8 +10,7 @@ import typer
 import scr
 from scr import compute, prediction, sources
 from scr.cli import _options as option
-from scr.cli._console import print_line
-from scr.cli._progress import steps_progress
+from scr.cli._console import print_line, steps_progress
 
 
 def predict(
@@ -21,8 +20,7 @@ def predict(
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
     ] = None,
     nodes: Annotated[
-        Path | None,
-        typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]"),
+        Path | None, typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]")
     ] = None,
     probabilities: option.Probabilities = "all",
     device: option.Device = "cpu",

@@ -11,8 +11,7 @@ import typer
 
 from scr import compute, propagation, sources, storage, typed_features
 from scr.cli import _options as option
-from scr.cli._console import console, facts, print_line, size
-from scr.cli._progress import steps_progress
+from scr.cli._console import console, facts, print_line, size, steps_progress
 from scr.cli._run import section_settings
 from scr.config import build
 from scr.errors import ConfigError
@@ -172,7 +171,6 @@ def _features(
 
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
-
     resumed = {
         None: "each hop of a block is on disk when it is done",
         0: "no room for states on disk: a block begins again",

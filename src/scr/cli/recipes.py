@@ -69,13 +69,9 @@ def recipes_table(kept: list[PublishedRecipe]) -> Table:
         row = recipe.published
         available = "yes" if recipe.features is None else "with --features"
         lined.add_row(
-            recipe.name,
-            recipe.dataset,
-            recipe.method + (" + C&S" if recipe.smoothed else ""),
-            recipe.encoder,
-            f"{row.valid_accuracy:.2f}±{row.valid_spread:.2f}",
-            f"{row.test_accuracy:.2f}±{row.test_spread:.2f}",
-            available,
+            recipe.name, recipe.dataset, recipe.method + (" + C&S" if recipe.smoothed else ""),
+            recipe.encoder, f"{row.valid_accuracy:.2f}±{row.valid_spread:.2f}",
+            f"{row.test_accuracy:.2f}±{row.test_spread:.2f}", available,
             end_section=following is not None and following.published.table != row.table,
-        )
+        )  # fmt: skip
     return lined

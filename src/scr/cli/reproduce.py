@@ -53,11 +53,8 @@ def reproduce(
     folder = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
     remarks: list[str] = []
     if stand_in:
-        for option_name, value in {
-            "--graph": graph,
-            "--features": features,
-            "--data": data,
-        }.items():
+        given = {"--graph": graph, "--features": features, "--data": data}
+        for option_name, value in given.items():
             if value is not None:
                 expected = "nothing beside `--stand-in`, which generates its data"
                 raise ConfigError(option_name, str(value), expected)
@@ -89,11 +86,9 @@ def reproduction_table(result: Mapping[str, Any]) -> Table:
     for split, label in (("valid", "validation"), ("test", "test")):
         difference = result["difference"][f"{split}_accuracy"]
         lined.add_row(
-            label,
-            mean_and_spread(published, split),
-            mean_and_spread(measured, split),
+            label, mean_and_spread(published, split), mean_and_spread(measured, split),
             Text(report.points(None if difference is None else difference / 100), "bold"),
-        )
+        )  # fmt: skip
     return lined
 
 

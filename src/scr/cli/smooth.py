@@ -35,8 +35,7 @@ def smooth(
         typer.Option("--search/--no-search", help="Choose settings on validation nodes (default)."),
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="postprocess.key=value; may be repeated."),
+        list[str] | None, typer.Option("--set", help="postprocess.key=value; may be repeated.")
     ] = None,
     probabilities: option.Probabilities = "none",
     overwrite: Annotated[bool, typer.Option(help="Replace an earlier result.")] = False,

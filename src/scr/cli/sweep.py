@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,7 +26,7 @@ def sweep(
     regularizers: Annotated[str, typer.Option(help="Names, with commas.")] = "scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each value.")] = 5,
     splits: option.SplitPerSeed = None,
-    recipe: Annotated[Path | None, typer.Option(help="A TOML file, or a published recipe.")] = None,
+    recipe: option.RecipeFile = None,
     assignments: option.Assignments = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,

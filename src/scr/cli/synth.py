@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from scr.cli import _options as option
-from scr.cli._console import console, print_line
-from scr.cli._progress import steps_progress
+from scr.cli._console import console, print_line, steps_progress
 from scr.cli.ingest import describe, refuse_existing
 from scr.config import build
 from scr.errors import ConfigError

@@ -16,14 +16,19 @@ from rich.text import Text
 import scr
 from scr import compute, prediction, runs, sources, training
 from scr.cli import _options as option
-from scr.cli._console import console, print_line, print_notes, print_warning
-from scr.cli._progress import counted, steps_progress
+from scr.cli._console import (
+    console,
+    counted,
+    print_line,
+    print_notes,
+    print_warning,
+    steps_progress,
+)
 from scr.cli._run import INTERRUPTED, read_layers, shown_command
 from scr.errors import InactiveTermWarning, SCRError
 
 if TYPE_CHECKING:
-    from scr.graph import Graph
-    from scr.training import EpochRecord, Prepared, Recipe
+    from scr.training import EpochRecord
 
 
 def train(
@@ -85,7 +90,12 @@ def train(
         return
     console.print(f"Preset {resolved.preset}: {resolved.reason}.")
     try:
-        prepared = _prepared(loaded, resolved, device)
+        prepared = None  # the training prepares it
+        if loaded.is_typed:  # features of its types may take long, and that is shown
+            with steps_progress() as on_progress:
+                prepared = training.prepare(
+                    loaded, resolved, device=device, on_progress=on_progress
+                )
         with (
             watched(training.stage_epochs(resolved)) as on_epoch,
             stoppable() as should_stop,
@@ -125,14 +135,6 @@ def score_line(summary: dict[str, Any]) -> Text:
             line.append(f" (balanced {balanced:.1%}), ")
     line.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}, ")
     return line.append(f"{summary['train_seconds']:.1f} s of training")
-
-
-def _prepared(graph: Graph, recipe: Recipe, device: str) -> Prepared | None:
-    """What a typed graph is trained on: features of its types may take long, and that is shown."""
-    if not graph.is_typed:
-        return None  # the training prepares it
-    with steps_progress() as on_progress:
-        return training.prepare(graph, recipe, device=device, on_progress=on_progress)
 
 
 @contextmanager

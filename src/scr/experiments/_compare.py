@@ -59,11 +59,7 @@ def compare(runner: Runner, tasks: Iterable[Task]) -> dict[str, Any]:
 
 
 def _without_misfits(runner: Runner, tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
-    """Leave out pairs of an encoder and a regularizer that do not go together.
-
-    Returns:
-        The other tasks, and what was left out in a sentence per regularizer.
-    """
+    """Tasks whose encoder and regularizer go together, and a sentence on each of the others."""
     pairs = {(task.encoder, task.regularizer): task for task in tasks}
     misfits: dict[tuple[str, str], PairError] = {}
     for pair, task in pairs.items():
@@ -89,9 +85,7 @@ def best_explanation(
 ) -> dict[str, Any] | None:
     """What carries the predictions of the pair that is best on validation nodes.
 
-    Returns:
-        The tables of an `Explanation`, with the regularizer and the seed of its run; none where the
-        pair has no explained run, such as one that an older version has kept.
+    None where the pair has no explained run, such as one that an older version has kept.
     """
     measured = [row for row in rows if row["valid_mean"] is not None]
     if not measured:

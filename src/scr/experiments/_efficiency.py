@@ -14,18 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scr import report
 from scr.config import did_you_mean
 from scr.consistency import REGULARIZERS
 from scr.errors import ConfigError, GraphError
 from scr.experiments._runner import Runner, Task
-from scr.report import (
-    KeptCurve,
-    efficiency_csv,
-    efficiency_sentences,
-    kept_curve,
-    mean_curve,
-    reaches,
-)
 from scr.report.plots import efficiency_curves
 from scr.selection import Selection
 from scr.storage import write_bytes
@@ -55,11 +48,9 @@ class Method:
         if regularizer not in REGULARIZERS or stages not in ("", *STAGED):
             known = (*REGULARIZERS, *STAGED)
             raise ConfigError(
-                "methods",
-                name,
-                f"one of {', '.join(known)}, or two such as `scr+rlu`",
+                "methods", name, f"one of {', '.join(known)}, or two such as `scr+rlu`",
                 hint=did_you_mean(name, known),
-            )
+            )  # fmt: skip
         return cls(regularizer, stages or "none")
 
     @property
@@ -134,15 +125,12 @@ def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu")
         runner: The graph, and where runs are kept.
         tasks: From `plan_efficiency`.
         reference: The method whose final accuracy the others are to reach.
-
-    Returns:
-        The content of `efficiency.json`.
     """
     methods = dict.fromkeys(task.labels["method"] for task in tasks)
     if reference not in methods:
         raise ConfigError("reference", reference, f"one of the methods {', '.join(methods)}")
     runs = runner.run(tasks)
-    kept: dict[str, dict[int, KeptCurve]] = {method: {} for method in methods}
+    kept: dict[str, dict[int, report.KeptCurve]] = {method: {} for method in methods}
     for task, run in zip(tasks, runs, strict=True):
         recipe, nodes = runner.recipe_of(task), len(runner.graph_of(task.seed).valid)
         stages, training = recipe.stages, recipe.training
@@ -153,27 +141,27 @@ def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu")
             )
             for stage in range(1, stage_count(recipe) + 1)
         ]  # fmt: skip
-        curve = kept_curve(run["curve"], selections)
+        curve = report.kept_curve(run["curve"], selections)
         if len(curve.epochs) == 0:
             raise GraphError(
                 f"The graph `{runner.graph.name}` has no labeled validation and test nodes; "
                 "expected both for a curve of accuracy"
             )
         kept[run["method"]][task.seed] = curve
-    curves = [mean_curve(name, by_seed) for name, by_seed in kept.items()]
-    reached = reaches(curves, reference)
+    curves = [report.mean_curve(name, by_seed) for name, by_seed in kept.items()]
+    reached = report.reaches(curves, reference)
     content = {
         "encoder": tasks[0].encoder,
         "reference": reference,
         "methods": reached,
-        "sentences": efficiency_sentences(curves, reached, reference),
+        "sentences": report.efficiency_sentences(curves, reached, reference),
         "curves": curves,
         # The epochs of every run are in runs.jsonl.
         "runs": [{key: run[key] for key in run if key != "curve"} for run in runs],
     }
     result = runner.result(EFFICIENCY_JSON, content)
     if runner.out is not None:
-        write_bytes(runner.out / TABLE, efficiency_csv(curves).encode())
+        write_bytes(runner.out / TABLE, report.efficiency_csv(curves).encode())
         image = efficiency_curves(curves, reached, reference, file_format="png")
         write_bytes(runner.out / EFFICIENCY_PICTURE, image)
     return result

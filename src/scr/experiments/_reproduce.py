@@ -123,11 +123,7 @@ def reproduce(
 
 
 def measure(records: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Mean and sample standard deviation in percent, after Correct and Smooth where it was done.
-
-    Args:
-        records: Of finished runs, accuracies in 0..1.
-    """
+    """Mean and sample standard deviation in percent, after Correct and Smooth where it was done."""
     measured: dict[str, float | None] = {}
     scores = [record.get("smooth", record) for record in records]
     for split in ("valid", "test"):

@@ -113,12 +113,9 @@ class Runner:
         }
 
     def run(self, tasks: Iterable[Task]) -> list[dict[str, Any]]:
-        """Run all tasks that are not in `runs.jsonl` yet.
+        """Run all tasks that are not in `runs.jsonl` yet; returns a record per task, in order.
 
         Tasks that come to the same settings and seed are run once and share their record.
-
-        Returns:
-            One record per task, in their order.
         """
         tasks = list(tasks)
         graphs = {seed: self.graph_of(seed) for seed in {task.seed for task in tasks}}
@@ -185,11 +182,9 @@ class _Worker:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InactiveTermWarning)  # rows are marked instead
             classifier.fit(
-                graph,
-                prepared=self._prepared(graph, recipe),
-                watch_test=task.watch,
+                graph, prepared=self._prepared(graph, recipe), watch_test=task.watch,
                 on_epoch=(lambda epoch: epochs.append(asdict(epoch))) if task.watch else None,
-            )
+            )  # fmt: skip
         summary = classifier.summary()
         test = summary.get("test", {})
         record = {

@@ -17,8 +17,6 @@ types and relations, and the steps of an epoch. One rule makes the settings of a
 
 Thresholds, temperatures, weights, dropout, layers, hops and Correct and Smooth stay as they are.
 The graphs were made as hard as they are by the accuracy of recipes without regularizer alone.
-
-Reads a `PublishedRecipe`, makes a `StandIn`; `stand_in_for` makes its graph.
 """
 
 from __future__ import annotations
@@ -197,8 +195,7 @@ def stand_in_for(
 
     Args:
         recipe: What to run.
-        folder: Where a graph is stored whose hops are kept for labeled nodes only; others are
-            made in memory.
+        folder: Where a graph is stored whose hops are kept for labeled nodes only.
         settings: Tables of the user's own; they win over those of the stand-in.
 
     Returns:
@@ -284,13 +281,7 @@ def _stage_epochs(tables: Mapping[str, Any]) -> list[int]:
 
 
 def _factor(tables: Mapping[str, Any], epoch: _Epoch, fewer: float) -> float:
-    """By what epochs are divided.
-
-    Args:
-        tables: The recipe's.
-        epoch: Steps of an epoch of the stand-in.
-        fewer: By what the steps of an epoch are divided already; see `_time_settings`.
-    """
+    """By what epochs are divided, whose steps are fewer already; see `_time_settings`."""
     stages = _stage_epochs(tables)
     warmup = tables.get("consistency", {}).get("warmup", 0)
     supervised_alone = tables.get("stages", {}).get("first") == "supervised"
@@ -307,13 +298,10 @@ def _factor(tables: Mapping[str, Any], epoch: _Epoch, fewer: float) -> float:
 def _time_settings(
     recipe: PublishedRecipe, factor: float, fewer: float
 ) -> dict[str, dict[str, Any]]:
-    """All that is counted in epochs or in steps.
+    """All that is counted in epochs, divided by a factor, or in steps.
 
-    Args:
-        recipe: The recipe.
-        factor: By what epochs are divided.
-        fewer: By what the steps of an epoch are divided, where batches could not be as small as
-            the graph is; with batches so much larger, Adam's rate grows by the square root.
+    An epoch has `fewer` times fewer steps where batches could not be as small as the graph is; with
+    batches so much larger, Adam's rate grows by the square root.
     """
 
     def epochs(count: int) -> int:

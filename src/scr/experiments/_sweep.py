@@ -15,19 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from scr import report
 from scr.consistency import ConsistencyConfig, settings_of
 from scr.errors import ConfigError
 from scr.experiments._runner import Runner, Task
-from scr.report import (
-    BASE,
-    curve_sentence,
-    number_or_none,
-    summarize,
-    sweep_cautions,
-    sweep_csv,
-    sweep_curves,
-    sweep_headline,
-)
 from scr.report.page import sweep_page, write_page
 from scr.report.plots import sensitivity_curves, sensitivity_overview
 from scr.storage import write_bytes
@@ -68,7 +59,7 @@ class Setting:
             return True
         known = {field.name for field in fields(ConsistencyConfig)}
         # A name that nobody knows passes here: the recipe says which one was meant.
-        return regularizer != BASE and self.key not in known - settings_of(regularizer)
+        return regularizer != report.BASE and self.key not in known - settings_of(regularizer)
 
     def tables(self, value: float) -> dict[str, Any]:
         """The recipe layer that sets one value."""
@@ -130,7 +121,7 @@ def plan_sweep(
     """
     for name in regularizers:
         check_regularizer(name, "regularizers")
-    names = [BASE, *(name for name in regularizers if name != BASE)]
+    names = [report.BASE, *(name for name in regularizers if name != report.BASE)]
     known = tuple(dict(layer) for layer in layers)
 
     def task(regularizer: str, seed: int, tables: dict[str, Any], **labels: Any) -> Task:
@@ -148,33 +139,29 @@ def plan_sweep(
         raise ConfigError(
             "regularizers", ",".join(regularizers), "one to which the settings apply, as `scr-m`"
         )
-    return [*(task(BASE, seed, {}, setting=None, value=None) for seed in seeds), *swept]
+    return [*(task(report.BASE, seed, {}, setting=None, value=None) for seed in seeds), *swept]
 
 
 def sweep(runner: Runner, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Run the tasks of `plan_sweep`, summarize and draw them.
-
-    Returns:
-        The content of `sweep.json`: `graph`, `encoder`, `base`, `curves`, `sentences`, `runs`.
-    """
+    """Run the tasks of `plan_sweep`, summarize and draw them; the content of `sweep.json`."""
     runs = runner.run(tasks)
     base_runs = [run for run in runs if run["setting"] is None]
     swept = [run for run in runs if run["setting"] is not None]
-    curves = sweep_curves(swept, base_runs, recipe_values=_recipe_values(runner, tasks))
-    base = summarize({run["seed"]: run for run in base_runs}, {}, value=0.0)
+    curves = report.sweep_curves(swept, base_runs, recipe_values=_recipe_values(runner, tasks))
+    base = report.summarize({run["seed"]: run for run in base_runs}, {}, value=0.0)
     notes = [note for run in swept for note in run.get("notes") or []]
     content = {
         "encoder": tasks[0].encoder,
         "base": base,
         "curves": curves,
-        "headline": sweep_headline(curves),
-        "sentences": [curve_sentence(curve) for curve in curves],
-        "cautions": sweep_cautions(curves, notes),
+        "headline": report.sweep_headline(curves),
+        "sentences": [report.curve_sentence(curve) for curve in curves],
+        "cautions": report.sweep_cautions(curves, notes),
         "runs": runs,
     }
     result, out = runner.result(SWEEP_JSON, content), runner.out
     if out is not None:
-        write_bytes(out / TABLE, sweep_csv(curves, base).encode())
+        write_bytes(out / TABLE, report.sweep_csv(curves, base).encode())
         for setting, image in sensitivity_curves(curves, base, file_format="png").items():
             write_bytes(out / f"{setting}.png", image)
         write_bytes(out / SWEEP_PICTURE, sensitivity_overview(curves, base, file_format="png"))
@@ -190,7 +177,7 @@ def _recipe_values(runner: Runner, tasks: Sequence[Task]) -> dict[tuple[str, str
         if setting is not None:
             section, _, key = setting.partition(".")
             tables = runner.recipe_of(replace(task, layers=task.layers[:-1])).tables()
-            values[setting, regularizer] = number_or_none(tables.get(section, {}).get(key))
+            values[setting, regularizer] = report.number_or_none(tables.get(section, {}).get(key))
     return values
 
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
     from scr.prediction._predictor import Predictor as Predictor
-    from scr.prediction._run_graph import load_run_graph as load_run_graph
     from scr.prediction._stored_model import TrainedModel as TrainedModel
+    from scr.prediction._stored_model import load_run_graph as load_run_graph
     from scr.prediction._stored_model import read_model as read_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions

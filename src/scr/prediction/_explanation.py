@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from scr.encoders import NARS, AttentionKind, Encoder, HopBatch, evaluating
 from scr.errors import GraphError
-from scr.prediction._mixing import Mixing, Table, mixing_of, table
 from scr.prediction._permutation import Drop, Part, permutation_drops
 from scr.training import Rows, RowSource
 
@@ -79,19 +79,14 @@ def explain(
     seed: int = 0,
     target: str | None = None,
 ) -> Explanation:
-    """Look at an encoder's hops, subsets and predictions on some nodes.
+    """Look at a trained encoder's hops, subsets and predictions on some nodes, at most so many.
 
     Args:
-        encoder: Trained.
-        rows: What it reads.
-        nodes: Numbers of the nodes to look at; of many, some are drawn.
         labels: The class of every node of the graph, below 0 where unknown; none: nothing is
             measured by shuffling.
-        class_names: By number.
         subsets: Names of the relations of each subset.
         fixed: Weights of the hops that the rows hold as a mixture; none: hops are apart.
         split: What to call the nodes.
-        at_most: Nodes to draw.
         seed: Decides which nodes are drawn and how parts are shuffled.
         target: The type of the nodes, from which relations are walked along.
     """
@@ -122,15 +117,10 @@ def explain(
     parts = _parts(batch, hops, named, mixed=fixed is not None)
     accuracy, drops = _measured(encoder, batch, index, labels, parts, seed)
     return Explanation(
-        encoder=encoder.name,
-        nodes=len(index),
-        split=split,
-        hops=tuple(f"hop {hop}" for hop in range(hops)),
-        attention=attention,
-        mixing=mixing,
-        accuracy=accuracy,
-        drops=drops,
-    )
+        encoder=encoder.name, nodes=len(index), split=split,
+        hops=tuple(f"hop {hop}" for hop in range(hops)), attention=attention, mixing=mixing,
+        accuracy=accuracy, drops=drops,
+    )  # fmt: skip
 
 
 def _attention(
@@ -147,13 +137,10 @@ def _attention(
     weights = hop_weights.double().cpu().numpy()
     classes, nodes = np.unique(predicted, return_counts=True)
     return Attention(
-        inner.attention_kind,
-        tuple(weights.mean(0).tolist()),
-        tuple(weights.std(0).tolist()),
-        tuple(names[number] for number in classes),
-        tuple(nodes.tolist()),
+        inner.attention_kind, tuple(weights.mean(0).tolist()), tuple(weights.std(0).tolist()),
+        tuple(names[number] for number in classes), tuple(nodes.tolist()),
         table([weights[predicted == number].mean(0) for number in classes]),
-    )
+    )  # fmt: skip
 
 
 def _parts(batch: HopBatch, hops: int, subsets: Sequence[str], *, mixed: bool) -> list[Part]:
@@ -184,7 +171,6 @@ def _measured(
     parts: Sequence[Part],
     seed: int,
 ) -> tuple[float | None, tuple[Drop, ...]]:
-    """Accuracy and drops on the nodes whose label is known."""
     known = np.full(len(index), -1) if labels is None else np.array(labels[index], dtype=np.int64)
     if not (known >= 0).any():
         return None, ()
@@ -205,3 +191,96 @@ def _drawn(nodes: NDArray[np.int64], rows: Rows, at_most: int, seed: int) -> NDA
         return nodes
     drawn = np.random.default_rng(seed).choice(len(nodes), fitting, replace=False)
     return nodes[np.sort(drawn)]
+
+
+Table = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """What a mixture of relation subsets takes from which subset; hop 0 is common to all."""
+
+    subsets: tuple[tuple[str, ...], ...]
+    """Relations of each subset."""
+    by_hop: Table
+    """Share of each subset in each hop from 1 on, (hops, subsets); see `subset_shares`."""
+    relations: tuple[str, ...]
+    """Empty where the relations of a subset are not known."""
+    relation_by_hop: Table
+    """The same by relation: the share of a subset in a hop is divided equally among those of its
+    relations that so many steps from the target type can go along."""
+    relation: tuple[float, ...]
+    """Mean over hops, each counting as much as its attention, or all alike without."""
+
+
+def subset_shares(weight: Tensor, hops: Tensor) -> Tensor:
+    r"""Share of each subset in the mixture of each hop.
+
+        share_ks = || w_ks * sigma_ks || / sum_s' || w_ks' * sigma_ks' ||
+
+    with sigma_ks the standard deviation of every feature of hop k of subset s over the nodes: a
+    weight on a feature that never varies carries nothing.
+
+    Args:
+        weight: w, shape (hops, subsets, features), from hop 1 on.
+        hops: Shape (rows, 1 + subsets * hops, features): hop 0, then subset by subset.
+
+    Returns:
+        Shape (hops, subsets).
+    """
+    count, subsets, features = weight.shape
+    deviation = hops[:, 1:].std(0, correction=0).view(subsets, count, features).transpose(0, 1)
+    sizes = (weight.detach() * deviation).norm(dim=-1).double()
+    total = sizes.sum(1, keepdim=True)
+    return torch.where(total > 0, sizes / total, 1 / subsets)
+
+
+def mixing_of(
+    weight: Tensor,
+    hops: Tensor,
+    subsets: Sequence[Sequence[str]] | None,
+    attention: Sequence[float] | None = None,
+    target: str | None = None,
+) -> Mixing:
+    """The shares of subsets and relations in each hop; see `subset_shares`.
+
+    Without attention, which includes hop 0, all hops count alike; without the type of the nodes,
+    all relations of a subset count in all hops.
+    """
+    shares = subset_shares(weight, hops).cpu().numpy()
+    count, number = shares.shape
+    named = tuple(tuple(names) for names in subsets or ())
+    if len(named) != number:  # not known: an ordinal will do
+        named = tuple((f"subset {position + 1}",) for position in range(number))
+        relations: tuple[str, ...] = ()
+    else:
+        relations = tuple(dict.fromkeys(name for names in named for name in names))
+    belongs = np.zeros((count, number, len(relations)))
+    for position, names in enumerate(named if relations else ()):
+        for hop, walked in enumerate(_walked(names, count, target)):
+            for name in walked:
+                belongs[hop, position, relations.index(name)] += 1 / len(walked)
+    by_hop = np.einsum("ks,ksr->kr", shares, belongs)
+    counts = np.ones(count)
+    if attention is not None and min(attention) >= 0 and sum(attention[1:]) > 0:
+        counts = np.array(attention[1:])
+    overall = (counts / counts.sum()) @ by_hop
+    return Mixing(named, table(shares), relations, table(by_hop), tuple(overall.tolist()))
+
+
+def _walked(names: Sequence[str], hops: int, target: str | None) -> list[Sequence[str]]:
+    """The relations of a subset that hops 1, 2, ... from the target type can go along."""
+    ends = {name: (name.split(":")[0], name.split(":")[-1]) for name in names if ":" in name}
+    if target is None or len(ends) < len(names):
+        return [names] * hops
+    reached, walked = {target}, []
+    for _ in range(hops):
+        near = [name for name in names if not reached.isdisjoint(ends[name])]
+        walked.append(near or names)
+        reached.update(kind for name in near for kind in ends[name])
+    return walked
+
+
+def table(rows: ArrayLike) -> Table:
+    """Rows of plain numbers, ready for JSON."""
+    return tuple(tuple(row) for row in np.asarray(rows, dtype=np.float64).tolist())

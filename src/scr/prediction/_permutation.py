@@ -49,14 +49,9 @@ class Drop:
 def permutation_drops(
     encoder: nn.Module, batch: HopBatch, labels: Tensor, parts: Iterable[Part], *, seed: int = 0
 ) -> tuple[float, list[Drop]]:
-    """Accuracy, and what each part adds to it.
+    """Accuracy of an encoder in evaluation mode, and what each part adds to it.
 
-    Args:
-        encoder: In evaluation mode.
-        batch: Its hops are shuffled in place, and as they were at the end.
-        labels: The class of each row.
-        parts: What to shuffle, one at a time.
-        seed: Decides the shuffles.
+    Hops of the batch are shuffled in place, and as they were at the end.
     """
     generator = torch.Generator().manual_seed(seed)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from scr import runs
+from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
+from scr.networks import GraphEncoder
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
-from scr.prediction._other_graph import rows_of_other_graph, with_classes
-from scr.prediction._run_graph import load_run_graph
 from scr.prediction._stored_model import (
     TrainedModel,
+    load_run_graph,
     read_handover,
     read_summary,
     write_handover,
@@ -26,18 +28,8 @@ from scr.prediction._stored_model import (
 )
 from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
 from scr.report import MetricsInParts
-from scr.training import (
-    Fitted,
-    Handover,
-    RowSource,
-    fixed_mixture,
-    make_rows,
-    positions_of,
-    predict_probabilities,
-    prepare,
-    rebuilds_label_hops,
-    stream_logits,
-)
+
+Nodes = NDArray[np.int64]
 
 
 class Predictor:
@@ -46,18 +38,12 @@ class Predictor:
     def __init__(
         self, model: TrainedModel, graph: Graph | None = None, *, device: str = "cpu"
     ) -> None:
-        """Take a model.
-
-        Args:
-            model: Fitted or stored.
-            graph: What it was trained on; none: loaded again from where it was, when needed.
-            device: Where torch computes.
-        """
+        """Take a model and the graph of its training; none: loaded again, when needed."""
         self.model, self.device = model, device
         self._graph = None if graph is None else with_classes(graph, model.class_names)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
 
-    def fitted(self) -> Fitted:
+    def fitted(self) -> training.Fitted:
         """All that a fit gave; a stored model does not have it."""
         if isinstance(self.model.origin, Path):
             raise RunError("The classifier has not been fitted here; expected a call of `fit`")
@@ -71,7 +57,7 @@ class Predictor:
             self._graph = load_run_graph(self.model.origin)
         return self._graph
 
-    def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> RowSource:
+    def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> training.RowSource:
         """Rows of the graph of the training, or of another one; of some nodes if possible."""
         model = self.model
         if graph is not None:
@@ -80,15 +66,9 @@ class Predictor:
         is_held = self._rows is not None and self._rows.has(nodes)
         if isinstance(model.origin, Path) and not is_held:
             handover = None
-            if rebuilds_label_hops(model.recipe):
+            if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            prepared = prepare(
-                self.graph, model.recipe, fitted=model.features, nodes=nodes, subsets=model.subsets
-            )
-            rows = make_rows(
-                prepared, self.graph, model.recipe, torch.device(self.device),
-                seed=model.seed, handover=handover,
-            )  # fmt: skip
+            rows = _rows_maker(self.graph, model, self.device, nodes)(handover=handover)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
             self._rows = rows
@@ -118,7 +98,9 @@ class Predictor:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return predict_probabilities(self.model.encoder, rows, torch.from_numpy(index)).numpy()
+        return training.predict_probabilities(
+            self.model.encoder, rows, torch.from_numpy(index)
+        ).numpy()
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
@@ -130,15 +112,14 @@ class Predictor:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
         measured, done = MetricsInParts(), 0
         rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
-        for part, logits in stream_logits(self.model.encoder, rows, index):
+        for part, logits in training.stream_logits(self.model.encoder, rows, index):
             measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
             done += len(part)
         return measured.measures()
 
     def labeled(self, split: str) -> NDArray[np.int64]:
         """Nodes of a split whose labels are known."""
-        nodes = np.array(getattr(self.graph, split), dtype=np.int64)
-        return nodes[np.asarray(self.graph.labels[nodes]) >= 0]
+        return training.nodes_with_labels(self.graph, split)
 
     def explain(
         self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
@@ -151,18 +132,11 @@ class Predictor:
         else:
             chosen = node_numbers(nodes, self.graph.num_targets)
         return explain(
-            self.model.encoder,
-            self.rows(None, chosen),
-            chosen,
-            labels=self.graph.labels,
-            class_names=self.model.class_names,
-            subsets=self.model.subsets,
-            fixed=fixed_mixture(self.model.recipe),
-            split=split,
-            at_most=at_most,
-            seed=seed,
+            self.model.encoder, self.rows(None, chosen), chosen, labels=self.graph.labels,
+            class_names=self.model.class_names, subsets=self.model.subsets, split=split,
+            fixed=training.fixed_mixture(self.model.recipe), at_most=at_most, seed=seed,
             target=self.graph.target,
-        )
+        )  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`: measured after a fit, of a stored model what it has."""
@@ -202,10 +176,10 @@ class Predictor:
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
         rows, encoder = self.rows(graph, chosen), self.model.encoder
         if chosen is not None and rows.kept is not None:
-            positions_of(chosen, rows.kept)  # at once, not after hours
+            training.positions_of(chosen, rows.kept)  # at once, not after hours
 
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
 
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
@@ -230,14 +204,8 @@ class Predictor:
     ) -> dict[str, Any]:
         """Write model, history, predictions and, last, metrics into a run directory.
 
-        Args:
-            path: The run directory.
-            run: From `describe_run`; what training found out is added.
-            probabilities: Which probabilities to write beside the predictions.
-            on_progress: Called with what is done, how many rows of it, and how many there are.
-
-        Returns:
-            The content of `metrics.json`.
+        What training found out is added to `run`, which is from `describe_run`. Returns the content
+        of `metrics.json`.
         """
         fitted = self.fitted()
         write_model(path / runs.MODEL, fitted)
@@ -251,8 +219,8 @@ class Predictor:
         self.write_predictions(
             path / runs.PREDICTIONS, columns=probabilities, on_progress=on_progress
         )
-        if rebuilds_label_hops(fitted.recipe):
-            handover = fitted.handover or Handover.nothing(fitted.rows.classes)
+        if training.rebuilds_label_hops(fitted.recipe):
+            handover = fitted.handover or training.Handover.nothing(fitted.rows.classes)
             write_handover(path / runs.HANDOVER, handover)
         summary = self.summary()
         runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
@@ -262,12 +230,7 @@ class Predictor:
 
 
 def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Numbers of nodes, also of a mask; others are refused.
-
-    Args:
-        nodes: As a user gives them.
-        count: How many nodes there are.
-    """
+    """Numbers of some of so many nodes, as a user gives them, also by a mask."""
     index = np.atleast_1d(np.array(nodes))  # a copy: torch wants to be able to write
     if index.ndim > 1 or (index.size and index.dtype.kind not in "biu"):
         raise GraphError(
@@ -284,3 +247,86 @@ def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
     if len(wrong):
         raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
     return index
+
+
+def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
+    """The graph under the class names of a model.
+
+    Labels are translated by name. Those of classes that the model does not know are dropped, and
+    nodes with such labels leave the training nodes.
+    """
+    if graph.class_names == class_names:
+        return graph
+    position = {name: number for number, name in enumerate(class_names)}
+    # The last entry is for the label -1.
+    translation = np.array([position.get(name, -1) for name in graph.class_names] + [-1], np.int64)
+    labels = translation[np.asarray(graph.labels)]
+    train = np.asarray(graph.train)
+    return dataclasses.replace(
+        graph, class_names=class_names, labels=labels, train=train[labels[train] >= 0]
+    )
+
+
+def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
+    """The graph with its relations in the order of a model, whose weights go by their numbers.
+
+    A model without full names of relations knows a single one.
+    """
+    own = tuple(str(relation) for relation in graph.relations)
+    if own == relations or (not relations and not graph.is_typed):
+        return graph
+    if graph.edge_types is None or sorted(own) != sorted(relations):
+        expected = ", ".join(relations) or "a single one"
+        raise GraphError(
+            f"The graph `{graph.name}` has the relations {', '.join(own)}; expected {expected}, "
+            "as in training",
+            hint="a relation may be without edges",
+        )
+    position = np.array([relations.index(name) for name in own])
+    codes = np.concatenate([position, position + len(position)]).astype(graph.edge_types.dtype)
+    ordered = tuple(graph.relations[own.index(name)] for name in relations)
+    return dataclasses.replace(
+        graph, relations=ordered, edge_types=codes[np.asarray(graph.edge_types)], path=None,
+        source=None,
+    )  # fmt: skip
+
+
+def rows_of_other_graph(
+    graph: Graph, model: TrainedModel, *, device: str = "cpu", nodes: Nodes | None = None
+) -> training.RowSource:
+    """What an encoder reads of a graph that it was not trained on.
+
+    The graph may number its classes differently, have classes that the model does not know, or no
+    labels at all. Label hops have one column per class of the model, so labels are translated by
+    the names of classes before anything is propagated.
+
+    After training in stages, label hops hold predictions of the stage before, whose encoder is not
+    kept. Here the encoder takes its place once: it predicts with hops of the known labels, hands
+    its predictions over to itself, and the hops are built again.
+
+    Labels of the graph's training nodes are read if the encoder reads label hops. Rows are needed
+    of some nodes; none: of those of the graph's splits.
+    """
+    encoder, recipe = model.encoder, model.recipe
+    graph = with_classes(graph, model.class_names)
+    if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
+        graph = with_relations(graph, model.relations)
+    rows_with = _rows_maker(graph, model, device, nodes)
+    rows = rows_with(handover=None)
+    if not training.rebuilds_label_hops(recipe):
+        return rows
+    others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
+    count = training.stage_count(recipe)
+    handover = training.handed_over(encoder, rows, others, recipe.stages, count, None)
+    return rows_with(handover=handover)
+
+
+def _rows_maker(
+    graph: Graph, model: TrainedModel, device: str, nodes: Nodes | None
+) -> Callable[..., training.RowSource]:
+    """Prepares a graph as the model's was; returns what makes rows of it from a `handover`."""
+    recipe, subsets = model.recipe, model.subsets
+    prepared = training.prepare(graph, recipe, fitted=model.features, nodes=nodes, subsets=subsets)
+    return partial(
+        training.make_rows, prepared, graph, recipe, torch.device(device), seed=model.seed
+    )

@@ -1,7 +1,8 @@
-"""A trained model, just fitted or read from a run, and its files: weights and its handover."""
+"""A trained model, just fitted or read from a run, its files, and the graph of its run."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from scr.errors import ConfigError, RunError, StoreError
 from scr.graph import Graph
 from scr.networks import OWN, OwnModule, make_encoder
 from scr.report import read_history
-from scr.runs import HISTORY, METRICS, MODEL, read_json, read_run
+from scr.runs import HISTORY, METRICS, MODEL, SPLIT, read_json, read_run, read_split
+from scr.sources import load_graph
 from scr.storage import write_bytes
 from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames
 from scr.typed_features import restore_fitted
@@ -47,16 +49,12 @@ class TrainedModel:
     def of(cls, fitted: Fitted, graph: Graph) -> TrainedModel:
         """The model of a fit on a graph."""
         return cls(
-            encoder=fitted.encoder,
-            recipe=fitted.recipe,
-            seed=fitted.seed,
-            features=fitted.prepared.features,
-            subsets=fitted.prepared.subsets,
+            encoder=fitted.encoder, recipe=fitted.recipe, seed=fitted.seed,
+            features=fitted.prepared.features, subsets=fitted.prepared.subsets,
             class_names=graph.class_names,
             relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
-            notes=fitted.notes,
-            origin=fitted,
-        )
+            notes=fitted.notes, origin=fitted,
+        )  # fmt: skip
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -77,7 +75,6 @@ class TrainedModel:
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    """`metrics.json` of a run directory."""
     file = path / METRICS
     if not file.exists():
         raise RunError(
@@ -107,11 +104,9 @@ def write_model(path: Path, fitted: Fitted) -> None:
 
 
 def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
-    """Read a finished run; nothing in it is executed, and nothing in it names code.
+    """Read the directory of a finished run; nothing in it is executed, nothing in it names code.
 
-    Args:
-        path: The run directory.
-        own: The module that the run was trained with, if it was the user's own.
+    A run that was trained with a module of the user's own needs that module.
     """
     run = read_run(path)
     _check_own(path, run, own)
@@ -140,16 +135,12 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     subsets = run.get("subsets")
     return TrainedModel(
-        encoder=encoder,
-        recipe=recipe,
-        seed=run["seed"],
+        encoder=encoder, recipe=recipe, seed=run["seed"],
         features=restore_fitted(json.loads(header["features"]), arrays),
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
-        relations=tuple(run["graph"].get("relations", ())),
-        notes=list(run["notes"]),
-        origin=path,
-    )
+        relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]), origin=path,
+    )  # fmt: skip
 
 
 def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:
@@ -187,3 +178,37 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if name.startswith(prefix)
     }
+
+
+def load_run_graph(path: Path) -> Graph:
+    """Load the graph that the run of a directory was trained on, with its split.
+
+    A model is only as good as the features that it reads: a graph that has changed is refused.
+
+    Raises:
+        RunError: The graph was made in memory, or is not what it was at training.
+    """
+    facts = read_run(path)["graph"]
+    source, features_file = facts["source"], facts.get("features_file")
+    if source is None:
+        raise RunError(
+            "The graph of this run was made in memory or read with options of its own; expected "
+            "one that can be loaded again",
+            hint="in Python, pass it to `NodeClassifier.load(path, graph=graph)`",
+        )
+    train, valid, test = read_split(path / SPLIT)
+    graph = load_graph(source, features=features_file)
+    # Not `with_split`: that is for people, and refuses a split that is empty.
+    graph = dataclasses.replace(graph, train=train, valid=valid, test=test)
+    # A fingerprint knows classes by their numbers only.
+    same_classes = list(graph.class_names) == facts["class_names"]
+    if not same_classes or graph.fingerprint() != facts["fingerprint"]:
+        shown = f"`{source}`" + (f" with `{features_file}`" if features_file else "")
+        raise RunError(
+            f"{shown} is not the graph that the run was trained on; expected the same "
+            f"{facts['nodes']:,} nodes, edges, {facts['features']:,} features and labels",
+            hint="bring the old files back, train again, name it as another graph when predicting, "
+            "or, if it was changed in Python before training, pass it to "
+            "`NodeClassifier.load(path, graph=graph)`",
+        )
+    return graph

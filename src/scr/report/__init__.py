@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from scr.report._comparison import BASE as BASE
     from scr.report._comparison import ComparisonRow as ComparisonRow
     from scr.report._comparison import compare_runs as compare_runs
+    from scr.report._comparison import paired_difference as paired_difference
     from scr.report._comparison import pooled_difference as pooled_difference
+    from scr.report._conclusion import comparison_table as comparison_table
     from scr.report._conclusion import conclusions as conclusions
+    from scr.report._conclusion import inactive_note as inactive_note
     from scr.report._efficiency import KeptCurve as KeptCurve
     from scr.report._efficiency import efficiency_csv as efficiency_csv
+    from scr.report._efficiency import efficiency_sentences as efficiency_sentences
+    from scr.report._efficiency import efficiency_table as efficiency_table
     from scr.report._efficiency import kept_curve as kept_curve
     from scr.report._efficiency import mean_curve as mean_curve
     from scr.report._efficiency import reaches as reaches
-    from scr.report._efficiency_sentences import efficiency_sentences as efficiency_sentences
-    from scr.report._efficiency_sentences import efficiency_table as efficiency_table
     from scr.report._examples import ExampleGroup as ExampleGroup
     from scr.report._examples import choose_examples as choose_examples
     from scr.report._explanation import explained_model as explained_model
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from scr.report._formatting import number_or_none as number_or_none
     from scr.report._formatting import plain as plain
     from scr.report._formatting import points as points
-    from scr.report._intervals import paired_difference as paired_difference
     from scr.report._metrics import MetricsInParts as MetricsInParts
     from scr.report._metrics import classification_metrics as classification_metrics
     from scr.report._metrics import confusion_matrix as confusion_matrix
@@ -41,13 +43,11 @@ if TYPE_CHECKING:
     from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object
     from scr.report._regularizers import explanation as explanation
+    from scr.report._sensitivity import curve_sentence as curve_sentence
     from scr.report._sensitivity import summarize as summarize
+    from scr.report._sensitivity import sweep_cautions as sweep_cautions
     from scr.report._sensitivity import sweep_csv as sweep_csv
     from scr.report._sensitivity import sweep_curves as sweep_curves
-    from scr.report._sensitivity_sentences import curve_sentence as curve_sentence
-    from scr.report._sensitivity_sentences import sweep_cautions as sweep_cautions
-    from scr.report._sensitivity_sentences import sweep_headline as sweep_headline
-    from scr.report._tables import comparison_table as comparison_table
-    from scr.report._tables import inactive_note as inactive_note
+    from scr.report._sensitivity import sweep_headline as sweep_headline
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

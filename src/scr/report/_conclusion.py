@@ -1,4 +1,4 @@
-"""What a comparison allows one to say, in sentences: what helped, what did not, and what to doubt.
+"""What a comparison allows one to say, in sentences and as a table for the terminal.
 
 The sentences follow from the intervals alone, so that a report cannot flatter a method.
 """
@@ -6,10 +6,14 @@ The sentences follow from the intervals alone, so that a report cannot flatter a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from scr.report._comparison import BASE, ComparisonRow
-from scr.report._formatting import interval, mean_and_spread, points
-from scr.report._intervals import BETTER, UNCLEAR, WORSE
+from scr.report._comparison import BASE, BETTER, UNCLEAR, WORSE, ComparisonRow
+from scr.report._formatting import MISSING, interval, mean_and_spread, points
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 # From here on, one clear difference by chance alone is no longer unlikely (1 - 0.95^5 = 23%).
 _MANY = 5
@@ -117,3 +121,80 @@ def _choice(rows: Sequence[ComparisonRow]) -> str | None:
     if best["test_mean"] is None:
         return f"{sentence}."
     return f"{sentence}: test accuracy {mean_and_spread(best['test_mean'], best['test_std'])}%."
+
+
+INACTIVE = "†"
+"""Marks rows with runs in whose result the regularizer had no part."""
+_VERDICT_STYLES = {BETTER: "bold green", WORSE: "bold red", "base": "dim"}
+
+
+def caption(rows: Sequence[ComparisonRow]) -> str:
+    """What the numbers of a comparison table mean, in one sentence."""
+    measures = {row["measure"] for row in rows}
+    measure = "validation" if measures == {"valid_accuracy"} else "test"
+    counts = sorted({row["n"] for row in rows}) or [0]
+    seeds = f"{counts[0]} seed" + "s" * (counts[0] != 1)
+    if len(counts) > 1:
+        seeds = f"{counts[0]} to {counts[-1]} seeds"
+    return (
+        f"Percent, mean ± standard deviation over {seeds}; balanced: mean "
+        f"recall of the classes on test nodes; difference: {measure} accuracy minus the base's "
+        "on the same seed, in points, with its 95% interval, which the verdict follows."
+    )
+
+
+def inactive_note(rows: Sequence[ComparisonRow]) -> str | None:
+    """Which rows are not what their name says; none where all are."""
+    marked = [row for row in rows if row.get("inactive")]
+    if not marked:
+        return None
+    said = ", ".join(
+        f"{row['encoder']} {row['regularizer']} in {row['inactive']} of {row['n']} runs"
+        for row in marked
+    )
+    return (
+        f"{INACTIVE} The regularizer had no part in the result, which is that of the base: {said}; "
+        "the notes of these runs say why"
+    )
+
+
+def marked_regularizer(row: ComparisonRow) -> str:
+    """The regularizer's name, with a mark where it had no part in some run's result."""
+    return f"{row['regularizer']} {INACTIVE}" if row.get("inactive") else row["regularizer"]
+
+
+def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
+    """The table for a terminal; encoders are separated by a gap.
+
+    Made to fit 80 columns: one column names the model, and none gives the time or the difference
+    in balanced accuracy, which `conclusions` say.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(caption=caption(rows), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("model", overflow="fold")
+    for heading in ("valid", "test", "balanced", "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", min_width=len("difference"))
+    groups = [(row["graph"], row["encoder"]) for row in rows]
+    for row, group, following in zip(rows, groups, [*groups[1:], *groups[-1:]], strict=True):
+        graph = "" if row["graph"] is None else f"{row['graph']}: "
+        means = [
+            mean_and_spread(row[f"{kind}_mean"], row[f"{kind}_std"])  # type: ignore[literal-required]
+            for kind in ("valid", "test", "balanced")
+        ]
+        difference = points(row["difference"])
+        between = interval(row["difference_low"], row["difference_high"])
+        if between:
+            difference += f" ({between.replace(' to ', ', ')})"
+        style = _VERDICT_STYLES.get(row["verdict"], "")
+        table.add_row(
+            Text(f"{graph}{row['encoder']} {marked_regularizer(row)}"),
+            *(mean.replace("± ", "±") for mean in means),
+            Text(difference, style),
+            Text(MISSING if row["verdict"] == "base" else row["verdict"], style),
+            end_section=group != following,
+        )
+    return table

@@ -8,6 +8,7 @@ all unlabeled nodes and building label hops again. So seconds of RLU and SLE are
 
 The final accuracy of the reference (RLU) is that of its last stage, averaged over seeds. Another
 method reaches it at the first epoch at which its curve, averaged over seeds, is at least as high.
+Below are the numbers, then the same in words and as a table for the terminal.
 """
 
 from __future__ import annotations
@@ -15,13 +16,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.report._formatting import csv_text, number_or_none
+from scr.report._formatting import (
+    MISSING,
+    csv_text,
+    mean_and_spread,
+    number_or_none,
+    percent,
+    seconds,
+)
 from scr.selection import KeptWeights, Score, Selection
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 Floats = NDArray[np.float64]
 
@@ -162,26 +174,22 @@ def mean_curve(method: str, curves: Mapping[int, KeptCurve]) -> MethodCurve:
 
 def reaches(curves: Sequence[MethodCurve], reference: str) -> list[Reach]:
     """When each method's mean curve first is as high as the reference's final accuracy."""
-    by_name = {curve["method"]: curve for curve in curves}
-    target = by_name[reference]["final_test"]
-    whole = by_name[reference]["total_epochs"]
-    first, _ = _positions(by_name[reference], target)
-    needed = by_name[reference]["epochs"][first] if first is not None else whole
+    mark = {curve["method"]: curve for curve in curves}[reference]
+    target, whole = mark["final_test"], mark["total_epochs"]
+    first, _ = _positions(mark, target)
+    needed = whole if first is None else mark["epochs"][first]
     results = []
     for curve in curves:
         position, stays = _positions(curve, target)
         epoch = None if position is None else curve["epochs"][position]
         reach = Reach(
-            method=curve["method"],
-            final_test=curve["final_test"],
-            total_epochs=curve["total_epochs"],
-            total_seconds=curve["total_seconds"],
-            epoch=epoch,
+            method=curve["method"], final_test=curve["final_test"],
+            total_epochs=curve["total_epochs"], total_seconds=curve["total_seconds"], epoch=epoch,
             seconds=None if position is None else curve["seconds"][position],
             stays_from=None if stays is None else curve["epochs"][stays],
             share_of_reach=None if epoch is None else epoch / needed,
             share_of_total=None if epoch is None else epoch / whole,
-        )
+        )  # fmt: skip
         results.append(reach)
     return results
 
@@ -202,3 +210,82 @@ def _positions(curve: MethodCurve, target: float) -> tuple[int | None, int | Non
     high = [mean >= target - _TOLERANCE for mean in curve["test_mean"]]
     stays = len(high) - high[::-1].index(False) if False in high else 0
     return high.index(True) if True in high else None, stays if stays < len(high) else None
+
+
+HEADINGS = ("method", "test at the end", "epochs", "time", "there at epoch", "there after",
+            "share of epochs")  # fmt: skip
+_LONGEST_CELL = len("0.00 / 0.00")
+
+
+def efficiency_sentences(
+    curves: Sequence[MethodCurve], reached: Sequence[Reach], reference: str
+) -> list[str]:
+    """What the reference ends with, and when each other method gets there."""
+    mark = {curve["method"]: curve for curve in curves}[reference]
+    own = next(reach for reach in reached if reach["method"] == reference)
+    count = len(mark["seeds"])
+    over = "one seed" if count == 1 else f"{count} seeds"
+    final = mean_and_spread(mark["final_test"], mark["final_test_std"])
+    first = (
+        f"{reference} ends at {final}% of test nodes after {mark['total_epochs']:.0f} epochs "
+        f"({seconds(mark['total_seconds'])}), mean over {over}"
+    )
+    if own["epoch"] is not None and own["epoch"] < mark["total_epochs"]:
+        first += f"; its curve is first that high at epoch {own['epoch']:.0f}"
+    others = [_about(reach, reference) for reach in reached if reach["method"] != reference]
+    return [f"{first}.", *others]
+
+
+def _about(reach: Reach, reference: str) -> str:
+    method = reach["method"]
+    if reach["epoch"] is None or reach["share_of_reach"] is None:
+        return (
+            f"{method} does not get there: it ends at {percent(reach['final_test'])}% after "
+            f"{reach['total_epochs']:.0f} epochs ({seconds(reach['total_seconds'])})."
+        )
+    text = (
+        f"{method} gets there at epoch {reach['epoch']:.0f} ({seconds(reach['seconds'])}): "
+        f"{reach['share_of_reach']:.2f} of the epochs that {reference} takes to get there, "
+        f"{reach['share_of_total']:.2f} of all its epochs"
+    )
+    if reach["stays_from"] is None:
+        text += f"; it falls below again and ends at {percent(reach['final_test'])}%"
+    elif reach["stays_from"] > reach["epoch"]:
+        text += f"; it stays there from epoch {reach['stays_from']:.0f} on"
+    return f"{text}."
+
+
+def efficiency_cells(reach: Reach) -> tuple[str, ...]:
+    """The texts of one row, in the order of `HEADINGS`."""
+    of_reach, of_total = reach["share_of_reach"], reach["share_of_total"]
+    return (
+        reach["method"],
+        percent(reach["final_test"]),
+        f"{reach['total_epochs']:.0f}",
+        seconds(reach["total_seconds"]),
+        MISSING if reach["epoch"] is None else f"{reach['epoch']:.0f}",
+        seconds(reach["seconds"]),
+        MISSING if of_reach is None or of_total is None else f"{of_reach:.2f} / {of_total:.2f}",
+    )
+
+
+def efficiency_table(reached: Sequence[Reach], reference: str) -> Table:
+    """The table for a terminal."""
+    from rich import box
+    from rich.table import Table
+
+    target = next(reach["final_test"] for reach in reached if reach["method"] == reference)
+    caption = (
+        f"Percent of test nodes, mean over seeds. There: {percent(target)}%, where {reference} "
+        f"ends. Share of epochs: of those that {reference} takes to get there first / in all."
+    )
+    table = Table(caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for position, heading in enumerate(HEADINGS):
+        table.add_column(
+            heading,
+            justify="left" if position == 0 else "right",
+            min_width=_LONGEST_CELL if heading == HEADINGS[-1] else None,
+        )
+    for reach in reached:
+        table.add_row(*efficiency_cells(reach))
+    return table

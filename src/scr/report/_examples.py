@@ -86,11 +86,9 @@ def choose_examples(
             for model, rows in arrays.items()
         )
         return Example(
-            id=str(node if ids is None else ids[node]),
-            label=name_of(int(truth[node])),
-            answers=answers,
-            image=None if pixels is None else pixels[node],
-        )
+            id=str(node if ids is None else ids[node]), label=name_of(int(truth[node])),
+            answers=answers, image=None if pixels is None else pixels[node],
+        )  # fmt: skip
 
     generator = np.random.default_rng(seed)
 

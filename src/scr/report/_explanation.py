@@ -20,15 +20,9 @@ _LITTLE = 0.005
 
 def explanation_sentences(explanation: Mapping[str, Any]) -> list[str]:
     """Which hop counts most, which relation, and whose loss costs most; none without numbers."""
-    return [
-        sentence
-        for sentence in (
-            _hop_sentence(explanation),
-            _relation_sentence(mapping(explanation.get("mixing"))),
-            *(_drop_sentence(explanation, what) for what in ("hop", "subset", "labels")),
-        )
-        if sentence
-    ]
+    relations = _relation_sentence(mapping(explanation.get("mixing")))
+    drops = (_drop_sentence(explanation, what) for what in ("hop", "subset", "labels"))
+    return [sentence for sentence in (_hop_sentence(explanation), relations, *drops) if sentence]
 
 
 def explained_model(explanation: Mapping[str, Any]) -> str:

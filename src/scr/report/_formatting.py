@@ -6,11 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from scr.report._comparison import ComparisonRow
-
+from typing import Any
 
 MISSING = "–"
 
@@ -108,11 +104,3 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer.writerow(columns)
     writer.writerows(rows)
     return text.getvalue()
-
-
-def seed_counts(rows: list[ComparisonRow]) -> str:
-    """How many seeds stand behind a table: 5 seeds, or 3 to 5 seeds."""
-    counts = sorted({row["n"] for row in rows}) or [0]
-    if len(counts) == 1:
-        return f"{counts[0]} seed" + "s" * (counts[0] != 1)
-    return f"{counts[0]} to {counts[-1]} seeds"

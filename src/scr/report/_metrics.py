@@ -26,10 +26,7 @@ _SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Accuracy against confidence, in `BINS` bins of equal width; curves of parts add up.
-
-    A bin holds its upper bound, not its lower one.
-    """
+    """Accuracy against confidence, in `BINS` equal bins (low, high]; curves of parts add up."""
 
     nodes: NDArray[np.int64]
     """Per bin, as the other two."""
@@ -144,7 +141,6 @@ def log_loss(rows: Predictions) -> float:
 
 
 def calibration_error(rows: Predictions) -> float | None:
-    """Expected calibration error; see `ReliabilityCurve`."""
     return reliability_curve(rows.confidence, rows.predicted == rows.labels).calibration_error
 
 
@@ -204,9 +200,7 @@ def per_class_table(
 def reliability_curve(confidence: ArrayLike, correct: ArrayLike) -> ReliabilityCurve:
     """Group predictions by confidence and compare each group's confidence with its accuracy.
 
-    Args:
-        confidence: Largest class probability per node. Shape (nodes,).
-        correct: Whether the prediction was right. Shape (nodes,).
+    Both arrays have shape (nodes,); confidence is the largest class probability of a node.
     """
     sure, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     # A bin is (low, high], so that a confidence of exactly 1 belongs to the last one.

@@ -3,28 +3,25 @@
 Everything is asked of differences paired by seed: each value against the base, and both ends of a
 curve against its best value. The best value is the one with the highest mean validation accuracy;
 how much worse the ends are is then read off the test nodes, which had no say in the choice. An end
-counts as worse only if the 95% interval of its difference lies below zero.
+counts as worse only if the 95% interval of its difference lies below zero. The sentences follow
+from these intervals alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypedDict
 
-from scr.report._formatting import csv_text
-from scr.report._intervals import BySeed, Means, difference_by_seed, means_of
+from scr.report._comparison import WORSE, BySeed, Means, difference_by_seed, means_of
+from scr.report._conclusion import chance_caution
+from scr.report._formatting import csv_text, interval, points
 
 Run = Mapping[str, Any]
 
 
-class Difference(TypedDict):
-    """A paired difference in 0..1; the interval is None where one seed is all there is."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    pairs: int
-    verdict: str
+Difference = dict[str, Any]
+"""The fields of a `PairedDifference` and its `verdict`; no interval where there is one seed."""
 
 
 class SweepPoint(Means):
@@ -90,21 +87,15 @@ def sweep_curves(
 def summarize(runs: BySeed, base: BySeed, value: float) -> SweepPoint:
     """One value of a setting; for the base itself, the differences are left out."""
     return SweepPoint(
-        value=value,
-        **means_of(runs),
-        valid_difference=difference(runs, base, "valid_accuracy"),
+        value=value, **means_of(runs), valid_difference=difference(runs, base, "valid_accuracy"),
         test_difference=difference(runs, base, "test_accuracy"),
-    )
+    )  # fmt: skip
 
 
 def difference(runs: BySeed, others: BySeed, measure: str) -> Difference | None:
     """Mean of runs minus others over the seeds that both have; None without a common seed."""
     gap = difference_by_seed(runs, others, measure)
-    if gap is None:
-        return None
-    return Difference(
-        mean=gap.mean, low=gap.low, high=gap.high, pairs=gap.pairs, verdict=gap.verdict
-    )
+    return None if gap is None else {**asdict(gap), "verdict": gap.verdict}
 
 
 def _curve(
@@ -125,18 +116,11 @@ def _curve(
 
     means = [mean_of(point, measured_on) or 0.0 for point in points]
     return SweepCurve(
-        setting=key[0],
-        regularizer=key[1],
-        recipe_value=recipe_value,
-        points=points,
-        chosen_by=chosen_by,
-        measured_on=measured_on,
-        best=best,
-        lower=end(points[0]["value"]),
-        upper=end(points[-1]["value"]),
-        base_difference=difference(values[best], base, measure),
+        setting=key[0], regularizer=key[1], recipe_value=recipe_value, points=points,
+        chosen_by=chosen_by, measured_on=measured_on, best=best, lower=end(points[0]["value"]),
+        upper=end(points[-1]["value"]), base_difference=difference(values[best], base, measure),
         span=max(means) - min(means),
-    )
+    )  # fmt: skip
 
 
 def mean_of(point: SweepPoint, kind: str) -> float | None:
@@ -169,3 +153,122 @@ def _cells(point: SweepPoint) -> list[object]:
     for gap in (point["valid_difference"], point["test_difference"]):
         cells += [None] * 3 if gap is None else [gap["mean"], gap["low"], gap["high"]]
     return cells
+
+
+BOTH, SMALL, LARGE, FLAT = "both", "small", "large", "neither"
+"""Which ends of a curve are worse than its best value beyond the noise."""
+_NODES = {"test": "test", "valid": "validation"}
+
+
+def hurting_ends(curve: SweepCurve) -> str:
+    """Whether too small, too large, both or neither is clearly worse than the best value."""
+    small, large = (
+        end is not None and end["difference"]["verdict"] == WORSE
+        for end in (curve["lower"], curve["upper"])
+    )
+    if small and large:
+        return BOTH
+    return SMALL if small else LARGE if large else FLAT
+
+
+def curve_sentence(curve: SweepCurve) -> str:
+    """What one curve shows: its best value, both ends against it, and the base."""
+    text = f"{curve['setting']} with {curve['regularizer']}: "
+    if _is_constant(curve):
+        return f"{text}every value gave the same accuracies, so it had no effect here."
+    picked = _NODES[curve["chosen_by"]]
+    text += f"{_position_of_best(curve)}, {curve['best']:g} by {picked} accuracy"
+    for name, end in (("lower", curve["lower"]), ("upper", curve["upper"])):
+        if end is not None:
+            gap = end["difference"]
+            verdict = "" if gap["low"] is None else f", {gap['verdict']}"
+            text += f"; {name} end ({end['value']:g}) {_points(gap)}{verdict}"
+    shape = _shape(curve)
+    if shape:
+        text += f". {shape}"
+    return f"{text}. {_against_base(curve)} Means span {100 * curve['span']:.2f} points."
+
+
+def sweep_headline(curves: Sequence[SweepCurve]) -> str:
+    """The whole sweep in one sentence."""
+    if not curves:
+        return "There is nothing to show: no value was run."
+    if all(point["n"] < 2 for curve in curves for point in curve["points"]):
+        return "One seed draws curves, but does not say what is noise: use more seeds."
+    counts = {kind: sum(hurting_ends(curve) == kind for curve in curves)
+              for kind in (BOTH, SMALL, LARGE, FLAT)}  # fmt: skip
+    phrases = {
+        BOTH: "too small and too large values both hurt",
+        SMALL: "only too small values hurt",
+        LARGE: "only too large values hurt",
+        FLAT: "neither end is clearly worse than the best value",
+    }
+    parts = [f"in {count} {phrases[kind]}" for kind, count in counts.items() if count]
+    noun = "curve" if len(curves) == 1 else "curves"
+    return f"Of {len(curves)} {noun}, {', '.join(parts)}."
+
+
+def sweep_cautions(curves: Sequence[SweepCurve], notes: Sequence[str] = ()) -> list[str]:
+    """What to doubt: many comparisons, and weights that runs turned down by themselves."""
+    ends = sum(curve[name] is not None for curve in curves for name in ("lower", "upper"))
+    doubt = chance_caution(ends, "ends compared")
+    sentences = []
+    if doubt and any(hurting_ends(curve) != FLAT for curve in curves):
+        sentences.append(doubt)
+    lowered = sum("turned down" in note for note in notes)
+    if lowered:
+        sentences.append(
+            f"In {lowered} {'run' if lowered == 1 else 'runs'} the consistency weight was turned "
+            "down, because training labels said that pseudo labels deserve little trust; set "
+            "`consistency.trust=full` to see the weights as given."
+        )
+    return sentences
+
+
+def _is_constant(curve: SweepCurve) -> bool:
+    """Whether no run changed, as where training ends before the consistency term begins."""
+    results = {
+        (point["valid_mean"], point["valid_std"], point["test_mean"], point["test_std"])
+        for point in curve["points"]
+    }
+    return len(curve["points"]) > 1 and len(results) == 1
+
+
+def _position_of_best(curve: SweepCurve) -> str:
+    values = [point["value"] for point in curve["points"]]
+    if len(values) == 1:
+        return "only one value was tried"
+    if curve["best"] == values[0]:
+        return "the smallest value tried is best"
+    if curve["best"] == values[-1]:
+        return "the largest value tried is best"
+    return "an inner value is best"
+
+
+def _shape(curve: SweepCurve) -> str:
+    """The curve's shape in words, where there are intervals to judge it by."""
+    ends = [end for end in (curve["lower"], curve["upper"]) if end is not None]
+    if not ends or any(end["difference"]["low"] is None for end in ends):
+        return ""
+    return {
+        BOTH: "Too small and too large both hurt",
+        SMALL: "Too small hurts" if len(ends) == 1 else "Too small hurts, too large not clearly",
+        LARGE: "Too large hurts" if len(ends) == 1 else "Too large hurts, too small not clearly",
+        FLAT: "The other end does not clearly hurt" if len(ends) == 1 else "Neither clearly hurts",
+    }[hurting_ends(curve)]  # fmt: skip
+
+
+def _against_base(curve: SweepCurve) -> str:
+    gap = curve["base_difference"]
+    if gap is None:
+        return "No seed is shared with the base."
+    verdict = gap["verdict"] if gap["low"] is not None else "on a single seed"
+    nodes = _NODES[curve["measured_on"]]
+    change = _points(gap, f"points of {nodes} accuracy against the base")
+    return f"At {curve['best']:g}: {change}, {verdict}."
+
+
+def _points(gap: Difference, unit: str = "points") -> str:
+    between = interval(gap["low"], gap["high"])
+    text = f"{points(gap['mean'])} {unit}"
+    return f"{text} (95% interval {between})" if between else text

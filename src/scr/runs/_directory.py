@@ -37,13 +37,9 @@ SCHEMA = 1
 IDENTITY = 2
 """Version of the rule for `run_identity`; version 1 left out settings that were younger than it."""
 RUN, METRICS, HISTORY = "run.json", "metrics.json", "history.jsonl"
-MODEL, CHECKPOINT, PREDICTIONS = (
-    "model.safetensors",
-    "checkpoint.safetensors",
-    "predictions.parquet",
-)
+MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
+PREDICTIONS, EXPLANATION = "predictions.parquet", "explanation.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
-EXPLANATION = "explanation.json"
 
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 
@@ -61,7 +57,10 @@ def describe_run(
 
     The source is where the graph can be loaded from again, the command as it was typed.
     """
-    other_features = graph.features_file
+    other_features, types = graph.features_file, {}
+    if graph.is_typed:
+        relations = [str(relation) for relation in graph.relations]
+        types = {"target": graph.target, "types": dict(graph.node_types), "relations": relations}
     return {
         "schema": SCHEMA,
         "graph": {
@@ -78,7 +77,7 @@ def describe_run(
             "fingerprint": graph.fingerprint(),
             "steps": list(graph.steps),
             **({} if other_features is None else {"features_file": str(other_features)}),
-            **(_types(graph) if graph.is_typed else {}),
+            **types,
         },
         "encoder": recipe.encoder,
         "regularizer": recipe.regularizer,
@@ -91,12 +90,6 @@ def describe_run(
         "command": command,
         "notes": [],
     }
-
-
-def _types(graph: Graph) -> dict[str, Any]:
-    """What a graph of several types has more."""
-    relations = [str(relation) for relation in graph.relations]
-    return {"target": graph.target, "types": dict(graph.node_types), "relations": relations}
 
 
 def versions() -> dict[str, str]:
@@ -128,8 +121,7 @@ def subsets_identity(subsets: Sequence[Sequence[str]] | None) -> list[str]:
 def start_run(path: Path, run: Mapping[str, Any], *, resume: bool) -> bool:
     """Make the folder of a run, or, to resume, check that an existing one is the same run.
 
-    Returns:
-        Whether the run is finished already.
+    Returns whether the run is finished already.
     """
     if path.exists() and not path.is_dir():
         raise RunError(f"`{path}` is a file; expected a folder for the run, or nothing")
@@ -178,8 +170,7 @@ def read_run(path: Path) -> dict[str, Any]:
     """`run.json` of a run directory."""
     if not (path / RUN).exists():
         raise RunError(
-            f"`{path}` is not a run directory: it has no {RUN}",
-            hint="`scr train` makes one",
+            f"`{path}` is not a run directory: it has no {RUN}", hint="`scr train` makes one"
         )
     return read_json(path / RUN)
 

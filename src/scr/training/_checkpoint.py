@@ -52,7 +52,6 @@ class Checkpoint:
             self.put(f"optimizer/{position}", state)
 
     def load_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Put the optimizer's state back."""
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in self.get("optimizer").items():
             position, _, key = name.partition("/")
@@ -62,11 +61,8 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Write atomically: a kill at any moment leaves the old file or the new one."""
-        header = {
-            "format": str(FORMAT),
-            "identity": self.identity,
-            "values": json.dumps(self.values),
-        }
+        values = json.dumps(self.values)
+        header = {"format": str(FORMAT), "identity": self.identity, "values": values}
         write_bytes(path, save(self.tensors, metadata=header))
 
     @classmethod

@@ -86,7 +86,6 @@ class StagesConfig(Settings):
 
     @property
     def active(self) -> bool:
-        """Whether there is more than one stage."""
         return self.method != "none" and self.count > 1
 
     def of_stage(self, name: str, stage: int) -> float:

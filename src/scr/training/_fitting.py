@@ -33,17 +33,17 @@ from scr.graph import Graph
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
-from scr.training._notes import TermReport, collapse_notes
-from scr.training._prepare import Prepared, make_rows, prepare
-from scr.training._random_rows import node_dropper
+from scr.training._prepare import Prepared, make_rows, node_dropper, prepare
 from scr.training._recipe import Recipe
 from scr.training._records import (
     NO_VALIDATION,
     EpochRecord,
     Handover,
     Stage,
+    TermReport,
     TrainingOutcome,
     ValidationNodes,
+    collapse_notes,
 )
 from scr.training._rows import Rows, RowSource, positions_of, predict_probabilities
 from scr.training._stages import train_in_stages
@@ -136,12 +136,12 @@ def fit(
         train=torch.from_numpy(np.array(graph.train, dtype=np.int64)),
         train_labels=torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64)),
         unlabeled=all_but(graph.train, graph.num_targets, prepared.kept),
-        validation=_labeled(graph, graph.valid),
+        validation=_scored(graph, "valid"),
         training=recipe.training,
         consistency=consistency,
         regularizer=recipe.regularizer,
         seed=seed,
-        watched=_labeled(graph, graph.test) if watch_test else NO_VALIDATION,
+        watched=_scored(graph, "test") if watch_test else NO_VALIDATION,
         checkpoint=checkpoint,
         identity="" if checkpoint is None else _identity(graph, recipe, seed, prepared),
         on_epoch=on_epoch,
@@ -250,12 +250,9 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
             hint="give a split, such as `splits=per-class:20,30` or `train=...`",
         )
     if len(graph.valid) == 0 and recipe.training.select != "last":
-        raise ConfigError(
-            "training.select",
-            recipe.training.select,
-            "`last` where a graph has no validation nodes",
-            hint="give validation nodes, or set training.select=last",
-        )
+        expected = "`last` where a graph has no validation nodes"
+        hint = "give validation nodes, or set training.select=last"
+        raise ConfigError("training.select", recipe.training.select, expected, hint=hint)
 
 
 def all_but(
@@ -268,9 +265,13 @@ def all_but(
     return torch.from_numpy(np.flatnonzero(others))
 
 
-def _labeled(graph: Graph, nodes: NDArray[np.integer[Any]]) -> ValidationNodes:
-    """Nodes of a split with labels, to be scored."""
-    known = np.array(nodes, dtype=np.int64)
-    known = known[np.asarray(graph.labels[known]) >= 0]
-    labels = np.array(graph.labels[known], dtype=np.int64)
-    return ValidationNodes(torch.from_numpy(known), torch.from_numpy(labels))
+def nodes_with_labels(graph: Graph, split: str) -> NDArray[np.int64]:
+    """Nodes of a split, `train`, `valid` or `test`, whose labels are known."""
+    nodes = np.array(getattr(graph, split), dtype=np.int64)
+    return nodes[np.asarray(graph.labels[nodes]) >= 0]
+
+
+def _scored(graph: Graph, split: str) -> ValidationNodes:
+    nodes = nodes_with_labels(graph, split)
+    labels = np.array(graph.labels[nodes], dtype=np.int64)
+    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels))

@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scr.compute import map_in_order
 from scr.encoders import ProblemShape
-from scr.encoders.layers import Adjacency, SparseRows
-from scr.networks import ClusterGCNConfig, Embedded, GraphBatch, GraphSAINTConfig
+from scr.encoders.layers import Adjacency, Projected, SparseRows
+from scr.networks import (
+    ClusterGCNConfig,
+    Embedded,
+    GraphBatch,
+    GraphSAINTConfig,
+    LayeredEncoder,
+    OwnGraphEncoder,
+)
 from scr.networks.sampling import ClusterSampler, NeighborSampler, SaintSampler, SubgraphBatch
 from scr.propagation import row_sums
 from scr.training._batches import EpochNodes, Step
-from scr.training._layerwise import LayerwiseLogits
-from scr.training._rows import CPU, Item, RowSource
+from scr.training._rows import CPU, LabelHops, RowSource, stacked
 
 if TYPE_CHECKING:
     from scr.training._prepare_graph import PreparedGraph
@@ -43,12 +47,11 @@ class GraphRows(RowSource):
         self,
         prepared: PreparedGraph,
         classes: int,
-        labels: NDArray[np.floating[Any]] | None = None,
+        labels: LabelHops = None,
         device: torch.device = CPU,
         *,
         seed: int = 0,
     ) -> None:
-        """Take what is prepared; arguments as of `PreparedGraph.rows`."""
         self.prepared, self.classes, self.labels = prepared, classes, labels
         self.device, self.seed = device, seed
         self._layerwise = LayerwiseLogits(self)
@@ -59,39 +62,35 @@ class GraphRows(RowSource):
 
     @property
     def shape(self) -> ProblemShape:
-        """Sizes for `make_encoder`."""
         embedded = self.prepared.embedded
         return ProblemShape(
-            features=self.prepared.inputs.shape[1],
-            hops=1,
-            classes=self.classes,
+            features=self.prepared.inputs.shape[1], hops=1, classes=self.classes,
             label_hops=0 if self.labels is None else self.labels.shape[1],
             relations=self.prepared.relations,
             embedded=0 if embedded is None else int(np.count_nonzero(embedded >= 0)),
-        )
+        )  # fmt: skip
 
-    def batch(self, index: Tensor) -> GraphBatch:
-        """The whole graph, or what is drawn around some nodes, for the logits of these nodes."""
+    @property
+    def reads_ahead(self) -> bool:
+        return not self.prepared.whole
+
+    def read(self, index: Tensor) -> GraphBatch:
+        """The whole graph, or what is drawn around some nodes, which may repeat."""
+        if self.prepared.whole:
+            return dataclasses.replace(self.whole_graph, seeds=index, labels=self.label_hops(index))
+        seeds, positions = np.unique(index.numpy(), return_inverse=True)
+        drawn = self._sampler.sample(seeds, _step(index.numpy(), self._epoch))
+        return self.of_subgraph(drawn, torch.from_numpy(positions), index)
+
+    def finish(self, batch: GraphBatch, index: Tensor) -> GraphBatch:
         self._layerwise.forget()  # whoever takes batches is about to change weights
-        if self.prepared.whole:
-            return dataclasses.replace(
-                self.whole_graph, seeds=index.to(self.device), labels=self.label_hops(index)
-            )
-        return self._on_device(self._sampled(index))
-
-    def stream(
-        self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
-    ) -> Generator[tuple[Item, GraphBatch]]:
-        """Each item with the batch of its nodes; the next ones are drawn by another thread."""
-        if self.prepared.whole:
-            for item in items:
-                yield item, self.batch(index_of(item))
-            return
-        self._layerwise.forget()
-        drawn = map_in_order(lambda item: (item, self._sampled(index_of(item))), items)
-        with closing(drawn):
-            for item, batch in drawn:
-                yield item, self._on_device(batch)
+        weight, features = batch.loss_weight, batch.features
+        return dataclasses.replace(
+            batch,
+            features=features if isinstance(features, SparseRows) else features.to(self.device),
+            seeds=batch.seeds.to(self.device),
+            loss_weight=None if weight is None else weight.to(self.device),
+        )
 
     def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, GraphBatch]]:
         """The steps of an epoch; in another one, other neighbors are drawn for the same nodes."""
@@ -101,7 +100,6 @@ class GraphRows(RowSource):
     def stream_logits(
         self, model: nn.Module, index: Tensor, at_once: int
     ) -> Generator[tuple[Tensor, Tensor]]:
-        """Parts of `index` with their logits, from all neighbors, layer by layer."""
         return self._layerwise.stream(model, index, at_once)
 
     @cached_property
@@ -118,12 +116,6 @@ class GraphRows(RowSource):
         graph, neighbors = self.prepared.graph, self.prepared.neighbors
         return NeighborSampler(graph, neighbors, self.seed, normalize=sums)
 
-    def _sampled(self, index: Tensor) -> GraphBatch:
-        """What is drawn around some nodes, which may repeat."""
-        seeds, positions = np.unique(index.numpy(), return_inverse=True)
-        drawn = self._sampler.sample(seeds, _step(index.numpy(), self._epoch))
-        return self.of_subgraph(drawn, torch.from_numpy(positions), index)
-
     def of_subgraph(
         self,
         subgraph: SubgraphBatch,
@@ -134,13 +126,9 @@ class GraphRows(RowSource):
         """A batch in memory: nodes at `positions` of the subgraph, `index` in the graph."""
         nodes = subgraph.nodes
         return GraphBatch(
-            self._features(nodes),
-            self._layers_of(subgraph),
-            positions,
-            self.label_hops(index),
-            loss_weight,
-            self._embedded(nodes),
-        )
+            self._features(nodes), self._layers_of(subgraph), positions, self.label_hops(index),
+            loss_weight, self._embedded(nodes),
+        )  # fmt: skip
 
     def _features(self, nodes: NDArray[np.int64] | None = None) -> Tensor | SparseRows:
         """Features of some nodes in main memory, or of all on the device."""
@@ -170,12 +158,9 @@ class GraphRows(RowSource):
         if factors is not None:
             weights = factors if weights is None else weights * factors
         adjacency = Adjacency(
-            subgraph.indptr,
-            subgraph.indices,
-            subgraph.num_nodes,
-            weights,
+            subgraph.indptr, subgraph.indices, subgraph.num_nodes, weights,
             codes=None if graph.edge_types is None else graph.edge_types[subgraph.edges],
-        )
+        )  # fmt: skip
         # A mean is taken over the edges that are here, unless factors make up for the others.
         if prepared.encoder.aggregation == "mean" and factors is None:
             degrees = row_sums(subgraph.indptr, weights)
@@ -205,15 +190,6 @@ class GraphRows(RowSource):
             torch.from_numpy(rows).to(self.device), torch.from_numpy(numbers[rows]).to(self.device)
         )
 
-    def _on_device(self, batch: GraphBatch) -> GraphBatch:
-        weight, features = batch.loss_weight, batch.features
-        return dataclasses.replace(
-            batch,
-            features=features if isinstance(features, SparseRows) else features.to(self.device),
-            seeds=batch.seeds.to(self.device),
-            loss_weight=None if weight is None else weight.to(self.device),
-        )
-
 
 class SubgraphRows(GraphRows):
     """Batches of subgraphs, clusters or random walks, of encoders that train on whoever is in them.
@@ -237,13 +213,9 @@ class SubgraphRows(GraphRows):
             return clusters, len(clusters)
         assert isinstance(settings, GraphSAINTConfig)
         walks = SaintSampler(
-            graph,
-            "walk",
-            settings.roots,
-            walk_length=settings.walk_length,
-            coverage=settings.coverage,
-            seed=self.seed,
-        )
+            graph, "walk", settings.roots, walk_length=settings.walk_length,
+            coverage=settings.coverage, seed=self.seed,
+        )  # fmt: skip
         per_step = settings.roots * (settings.walk_length + 1)
         return walks, settings.steps or -(-graph.num_nodes // per_step)
 
@@ -267,7 +239,6 @@ class SubgraphRows(GraphRows):
     def epoch_steps(self, nodes: EpochNodes) -> Generator[tuple[Step, GraphBatch]]:
         """The subgraphs of an epoch; sizes of batches have no say."""
         positions = np.empty(self.prepared.graph.num_nodes, np.int64)
-        self._layerwise.forget()
         for step, subgraph in self.draws(nodes):
             positions[subgraph.nodes] = np.arange(subgraph.num_nodes)
             index = nodes.index(step)
@@ -278,7 +249,7 @@ class SubgraphRows(GraphRows):
                 # paper's sum over them, divided by the number of all: L_i / lambda_i / N_L.
                 share = len(step.labeled) / len(nodes.train)
                 weight = torch.from_numpy(subgraph.node_weight)[seeds] * share
-            yield step, self._on_device(self.of_subgraph(subgraph, seeds, index, weight))
+            yield step, self.finish(self.of_subgraph(subgraph, seeds, index, weight), index)
 
 
 def _step(index: NDArray[np.int64], epoch: int) -> int:
@@ -291,3 +262,85 @@ def _step(index: NDArray[np.int64], epoch: int) -> int:
 def _writable(array: NDArray[np.float32]) -> NDArray[np.float32]:
     """Torch wants to be able to write, and memory maps may not be written to."""
     return array if array.flags.writeable else np.array(array)
+
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows of a layer that are computed at once in a graph that is not trained on whole."""
+
+
+class LayerwiseLogits:
+    """Logits of any nodes, layer by layer, each layer a range of rows at a time.
+
+    Neighbors of neighbors are shared by many nodes; a layer of all nodes before the next one
+    computes nothing twice, and holds two layers of activations, not all as in training. The last
+    layer is computed for the nodes that are asked for; what it reads is kept until weights change.
+    """
+
+    def __init__(self, rows: GraphRows, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self.rows, self.rows_at_once = rows, rows_at_once
+        self._weights: dict[str, Tensor] = {}
+        self._known: Tensor | Projected | None = None
+
+    def forget(self) -> None:
+        self._weights, self._known = {}, None
+
+    def stream(
+        self, model: nn.Module, index: Tensor, at_once: int
+    ) -> Generator[tuple[Tensor, Tensor]]:
+        """Parts of `index`, in order, each with its logits; as of `RowSource.stream_logits`."""
+        with torch.no_grad():
+            known = self._before_last(model)
+        for part in index.split(at_once):
+            with torch.no_grad():
+                yield part, self._logits(model, known, part).cpu()
+
+    def _logits(self, model: nn.Module, known: Tensor | Projected, part: Tensor) -> Tensor:
+        prepared = self.rows.prepared
+        last = len(prepared.layers) - 1
+        if isinstance(model, LayeredEncoder) and not prepared.whole:
+            edges = prepared.layers[last].take(part.numpy())
+            logits = model.layer_output(last, known, edges)
+        else:  # logits of all are known
+            assert isinstance(known, Tensor)
+            logits = known.index_select(0, part.to(known.device))
+        if isinstance(model, LayeredEncoder):
+            return model.with_labels(logits, self.rows.label_hops(part))
+        return logits
+
+    def _before_last(self, model: nn.Module) -> Tensor | Projected:
+        """What the last layer reads; in a graph that is trained on whole, what it gives."""
+        state = model.state_dict()
+        if self._known is not None and _equal(state, self._weights):
+            return self._known
+        self.forget()
+        if isinstance(model, LayeredEncoder):
+            self._known = self._computed(model)
+        else:
+            self._known = cast(OwnGraphEncoder, model).every_row(self.rows.whole_graph)
+        self._weights = {name: value.clone() for name, value in state.items()}
+        return self._known
+
+    def _computed(self, encoder: LayeredEncoder) -> Tensor | Projected:
+        prepared = self.rows.prepared
+        count = len(prepared.layers) - (not prepared.whole)
+        x = encoder.inputs(self.rows.whole_graph)
+        for number, adjacency in enumerate(prepared.layers[:count]):
+            sent = encoder.layer_input(number, x)
+            if prepared.whole or adjacency.rows <= self.rows_at_once:
+                x = encoder.layer_output(number, sent, adjacency)
+                continue
+            starts = range(0, adjacency.rows, self.rows_at_once)
+            ends = [*starts[1:], adjacency.rows]
+            ranges = (adjacency.range(*each) for each in zip(starts, ends, strict=True))
+            parts = (encoder.layer_output(number, sent, some) for some in ranges)
+            x = stacked(parts, adjacency.rows)
+        if not prepared.whole:
+            return encoder.layer_input(count, x)
+        assert isinstance(x, Tensor)
+        return x
+
+
+def _equal(state: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return state.keys() == other.keys() and all(
+        torch.equal(value, other[name]) for name, value in state.items()
+    )

@@ -64,11 +64,9 @@ class Trainer:
             fused=True,  # one pass over all parameters instead of a dozen
         )
         self.turns = make_turns(student, rows, seed=stage.seed)
-        self.class_weights = (
-            balanced_class_weights(self.targets, rows.classes).to(rows.device)
-            if training.class_weights == "balanced"
-            else None
-        )
+        self.class_weights: Tensor | None = None
+        if training.class_weights == "balanced":
+            self.class_weights = balanced_class_weights(self.targets, rows.classes).to(rows.device)
         self.states: dict[str, dict[str, Tensor]] = {}
         """Weights that may be kept: the `best`, and the `early` ones from before `select_after`."""
         self.selection = Selection(
@@ -156,15 +154,12 @@ class Trainer:
         elif stopped != "interrupted" and self.training.select == "last":
             epoch = progress.epoch
         return TrainingOutcome(
-            history=progress.history,
-            best_epoch=self.stage.epochs_before + epoch,
-            epochs=progress.epoch,
-            valid_accuracy=None if score is None else score.accuracy,
-            train_seconds=progress.seconds,
-            stopped=stopped,
+            history=progress.history, best_epoch=self.stage.epochs_before + epoch,
+            epochs=progress.epoch, valid_accuracy=None if score is None else score.accuracy,
+            train_seconds=progress.seconds, stopped=stopped,
             activity=progress.activity if isinstance(self.term, UnlabeledTerm) else None,
             collapsed_to=collapsed_to,
-        )
+        )  # fmt: skip
 
     def _epoch(self, epoch: int) -> EpochRecord:
         started = time.perf_counter()
@@ -195,16 +190,11 @@ class Trainer:
             logits = predict_logits(self.evaluated, self.rows, watched.nodes)
             scores["test_accuracy"] = watched.score(logits).accuracy
         return EpochRecord(
-            epoch=number,
-            stage=self.stage.number,
-            supervised_loss=supervised / max(steps, 1),
-            consistency_loss=consistent / max(steps, 1),
-            learning_rate=rate,
-            confident_nodes=confident_nodes,
-            threshold=self.term.threshold,
-            seconds=seconds,
+            epoch=number, stage=self.stage.number, supervised_loss=supervised / max(steps, 1),
+            consistency_loss=consistent / max(steps, 1), learning_rate=rate,
+            confident_nodes=confident_nodes, threshold=self.term.threshold, seconds=seconds,
             **scores,
-        )
+        )  # fmt: skip
 
     def _step(self, epoch: int, step: Step, batch: Any) -> tuple[float, float]:
         """One update of the student and of all that follows it."""

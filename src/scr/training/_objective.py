@@ -25,7 +25,6 @@ class BatchLoss(NamedTuple):
 
     @property
     def total(self) -> Tensor:
-        """What is minimized."""
         return self.supervised + self.consistency
 
 
@@ -51,16 +50,13 @@ def mixed_loss(
     Labeled and unlabeled rows share each forward pass, so that BatchNorm sees both.
 
     Args:
-        student: The model, in training mode.
         batch: Labeled rows first, then reliable ones, then the confident ones of the second term.
         targets: Classes of the labeled rows, shape (labeled,).
         consistency: The second term; that of SCR and SCR-m is the paper's.
         views: S.
         teacher: Makes the pseudo labels (SCR-m); none: the mean of the views does (SCR).
-        teacher_dropout: Leave dropout on in the teacher, or in the weak view of a term that asks
-            for one.
-        class_weights: Weight of each class in the first term.
-        reliable: Soft labels of the reliable rows, shape (reliable, classes); none: there are none.
+        teacher_dropout: Leave dropout on in the teacher, or in a term's weak view.
+        reliable: Soft labels of the reliable rows, shape (reliable, classes).
         reliable_weight: gamma.
     """
     labeled = len(targets)
@@ -91,14 +87,10 @@ def supervised_loss(
     class_weights: Tensor | None = None,
     row_weights: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy averaged over views and labeled rows.
+    """Cross-entropy of logits, shape (views, labeled, classes), averaged over views and rows.
 
-    Args:
-        logits: Shape (views, labeled, classes).
-        targets: Shape (labeled,).
-        class_weights: Shape (classes,), or none.
-        row_weights: Factor of each row's loss, shape (labeled,), or none. They are not scaled to
-            a mean of 1: they make up for how often a row is drawn.
+    Factors of each row's loss, `row_weights`, are not scaled to a mean of 1: they make up for how
+    often a row is drawn.
     """
     if len(targets) == 0:  # of which the mean is not a number
         return logits.sum() * 0
@@ -116,9 +108,8 @@ def reliable_loss(logits: Tensor, soft_labels: Tensor) -> Tensor:
     Equation: GAMLP, reliable label utilization (docs/equations.md#rlu)
         1/n_R sum_i max_c(q_ic) KL(q_i || p_i), averaged over views
 
-    Args:
-        logits: Shape (views, nodes, classes).
-        soft_labels: q, the tempered prediction of the stage before, shape (nodes, classes).
+    Soft labels q, shape (nodes, classes), are tempered predictions of the stage before; logits have
+    the shape (views, nodes, classes).
     """
     log_predictions = torch.log_softmax(logits, dim=-1)
     # xlogy is 0 where a soft label is 0, as the limit is.
@@ -128,10 +119,7 @@ def reliable_loss(logits: Tensor, soft_labels: Tensor) -> Tensor:
 
 
 def balanced_class_weights(targets: Tensor, classes: int) -> Tensor:
-    """Inverse class shares among training nodes, with mean 1 over the nodes.
-
-    A class without a training node gets weight 1; it is never used.
-    """
+    """Inverse class shares among training nodes, with mean 1 over the nodes; 1 if none is there."""
     counts = torch.bincount(targets, minlength=classes).float()
     present = (counts > 0).sum()
     return torch.where(counts > 0, len(targets) / (present * counts.clamp_min(1)), 1.0)

@@ -10,13 +10,17 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from scr.compute import OnProgress
+from scr.consistency import drops_nodes
+from scr.encoders import HopBatch
 from scr.errors import GraphError, MemoryBudgetError
 from scr.features import FeatureConfig, fit_features
 from scr.graph import Graph
@@ -25,9 +29,11 @@ from scr.propagation import (
     Hops,
     HopScale,
     PropagationConfig,
+    RandomPropagation,
     Subset,
     as_subsets,
     choose_subsets,
+    drop_node,
     label_hops,
     load_cached_hops,
     plan_propagation,
@@ -39,7 +45,7 @@ from scr.storage import take_rows
 from scr.training._prepare_graph import Preparation, PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
-from scr.training._rows import Rows, RowSource
+from scr.training._rows import LabelHops, Rows, RowSource
 from scr.typed_features import FittedCompletion, complete_features, is_plain
 
 
@@ -93,14 +99,7 @@ class PreparedHops:
         taken = take_rows(self.array, rows).astype(np.float32)
         return np.asarray(taken.mean(axis=1))
 
-    def rows(
-        self,
-        classes: int,
-        labels: NDArray[np.floating[Any]] | None,
-        device: torch.device,
-        *,
-        seed: int = 0,
-    ) -> Rows:
+    def rows(self, classes: int, labels: LabelHops, device: torch.device, *, seed: int = 0) -> Rows:
         """What an encoder is trained on; no seed decides anything about hops."""
         subsets = 1 if self.subsets is None else len(self.subsets)
         return Rows(self.array, classes, labels, device, self.kept, subsets)
@@ -148,14 +147,9 @@ def prepare(
     else:
         config = recipe.propagation
         mixed = propagate_mixture(
-            graph,
-            mixture,
-            config.norm,
-            config.self_loops,
-            config.direction,
-            features=features.matrix(),
-            hop_scale=config.hop_scale,
-        )
+            graph, mixture, config.norm, config.self_loops, config.direction,
+            features=features.matrix(), hop_scale=config.hop_scale,
+        )  # fmt: skip
         if config.row_scale == "unit":
             unit_rows(mixed)
         array = mixed[:, None, :]
@@ -209,12 +203,8 @@ def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
         return [tables["data"], tables["propagation"], tables["encoder"]]
     mixture = fixed_mixture(recipe)
-    return [
-        tables["data"],
-        tables["propagation"],
-        None if mixture is None else mixture.tolist(),
-        chosen_subsets(graph, recipe),
-    ]
+    mixed = None if mixture is None else mixture.tolist()
+    return [tables["data"], tables["propagation"], mixed, chosen_subsets(graph, recipe)]
 
 
 def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
@@ -250,16 +240,9 @@ def _separate_hops(
         request = HopsRequest(str(graph.path), file, rows, wanted, recipe.data, walks)
         raise HopsBudgetError(error.message, request) from None
     return propagate(
-        graph,
-        config.hops,
-        config.norm,
-        config.self_loops,
-        config.direction,
-        config.dtype,
-        features=features.matrix(),
-        hop_scale=scale,
-        subsets=subsets,
-    )
+        graph, config.hops, config.norm, config.self_loops, config.direction, config.dtype,
+        features=features.matrix(), hop_scale=scale, subsets=subsets,
+    )  # fmt: skip
 
 
 def make_rows(
@@ -292,12 +275,8 @@ def label_rows(
     seed: int,
     handover: Handover | None,
     kept: NDArray[np.int64] | None,
-) -> NDArray[np.floating[Any]] | None:
-    """Propagated labels of training nodes and of a handover, for the nodes that rows are kept of.
-
-    Returns:
-        Shape (rows, label hops, classes); none where the recipe asks for no label hops.
-    """
+) -> LabelHops:
+    """Propagated labels of training nodes and of a handover, for the nodes with rows."""
     if recipe.propagation.label_matrices == 0:
         return None
     some: dict[str, Any] = {} if kept is None else {"rows": kept}
@@ -306,3 +285,47 @@ def label_rows(
         some["train"] = np.concatenate([graph.train, handover.nodes.numpy()])
         some["targets"] = np.concatenate([known, handover.soft_labels.numpy()])
     return label_hops(graph, recipe.propagation, seed=seed, **some)
+
+
+@dataclass(frozen=True)
+class NodeDropper:
+    """Makes batches whose noisy views are propagated anew, with other nodes dropped in each."""
+
+    propagation: RandomPropagation
+    chance: float
+    """With which the features of a node are dropped (delta)."""
+
+    def __call__(self, batch: HopBatch, nodes: Tensor) -> HopBatch:
+        """The same batch, of which views have nodes dropped."""
+        return RandomBatch(batch.hops, batch.labels, partial(self.draw, nodes))
+
+    def draw(self, nodes: Tensor) -> Tensor:
+        """Rows of some nodes with others dropped, shape (nodes, 1, columns)."""
+        # By torch's default generator, which `torch.manual_seed` governs and checkpoints have.
+        keep = torch.rand(self.propagation.nodes) >= self.chance
+        scale = drop_node(keep.numpy(), self.chance)
+        mixed = self.propagation.mixture(scale, nodes.numpy(), threads=torch.get_num_threads())
+        return torch.from_numpy(mixed[:, np.newaxis])
+
+
+@dataclass(frozen=True)
+class RandomBatch(HopBatch):
+    """Some rows without noise, which predictions are made from, and how noisy ones are drawn."""
+
+    draw: Callable[[], Tensor] | None = None
+
+    def noisy_view(self) -> HopBatch:
+        """The same rows after another random propagation."""
+        if self.draw is None:
+            return self
+        return HopBatch(self.draw().to(self.hops.device), self.labels)
+
+
+def node_dropper(graph: Graph, recipe: Recipe, prepared: Prepared) -> NodeDropper | None:
+    """What a recipe's regularizer drops nodes by, from features prepared as the rows; or none."""
+    mixture = fixed_mixture(recipe)
+    if recipe.consistency is None or mixture is None or not drops_nodes(recipe.regularizer):
+        return None
+    features = node_features(graph, recipe.data, prepared.features).matrix()
+    propagation = RandomPropagation(graph, recipe.propagation, mixture, features)
+    return NodeDropper(propagation, recipe.consistency.drop_node)

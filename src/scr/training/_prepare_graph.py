@@ -34,6 +34,7 @@ from scr.networks.sampling import NeighborSampler, partition
 from scr.propagation import normalize, row_sums, unit_rows
 from scr.training._graph_rows import GraphRows, SubgraphRows
 from scr.training._recipe import Recipe
+from scr.training._rows import LabelHops
 from scr.typed_features import FittedCompletion, complete_features, is_plain
 
 Preparation = FittedFeatures | FittedCompletion
@@ -112,12 +113,10 @@ class PreparedGraph:
         """All edges, scaled as the encoder wants it."""
         graph = self.graph
         adjacency = Adjacency(
-            np.asarray(graph.indptr),
-            np.asarray(graph.indices),
-            graph.num_nodes,
+            np.asarray(graph.indptr), np.asarray(graph.indices), graph.num_nodes,
             None if graph.weights is None else np.asarray(graph.weights),
             codes=None if graph.edge_types is None else np.asarray(graph.edge_types),
-        )
+        )  # fmt: skip
         return self.scaled(adjacency, self.degrees)
 
     def scaled(self, adjacency: Adjacency, degrees: NDArray[np.float64]) -> Adjacency:
@@ -170,12 +169,7 @@ class PreparedGraph:
         )
 
     def rows(
-        self,
-        classes: int,
-        labels: NDArray[np.floating[Any]] | None,
-        device: torch.device,
-        *,
-        seed: int = 0,
+        self, classes: int, labels: LabelHops, device: torch.device, *, seed: int = 0
     ) -> GraphRows:
         """What an encoder is trained on; the seed decides which neighbors are drawn."""
         kind = SubgraphRows if self.draws_subgraphs else GraphRows
@@ -291,10 +285,8 @@ def without_loops(graph: Graph) -> Graph:
     indptr = np.zeros(graph.num_nodes + 1, np.int64)
     np.cumsum(np.bincount(receivers[others], minlength=graph.num_nodes), out=indptr[1:])
     return dataclasses.replace(
-        graph,
-        indptr=indptr,
-        indices=indices[others],
+        graph, indptr=indptr, indices=indices[others],
         weights=None if graph.weights is None else np.asarray(graph.weights)[others],
         edge_types=None if graph.edge_types is None else np.asarray(graph.edge_types)[others],
         path=None,
-    )
+    )  # fmt: skip

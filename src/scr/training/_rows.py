@@ -34,6 +34,8 @@ CPU = torch.device("cpu")
 ROWS_AT_ONCE = 16_384
 """Rows of one forward pass: enough for full speed, and hidden layers stay small."""
 
+LabelHops = NDArray[np.floating[Any]] | None
+"""Propagated training labels, shape (rows, label hops, classes)."""
 Item = TypeVar("Item")
 
 
@@ -54,11 +56,23 @@ class RowSource(ABC):
     def shape(self) -> ProblemShape:
         """Sizes for `make_encoder`."""
 
+    @property
     @abstractmethod
-    def batch(self, index: Tensor) -> Any:
-        """What an encoder reads of some nodes."""
+    def reads_ahead(self) -> bool:
+        """Whether the next batches are read by another thread, because that takes long."""
 
     @abstractmethod
+    def read(self, index: Tensor) -> Any:
+        """What an encoder reads of some nodes, in main memory."""
+
+    @abstractmethod
+    def finish(self, batch: Any, index: Tensor) -> Any:
+        """The batch of these nodes on the device."""
+
+    def batch(self, index: Tensor) -> Any:
+        """What an encoder reads of some nodes; one that cannot be asked for is an error."""
+        return self.finish(self.read(index), index)
+
     def stream(
         self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
     ) -> Generator[tuple[Item, Any]]:
@@ -66,6 +80,15 @@ class RowSource(ABC):
 
         Close it (`contextlib.closing`) where it may be left early.
         """
+        if not self.reads_ahead:
+            for item in items:
+                yield item, self.batch(index_of(item))
+            return
+        indexed = ((item, index_of(item)) for item in items)
+        read = map_in_order(lambda pair: (*pair, self.read(pair[1])), indexed)
+        with closing(read):
+            for item, index, batch in read:
+                yield item, self.finish(batch, index)
 
     def nodes(self) -> NDArray[np.int64]:
         """Numbers of all nodes that can be asked for, ascending."""
@@ -100,15 +123,14 @@ class Rows(RowSource):
     hops: NDArray[np.floating]
     """Shape (rows, hops, features), float32 or float16, in memory or memory-mapped."""
     classes: int
-    labels: NDArray[np.floating] | None = None
-    """Propagated training labels, shape (rows, label hops, classes)."""
+    labels: LabelHops = None
     device: torch.device = CPU
     kept: NDArray[np.int64] | None = None
     """The node of each row, ascending; none: row i is node i."""
     subsets: int = 1
     """Subsets of relations that the hops are of: hop 0, then all others of each subset."""
     noise: Callable[[HopBatch, Tensor], HopBatch] | None = None
-    """From a batch and its nodes to one that makes noisy views by itself (`_random_rows.py`)."""
+    """From a batch and its nodes to one that makes noisy views by itself (`NodeDropper`)."""
 
     def __post_init__(self) -> None:
         counts = {"label hops": self.labels, "numbers of nodes": self.kept}
@@ -124,49 +146,28 @@ class Rows(RowSource):
 
     @property
     def shape(self) -> ProblemShape:
-        """Sizes for `make_encoder`."""
         return ProblemShape(
-            features=self.hops.shape[2],
-            hops=1 + (self.hops.shape[1] - 1) // self.subsets,
-            classes=self.classes,
-            label_hops=0 if self.labels is None else self.labels.shape[1],
+            features=self.hops.shape[2], hops=1 + (self.hops.shape[1] - 1) // self.subsets,
+            classes=self.classes, label_hops=0 if self.labels is None else self.labels.shape[1],
             subsets=self.subsets,
-        )
-
-    def batch(self, index: Tensor) -> HopBatch:
-        """All hops of some nodes, as float32 on the device.
-
-        Raises:
-            GraphError: A node has no hops.
-        """
-        return self._finish(self._read(index), index)
-
-    def stream(
-        self, items: Iterable[Item], index_of: Callable[[Item], Tensor]
-    ) -> Generator[tuple[Item, HopBatch]]:
-        """Each item with the batch of its nodes; rows on disk are read ahead by another thread."""
-        if not self.on_disk:
-            # A gather in memory is so quick that a second thread would only be in the way.
-            for item in items:
-                yield item, self.batch(index_of(item))
-            return
-        indexed = ((item, index_of(item)) for item in items)
-        read = map_in_order(lambda pair: (*pair, self._read(pair[1])), indexed)
-        with closing(read):
-            for item, index, batch in read:
-                yield item, self._finish(batch, index)
+        )  # fmt: skip
 
     @property
     def on_disk(self) -> bool:
         """Whether hops are read from a file for every batch."""
         return self._file is not None
 
+    @property
+    def reads_ahead(self) -> bool:
+        # A gather in memory is so quick that a second thread would only be in the way.
+        return self.on_disk
+
     @cached_property
     def _file(self) -> FileRows | None:
         return FileRows.behind(self.hops)
 
-    def _read(self, index: Tensor) -> HopBatch:
-        """A batch in memory, float32 if it was on disk."""
+    def read(self, index: Tensor) -> HopBatch:
+        """All hops of some nodes, float32 if they were on disk."""
         positions = index.numpy() if self.kept is None else positions_of(index.numpy(), self.kept)
         labels = self.labels
         if self._file is None:
@@ -176,7 +177,7 @@ class Rows(RowSource):
         hops = torch.from_numpy(self._file.take(positions).astype(np.float32, copy=False))
         return HopBatch(hops, None if labels is None else torch.from_numpy(labels[positions]))
 
-    def _finish(self, batch: HopBatch, index: Tensor) -> HopBatch:
+    def finish(self, batch: HopBatch, index: Tensor) -> HopBatch:
         """As float32 on the device, with noise where there is any."""
         labels = batch.labels
         batch = HopBatch(

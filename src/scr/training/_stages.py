@@ -43,14 +43,9 @@ def train_in_stages(
 ) -> tuple[Encoder, RowSource, TrainingOutcome, Handover | None]:
     """Train stage after stage; without the recipe section `stages`, there is just one.
 
-    Args:
-        whole: Nodes and settings of the run; each stage's are derived from them.
-        stages: Which stages there are.
-        rows_with: Makes the rows, with label hops from the training labels and a handover.
-        make: Makes a fresh encoder.
-
-    Returns:
-        Encoder, rows and handover of the last stage, and the outcome of all.
+    Settings of each stage are derived from the whole run's; `rows_with` makes its rows, with label
+    hops from the training labels and a handover. Returns encoder, rows and handover of the last
+    stage, and the outcome of all.
     """
     count = stages.count if stages.active else 1
     handover: Handover | None = None
@@ -128,15 +123,11 @@ def hand_over(
     stage: int,
     consistency: ConsistencyConfig | None,
 ) -> Handover:
-    """Choose what the stage `stage` may rely on.
+    """Choose what the stage `stage`, from 2, may rely on: predictions of the stage before.
 
-    Args:
-        logits: Of the stage before, without dropout, shape (nodes, classes).
-        nodes: Their nodes, none of them a training node.
-        stages: Its threshold and temperature decide which predictions are handed on, and how.
-        stage: The stage that receives them, from 2.
-        consistency: Its threshold, on predictions that are not tempered, decides on which nodes
-            the consistency term works.
+    Logits, shape (nodes, classes), are without dropout, and none of the nodes is a training node.
+    The threshold of `consistency`, on predictions that are not tempered, decides on which nodes the
+    consistency term works.
     """
     confident = nodes[:0]
     if consistency is not None:
@@ -159,14 +150,10 @@ def _stage(
     if stages.active and number == 1 and stages.first == "supervised":
         consistency = None
     stage = replace(
-        whole,
-        number=number,
-        epochs_before=epochs_before,
-        seed=whole.seed + SEED_STEP * (number - 1),
-        training=training,
-        consistency=consistency,
+        whole, number=number, epochs_before=epochs_before,
+        seed=whole.seed + SEED_STEP * (number - 1), training=training, consistency=consistency,
         checkpoint=_beside(whole.checkpoint, "" if number == 1 else f"-{number}"),
-    )
+    )  # fmt: skip
     if handover is None:
         return stage
     if consistency is not None and not _weighs_rows(whole.regularizer):

@@ -40,11 +40,7 @@ class NoTurns:
         self.all_rows = rows
 
     def begin(self, epoch: int, followers: Iterable[nn.Module] = ()) -> RowSource:
-        """Prepare an epoch, counted from 0, of a student and of averages that follow it.
-
-        Returns:
-            The rows to train and predict with.
-        """
+        """The rows for an epoch, counted from 0, of a student and of averages that follow it."""
         return self.all_rows
 
     def hold(self) -> None:
@@ -61,7 +57,6 @@ class SubsetTurns(NoTurns):
     all_rows: Rows
 
     def __init__(self, student: NARS, rows: Rows, *, seed: int) -> None:
-        """Take the parts: settings of the student say how many subsets train, and for how long."""
         super().__init__(rows)
         self.student = student
         self.seed = seed
@@ -78,11 +73,8 @@ class SubsetTurns(NoTurns):
         return tuple(sorted(int(subset) for subset in chosen))
 
     def begin(self, epoch: int, followers: Iterable[nn.Module] = ()) -> Rows:
-        """As of `NoTurns`; the first epoch of a period draws a sample.
-
-        Of what stands still, followers take the student's weights: their predictions need the same
-        `rest`.
-        """
+        # Of what stands still, followers take the student's weights: their predictions need the
+        # same `rest`.
         period = epoch // self.student.settings.resample
         mixture = self.student.mixture
         if period != self._period:

@@ -11,14 +11,7 @@ from contextlib import closing
 import torch
 from torch import Tensor, nn
 
-from scr.consistency import (
-    ConfidentSet,
-    ConsistencyLoss,
-    MeanTeacher,
-    UnlabeledLoss,
-    make_unlabeled_loss,
-    weight_share_at,
-)
+from scr import consistency
 from scr.training._checkpoint import Checkpoint
 from scr.training._records import Stage, ValidationNodes
 from scr.training._rows import RowSource, predict_logits, stream_logits
@@ -28,14 +21,14 @@ class NoTerm:
     """Training on labels alone; epochs are counted from 0."""
 
     views = 1
-    teacher: MeanTeacher | None = None
+    teacher: consistency.MeanTeacher | None = None
     """Makes the pseudo labels (SCR-m); none: the student does."""
     teacher_dropout = False
     threshold: float | None = None
     """Least confidence of nodes that take part: the method's own, else the confident set's."""
 
     def __init__(self) -> None:
-        self.loss: UnlabeledLoss = ConsistencyLoss(weight=0.0)
+        self.loss: consistency.UnlabeledLoss = consistency.ConsistencyLoss(weight=0.0)
 
     def is_active(self, epoch: int) -> bool:
         """Whether nodes may take part in an epoch."""
@@ -72,19 +65,17 @@ class UnlabeledTerm(NoTerm):
         self.student, self.epochs = student, stage.training.epochs
         self.config = config = stage.consistency
         self.views, self.teacher_dropout = config.views, config.teacher_dropout
-        self.loss = make_unlabeled_loss(stage.regularizer, config, rows.classes).to(rows.device)
+        loss = consistency.make_unlabeled_loss(stage.regularizer, config, rows.classes)
+        self.loss = loss.to(rows.device)
         if config.decay is not None:
-            self.teacher = MeanTeacher(
+            self.teacher = consistency.MeanTeacher(
                 student, config.decay, ramp=config.ramp, statistics=config.teacher_statistics
             )
-        self.confident = ConfidentSet(
-            stage.unlabeled,
-            threshold=0.0 if self.loss.chooses_rows else config.threshold,
+        self.confident = consistency.ConfidentSet(
+            stage.unlabeled, threshold=0.0 if self.loss.chooses_rows else config.threshold,
             threshold_end=None if self.loss.chooses_rows else config.threshold_end,
-            refresh=config.refresh,
-            sample=config.refresh_sample,
-            seed=stage.seed,
-        )
+            refresh=config.refresh, sample=config.refresh_sample, seed=stage.seed,
+        )  # fmt: skip
 
     @property
     def threshold(self) -> float:  # type: ignore[override]
@@ -98,7 +89,7 @@ class UnlabeledTerm(NoTerm):
             return super().begin_epoch(epoch, rows)
         if self.teacher is not None and epoch == self.config.warmup:
             self.teacher.restart(self.student)
-        share = weight_share_at(epoch - self.config.warmup, self.config.weight_ramp)
+        share = consistency.weight_share_at(epoch - self.config.warmup, self.config.weight_ramp)
         self.loss.begin_epoch(epoch, self.epochs, share=share)
         self.refresh(epoch, rows)
         return self.confident.nodes

@@ -56,11 +56,9 @@ def correct(
     Args:
         adjacency: A, normalized.
         probabilities: Z, shape (nodes, classes).
-        labels: The class of each of `nodes`.
-        nodes: Numbers of the labeled nodes.
+        labels: The class of each of `nodes`, the labeled ones.
         hops: T, how often the errors are propagated.
         alpha: Share of the neighbors in each hop.
-        scale: s, or `auto`.
 
     Returns:
         Shape (nodes, classes); rows may have negative entries and sums other than 1.
@@ -135,11 +133,7 @@ def smooth(
 
 
 def as_probabilities(predictions: Matrix) -> Matrix:
-    """Make distributions of rows: negative entries become 0, sums 1; the largest stays the largest.
-
-    Args:
-        predictions: Results of `correct` or `smooth`. Shape (nodes, classes).
-    """
+    """Make distributions of rows: negative entries become 0, sums 1; the largest stays so."""
     probabilities = np.empty(predictions.shape, np.float32)
     for part in row_parts(len(predictions)):
         likeliest, largest = predictions[part].argmax(axis=1), predictions[part].max(axis=1)
@@ -171,8 +165,7 @@ def _spread(
 ) -> None:
     """Replace M_0 by M_T, where M_t = (1 - alpha) M_0 + alpha A M_{t-1}, a few columns at a time.
 
-    Args:
-        after_hop: Changes the given columns of M_t in place, before the next hop reads them.
+    `after_hop` changes the given columns of M_t in place, before the next hop reads them.
     """
     rows, classes = matrix.shape
     for first in range(0, classes, BLOCK_CLASSES):

@@ -42,7 +42,7 @@ from scr.prediction.smoothing._correct_and_smooth import (
     spread_errors,
 )
 from scr.propagation import NormalizedAdjacency, normalize, turned_bytes
-from scr.training import Norm, PostprocessConfig
+from scr.training import Norm, PostprocessConfig, nodes_with_labels
 
 Nodes = NDArray[np.int64]
 ALPHAS = (0.2, 0.5, 0.8, 0.9, 0.95)
@@ -90,7 +90,11 @@ def smooth_predictions(
     _check_memory(graph, config)
     roles = _share_roles(graph, config, seed)
     count = graph.num_targets
-    steps = _Steps(graph, _of_all_nodes(graph, probabilities, config))
+    rows = probabilities
+    if config.method != "none" and graph.num_nodes > count:  # zeros for nodes of other types
+        rows = np.zeros((graph.num_nodes, probabilities.shape[1]), np.float32)
+        rows[:count] = probabilities
+    steps = _Steps(graph, rows)
     trials: list[dict[str, Any]] = []
     if config.method != "none" and config.search:
         config, trials = _search(steps, config, roles)
@@ -99,7 +103,7 @@ def smooth_predictions(
     if config.method != "none" and len(roles.spread_in_the_end) > len(roles.spread):
         del final  # free its memory before the final result needs as much
         final = steps.take(config, roles.spread_in_the_end)[:count]
-    test = _labeled(graph, "test")
+    test = nodes_with_labels(graph, "test")
     return Smoothed(
         probabilities=final if config.method == "none" else as_probabilities(final),
         config=replace(config, search=False),
@@ -153,7 +157,7 @@ class _Roles(NamedTuple):
 
 
 def _share_roles(graph: Graph, config: PostprocessConfig, seed: int) -> _Roles:
-    train, valid = _labeled(graph, "train"), _labeled(graph, "valid")
+    train, valid = nodes_with_labels(graph, "train"), nodes_with_labels(graph, "valid")
     roles = _Roles(train, valid, train)
     if config.method == "none":
         return roles
@@ -183,20 +187,6 @@ def _checked(graph: Graph, probabilities: Matrix) -> Matrix:
     if not np.isfinite(probabilities.sum(dtype=np.float64)):
         raise GraphError("A probability is not finite; expected one distribution for each node")
     return probabilities
-
-
-def _of_all_nodes(graph: Graph, probabilities: Matrix, config: PostprocessConfig) -> Matrix:
-    """Predictions with a row for every node; zeros for those of other types than the target."""
-    if config.method == "none" or graph.num_nodes == graph.num_targets:
-        return probabilities
-    rows = np.zeros((graph.num_nodes, probabilities.shape[1]), np.float32)
-    rows[: graph.num_targets] = probabilities
-    return rows
-
-
-def _labeled(graph: Graph, split: str) -> Nodes:
-    nodes = np.asarray(getattr(graph, split))
-    return np.asarray(nodes[np.asarray(graph.labels)[nodes] >= 0], dtype=np.int64)
 
 
 def _accuracy(graph: Graph, predictions: Matrix, nodes: Nodes) -> float | None:

@@ -7,9 +7,7 @@ on a phone and on paper.
 
 from __future__ import annotations
 
-from scr.report.page._comparison import comparison_page
+from scr.report.page._pages import comparison_page, run_page, sweep_page
 from scr.report.page._render import write_page
-from scr.report.page._run import run_page
-from scr.report.page._sweep import sweep_page
 
 __all__ = ["comparison_page", "run_page", "sweep_page", "write_page"]

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from scr.errors import RunError
 from scr.report import _formatting as formatting
 from scr.report import plots
+from scr.report._conclusion import marked_regularizer
 from scr.report._explanation import (
     SPLITS,
     drops_of,
@@ -24,8 +25,7 @@ from scr.report._explanation import (
     subset_drops,
     subset_names,
 )
-from scr.report._sensitivity_sentences import curve_sentence
-from scr.report._tables import marked_regularizer
+from scr.report._sensitivity import curve_sentence
 from scr.storage import write_bytes
 
 
@@ -41,13 +41,9 @@ def render(template: str, **values: Any) -> str:
 @functools.cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("scr.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.ChainableUndefined,
-    )
+        loader=jinja2.PackageLoader("scr.report"), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.ChainableUndefined,
+    )  # fmt: skip
     environment.globals.update(
         missing=formatting.MISSING, plots=plots, drops_of=drops_of, splits=SPLITS
     )

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scr.report._formatting import number_or_none
-from scr.report._stages import stage_ends
+from scr.report._records import stage_ends
 from scr.report.plots import _style as theme
 
 Records = Sequence[Mapping[str, Any]]
@@ -64,7 +64,6 @@ def training_curves(
     Args:
         histories: Per model, one history per seed.
         best_epoch: Epoch whose weights were kept, marked in the accuracy panel.
-        file_format: Of the pictures.
     """
     images = {}
     runs = [history for seeds in histories.values() for history in seeds]

@@ -43,9 +43,8 @@ def efficiency_curves(
 
     Args:
         curves: Mean curves of the methods.
-        reached: When each method reaches the reference's final accuracy.
+        reached: When each method reaches the final accuracy of the reference.
         reference: The method that the others are measured by.
-        file_format: Of the picture.
     """
     figure = Figure(figsize=(9.6, 5.4), layout="constrained")
     grid = figure.subplots(2, 2, sharex="col", sharey="row", height_ratios=(3, 2), squeeze=False)
@@ -139,9 +138,8 @@ def _limits(curves: Sequence[MethodCurve], kind: str) -> tuple[float, float]:
 
 
 def _values(curve: MethodCurve, kind: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    if kind == "test":
-        return np.array(curve["test_mean"]), np.array(curve["test_std"])
-    return np.array(curve["valid_mean"]), np.array(curve["valid_std"])
+    mean, std = f"{kind}_mean", f"{kind}_std"
+    return np.array(curve[mean]), np.array(curve[std])  # type: ignore[literal-required]
 
 
 def _legend(figure: Figure, colors: dict[str, str], reference: str, target: float) -> None:

@@ -89,15 +89,7 @@ def shares_by_hop(
     title: str,
     file_format: theme.Format = "svg",
 ) -> bytes:
-    """Share of each subset or relation (row) in each hop (column).
-
-    Args:
-        hops: Names of the columns.
-        names: Of the rows.
-        by_hop: Shape (hops, names).
-        title: Of the picture.
-        file_format: Of the bytes.
-    """
+    """Share of each subset or relation (row) in each hop (column); shape (hops, names)."""
     return _heat_map(np.asarray(by_hop).T, names, hops, title, "percent of each hop", file_format)
 
 

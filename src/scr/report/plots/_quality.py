@@ -70,11 +70,9 @@ def confusion_heatmap(
     right = np.eye(size, dtype=bool)[..., None]
     # The square root lifts small shares: one percent is still to be seen.
     theme.heat_map(
-        axes,
-        np.where(right, to_rgb(theme.BLUE), to_rgb(theme.RED)),
-        np.sqrt(shares),
+        axes, np.where(right, to_rgb(theme.BLUE), to_rgb(theme.RED)), np.sqrt(shares),
         aspect="equal",
-    )
+    )  # fmt: skip
     names = [_short(class_names[index]) for index in kept]
     font = float(np.clip(260 / max(size, 1), 5.5, 9))
     long_names = max(len(name) for name in names) > 2

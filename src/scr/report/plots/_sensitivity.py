@@ -50,13 +50,7 @@ _MARKERS = {"scr": "o", "scr-m": "s", "none": "D", "pi": "v", "r-drop": "P", "en
 def sensitivity_curves(
     curves: Sequence[SweepCurve], base: SweepPoint, *, file_format: theme.Format = "svg"
 ) -> dict[str, bytes]:
-    """One picture per setting, test and validation nodes side by side.
-
-    Args:
-        curves: From `sweep_curves`.
-        base: Summary of the runs without a regularizer.
-        file_format: Of the pictures.
-    """
+    """One picture per setting, test and validation nodes side by side, from `sweep_curves`."""
     images = {}
     for setting, group in _by_setting(curves).items():
         kinds = _kinds(group)

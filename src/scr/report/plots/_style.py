@@ -79,7 +79,6 @@ def annotate_right(axes: Axes, text: str, height: float) -> None:
 
 
 def ring(label: str, size: float) -> Line2D:
-    """A ring in a legend."""
     return Line2D(
         [], [], linestyle="", marker="o", markersize=size, color=PAPER, markeredgecolor=MUTED,
         markeredgewidth=1.8, label=label,
