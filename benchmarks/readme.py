@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import combinations_table
-from accuracy_tables import GRAPHS, default_lines, read, tuned_lines
+from accuracy_tables import GRAPHS, default_lines, tuned_lines
 from network_tables import (
     grand_lines,
     inference_lines,
@@ -165,19 +165,6 @@ def main() -> None:
     write_tables()
 
 
-def earlier_teacher() -> list[str]:
-    """What to know of SCR-m in the tuned table until it is run again."""
-    runs = [run for result in read("accuracy").values() for run in result["runs"]]
-    if all("code" in run for run in runs if run["regularizer"] == "scr-m"):
-        return []
-    return [
-        "",
-        "SCR-m in this table was recorded while its teacher was averaged from the first step of "
-        "training on. It now starts at the end of the warm-up, which the table of presets in "
-        "docs/results.md has: there it is above the base in the mean for all three encoders.",
-    ]
-
-
 def write_tables() -> None:
     """Replace the part between the markers in README.md and write the docs page."""
     tuned = tuned_lines()
@@ -192,7 +179,6 @@ def write_tables() -> None:
             *tuned,
             "",
             *CAVEATS,
-            *earlier_teacher(),
             *network_sentence(),
             *typed,
             *speed,
@@ -213,7 +199,6 @@ def write_tables() -> None:
         *tuned,
         "",
         *CAVEATS,
-        *earlier_teacher(),
         "",
         "## With the presets alone",
         "",
