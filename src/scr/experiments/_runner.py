@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,8 @@ class Runner:
             initializer=_start_worker,
             initargs=(self.graph, self.splits),
         ) as pool:
-            futures = {pool.submit(_run_in_worker, task): task for task in tasks}
+            with _interrupts_wait():
+                futures = {pool.submit(_run_in_worker, task): task for task in tasks}
             try:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
@@ -260,6 +262,16 @@ def _start_worker(graph: Graph, splits: str | None) -> None:
     _worker = _Worker(Runner(graph, splits))
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold a Ctrl-C back while workers are started: they cannot ignore it from their first line."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def use_one_thread() -> None:
     """Compute with one thread from now on, as a process of several does."""
     import numba
@@ -268,6 +280,7 @@ def use_one_thread() -> None:
 
     # A Ctrl-C reaches all processes of a terminal; the one that shows it ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     threadpool_limits(1)

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,9 @@ from scr.graph._relations import ONE_RELATION, Relation
 from scr.graph._store import fingerprint, write_store
 from scr.graph._typed import from_relations
 from scr.graph._validation import check_splits, warn_missing_classes
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 SPLITS = ("train", "valid", "test")
 
@@ -251,13 +254,35 @@ class Graph:
         """
         return from_relations(cls, relations, features, labels, target, **settings)
 
-    from_scipy = classmethod(_construct.from_scipy)
-    from_pyg = classmethod(_construct.from_pyg)
+    @classmethod
+    def from_scipy(cls, adjacency: Any, **settings: Any) -> Graph:
+        """Make a graph from a square SciPy sparse matrix; settings as in `from_edges`."""
+        return _construct.from_scipy(cls, adjacency, **settings)
 
-    from_networkx = classmethod(_construct.from_networkx)
-    """Make a graph from NetworkX; features, labels and splits may name node attributes."""
-    from_features = classmethod(_construct.from_features)
-    """Link each row to its k nearest rows, for people who have no graph."""
+    @classmethod
+    def from_networkx(cls, network: nx.Graph[Any], **settings: Any) -> Graph:
+        """Make a graph from NetworkX; features, labels and splits may name node attributes."""
+        return _construct.from_networkx(cls, network, **settings)
+
+    @classmethod
+    def from_pyg(
+        cls, data: Any, *, split: int = 0, target: str | None = None, **settings: Any
+    ) -> Graph:
+        """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with their attributes.
+
+        Args:
+            data: Has ``edge_index`` and perhaps ``x``, ``y``, ``edge_weight`` and masks.
+            split: Which column to take where the masks are two-dimensional.
+            target: Of a ``HeteroData``: the type whose nodes are classified; none: the only one
+                with ``y``.
+            **settings: Win over what ``data`` says.
+        """
+        return _construct.from_pyg(cls, data, split=split, target=target, **settings)
+
+    @classmethod
+    def from_features(cls, features: Any, k: int = 10, **settings: Any) -> Graph:
+        """Link each row to its k nearest rows, for people who have no graph."""
+        return _construct.from_features(cls, features, k, **settings)
 
 
 def check_graph(graph: Any) -> Graph:
