@@ -302,7 +302,7 @@ def test_directed_is_told_the_setting_that_there_is(value):
 
 
 def test_a_classifier_shows_what_it_is(graph, fitted, tmp_path):
-    assert repr(scr.NodeClassifier()) == "NodeClassifier('ssgc', 'scr', seed=0, not fitted)"
+    assert repr(scr.NodeClassifier()) == "NodeClassifier('auto', 'scr', seed=0, not fitted)"
     named = scr.NodeClassifier({"name": "gamlp", "hidden": 8}, recipe={"regularizer": "pi"}, seed=3)
     assert repr(named) == "NodeClassifier('gamlp', 'pi', seed=3, not fitted)"
     assert repr(fitted) == "NodeClassifier('ssgc', 'scr', seed=1, fitted)"

@@ -33,11 +33,12 @@ from scr.prediction import (
     read_model,
 )
 from scr.training import (
-    DEFAULT_ENCODER,
+    AUTO_ENCODER,
     DEFAULT_REGULARIZER,
     EpochRecord,
     Prepared,
     Recipe,
+    choose,
     fit,
     graph_facts,
     merge,
@@ -74,10 +75,12 @@ class NodeClassifier:
         """Take settings; those left out come from a preset that is chosen by the graph.
 
         Args:
-            encoder: A name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``. Or a torch
-                module of your own, which reads hops or `(x, edge_index)` and is trained as a copy,
-                from the weights that it has; or a function that makes one, given the sizes of the
-                data; or ``{"module": either, "neighbors": [10, 10]}``.
+            encoder: ``"auto"``, the default: encoder, scale of the features and hops are chosen by
+                a look at the labels (`scr.training.choose`), unless `data` or `propagation` say
+                how. Or a name such as ``"gamlp"``, or ``{"name": "gamlp", "hidden": 64}``. Or a
+                torch module of your own, which reads hops or `(x, edge_index)` and is trained as a
+                copy, from the weights that it has; or a function that makes one, given the sizes
+                of the data; or ``{"module": either, "neighbors": [10, 10]}``.
             regularizer: ``"none"``, ``"scr"`` (the default), ``"scr-m"``, or another way to use
                 unlabeled nodes: ``"pi"``, ``"r-drop"``, ``"entropy"``, ``"fixmatch"``,
                 ``"freematch"``, ``"softmatch"`` or ``"grand"``.
@@ -116,7 +119,7 @@ class NodeClassifier:
     def __repr__(self) -> str:
         is_fitted = self._predictor is not None
         plain = self.recipe_.tables() if is_fitted else merge(*self._layers)
-        encoder = plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
+        encoder = plain.get("encoder", {}).get("name") or AUTO_ENCODER
         regularizer = plain.get("regularizer") or DEFAULT_REGULARIZER
         if not is_fitted:
             regularizer = self._regularizer or regularizer
@@ -130,15 +133,30 @@ class NodeClassifier:
         """The recipe that `fit` would use on this graph."""
         if self._resolved is not None and self._resolved[0] is graph:
             return self._resolved[1]
-        layers, facts = self._layers, graph_facts(check_graph(graph))
+        layers, choice = self._layers, choose(check_graph(graph)) if self._looks() else None
         if self._own is not None:
             columns = graph.num_features if graph.features is not None else 1
             sizes = ProblemShape(features=columns, hops=2, classes=graph.num_classes)
             own = self._own.settings(sizes)
             layers = [{"encoder": own}, *layers, {"encoder": {"name": own["name"]}}]
-        recipe = resolve(facts, regularizer=self._regularizer, layers=layers, preset=self._preset)
+        recipe = resolve(
+            graph_facts(graph, choice),
+            regularizer=self._regularizer,
+            layers=layers,
+            preset=self._preset,
+            choice=choice,
+        )
         self._resolved = graph, recipe
         return recipe
+
+    def _looks(self) -> bool:
+        """Whether encoder, scale and hops are chosen by a look at the graph."""
+        plain = merge(*self._layers)
+        named = plain.get("encoder", {}).get("name")
+        if named == AUTO_ENCODER:
+            return True
+        is_free = not plain.keys() & {"data", "propagation", "encoder"}
+        return is_free and self._own is None and self._preset == "auto"
 
     def fit(
         self,

@@ -179,7 +179,8 @@ def _runs() -> dict[str, Callable[[], np.ndarray]]:
     labels = {"label_hops": 2}
     stages = {"count": 2, "epochs": 6, "threshold": 0.5}
     return {
-        "defaults": on("plain"),
+        "defaults": on("plain", encoder="ssgc"),
+        "auto": on("plain"),
         "mlp-none": on("plain", encoder="mlp", regularizer="none"),
         "sgc-entropy": on("plain", encoder="sgc", regularizer="entropy"),
         "ssgc-scr": on("plain", encoder="ssgc", regularizer="scr"),

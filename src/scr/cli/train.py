@@ -35,7 +35,7 @@ def train(
     graph: option.GraphSource,
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
     encoder: Annotated[
-        str | None, typer.Option(help="Such as ssgc, sign or gamlp; see `scr encoders`.")
+        str | None, typer.Option(help="Such as ssgc, sign or gamlp; see `scr encoders`. [auto]")
     ] = None,
     regularizer: Annotated[
         str | None,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from scr.consistency._trust import MOST_ROWS as MOST_ROWS
     from scr.consistency._trust import USUAL_AGREEMENT as USUAL_AGREEMENT
     from scr.consistency._trust import agreement_beyond_chance as agreement_beyond_chance
+    from scr.consistency._trust import cross_validate as cross_validate
+    from scr.consistency._trust import linear_accuracy as linear_accuracy
     from scr.consistency._trust import neighbor_agreement as neighbor_agreement
     from scr.consistency._trust import trusted_share as trusted_share
     from scr.consistency._trust import usual_agreement as usual_agreement

@@ -46,8 +46,10 @@ class ConsistencyConfig(Settings):
     """Epochs at the start without the consistency term (tau)."""
     teacher_dropout: bool = False
     """Leave dropout on when pseudo labels are made by a teacher (SCR-m) or by a weak view."""
-    trust: Literal["measured", "full"] = "measured"
-    """`measured`: lower the weight where training labels say that pseudo labels are unreliable."""
+    trust: Literal["measured", "compared", "full"] = "measured"
+    """`measured`: lower the weight where training labels say that pseudo labels are unreliable.
+    `compared`: the same, and then train the baseline too, and keep it if it is clearly better on
+    validation nodes."""
     weight_ramp: Natural = 0
     """Epochs after the warm-up over which the weight rises to its full value; 0: at once."""
     momentum: Chance = 0.999

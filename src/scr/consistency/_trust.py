@@ -13,7 +13,7 @@ by its own features, nothing where they do not.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,6 +42,77 @@ NO_NEIGHBOR_TRUST, FULL_NEIGHBOR_TRUST = 0.02, 0.05
 little (benchmarks/trust.py)."""
 
 
+class HeldOut(NamedTuple):
+    """How well labels that were held out were predicted."""
+
+    accuracy: float
+    chance: float
+    """Accuracy of always saying the most frequent class."""
+    labels: int
+    """How many there were, each held out once or more."""
+
+
+def cross_validate(
+    features: NDArray[np.floating], labels: NDArray[np.integer], *, seed: int = 0
+) -> HeldOut | None:
+    """Cross-validated accuracy of a logistic regression.
+
+    Classes with fewer labels than folds are left out; there are as many folds, up to 5, as leave
+    two classes and half of the nodes.
+
+    Args:
+        features: Of labeled nodes, shape (nodes, features).
+        labels: Their classes, shape (nodes,).
+        seed: Chooses the nodes, 2,000 at most, and the folds.
+
+    Returns:
+        None where nothing can be held out: a single class, or not two classes with two nodes.
+    """
+    from sklearn.model_selection import RepeatedStratifiedKFold
+
+    order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
+    _, codes, counts = np.unique(labels[order], return_inverse=True, return_counts=True)
+    folds = _folds(counts)
+    if folds is None:
+        return None
+    common = counts[codes] >= folds  # a rarer class cannot be in every fold
+    order, codes = order[common], codes[common]
+    repeats = 1 if folds == FOLDS else FEW_ROWS_REPEATS
+    parts = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
+    accuracy = linear_accuracy(features[order], codes, parts)
+    return HeldOut(accuracy, float(np.bincount(codes).max() / len(codes)), len(codes))
+
+
+def linear_accuracy(
+    features: NDArray[np.floating], labels: NDArray[np.integer], parts: Any
+) -> float:
+    """Accuracy of a logistic regression on rows that it was not fitted to.
+
+    Args:
+        features: Shape (nodes, features).
+        labels: Shape (nodes,).
+        parts: Which rows to fit to and which to predict, again and again: pairs of positions, or a
+            splitter of scikit-learn.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
+
+    rows = np.asarray(features, dtype=np.float64)
+    rows = rows - rows.mean(axis=0)
+    rows /= max(float(np.sqrt(np.square(rows).sum(axis=1).mean())), 1e-12)
+    if rows.shape[1] > rows.shape[0]:
+        # The penalty does not change under rotation, so the span of the rows is all that counts.
+        left, values, _ = np.linalg.svd(rows, full_matrices=False)
+        rows = left * values
+    # A loose tolerance would stop before the first step where classes are many and gradients small;
+    # the limit of steps bounds the time instead, long after the accuracy has settled.
+    model = LogisticRegression(C=INVERSE_PENALTY, max_iter=40, tol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=ConvergenceWarning)
+        return float(np.average(cross_val_score(model, rows, labels, cv=parts)))
+
+
 def agreement_beyond_chance(
     features: NDArray[np.floating],
     labels: NDArray[np.integer],
@@ -53,9 +124,6 @@ def agreement_beyond_chance(
 
         kappa = (accuracy - chance) / (1 - chance), averaged with what is usual
 
-    Classes with fewer labels than folds are left out; there are as many folds, up to 5, as leave
-    two classes and half of the nodes.
-
     Args:
         features: Propagated features of the training nodes, shape (nodes, features).
         labels: Their classes, shape (nodes,).
@@ -64,38 +132,13 @@ def agreement_beyond_chance(
 
     Returns:
         At most 1; around 0 for features that tell nothing; what is usual where nothing can be held
-        out (a single class, or not two classes with two nodes).
+        out (`cross_validate`).
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
-
-    order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
-    _, codes, counts = np.unique(labels[order], return_inverse=True, return_counts=True)
-    folds = _folds(counts)
-    if folds is None:
+    held_out = cross_validate(features, labels, seed=seed)
+    if held_out is None:
         return usual
-    common = counts[codes] >= folds  # a rarer class cannot be in every fold
-    order, codes = order[common], codes[common]
-    rows = np.asarray(features[order], dtype=np.float64)
-    rows -= rows.mean(axis=0)
-    rows /= max(float(np.sqrt(np.square(rows).sum(axis=1).mean())), 1e-12)
-    if rows.shape[1] > rows.shape[0]:
-        # The penalty does not change under rotation, so the span of the rows is all that counts.
-        left, values, _ = np.linalg.svd(rows, full_matrices=False)
-        rows = left * values
-    # A loose tolerance would stop before the first step where classes are many and gradients small;
-    # the limit of steps bounds the time instead, long after the accuracy has settled.
-    model = LogisticRegression(C=INVERSE_PENALTY, max_iter=40, tol=1e-5)
-    repeats = 1 if folds == FOLDS else FEW_ROWS_REPEATS
-    parts = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category=ConvergenceWarning)
-        accuracy = float(np.average(cross_val_score(model, rows, codes, cv=parts)))
-    chance = float(np.bincount(codes).max() / len(codes))
-    agreement = (accuracy - chance) / (1 - chance)
-    held_out = len(codes)
-    return (held_out * agreement + USUAL_ROWS * usual) / (held_out + USUAL_ROWS)
+    agreement = (held_out.accuracy - held_out.chance) / (1 - held_out.chance)
+    return (held_out.labels * agreement + USUAL_ROWS * usual) / (held_out.labels + USUAL_ROWS)
 
 
 def _folds(counts: NDArray[np.integer]) -> int | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from scr.features._reduction import orthonormal_directions as orthonormal_directions
     from scr.features._reduction import random_directions as random_directions
     from scr.features._scaling import Matrix as Matrix
+    from scr.features._scaling import Scale as Scale
     from scr.features._scaling import apply_scale as apply_scale
+    from scr.features._scaling import choose_scale as choose_scale
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scr.training._prepare import prepare as prepare
     from scr.training._prepare import what_is_prepared as what_is_prepared
     from scr.training._prepare_graph import Preparation as Preparation
+    from scr.training._recipe import AUTO_ENCODER as AUTO_ENCODER
     from scr.training._recipe import DEFAULT_ENCODER as DEFAULT_ENCODER
     from scr.training._recipe import DEFAULT_REGULARIZER as DEFAULT_REGULARIZER
     from scr.training._recipe import SECTIONS as SECTIONS
@@ -51,5 +52,7 @@ if TYPE_CHECKING:
     from scr.training._stages import stage_epochs as stage_epochs
     from scr.training.presets import PRESETS as PRESETS
     from scr.training.presets import GraphFacts as GraphFacts
+    from scr.training.presets._auto import Choice as Choice
+    from scr.training.presets._auto import choose as choose
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ from scr.training._records import (
 from scr.training._rows import Rows, RowSource, positions_of, predict_probabilities
 from scr.training._stages import train_in_stages
 from scr.training.presets import GraphFacts
+from scr.training.presets._auto import Choice
 
 TRIED_ROWS = 2
 """On which a module of the user's own is tried out: one would hide a missing dimension."""
@@ -63,6 +65,9 @@ WITHOUT_NOISE = {
     "softmatch": "`softmatch` is taught its own predictions without noise",
 }
 """What is left of a regularizer; `entropy` compares nothing, and `grand` has noise of its own."""
+
+COMPARED_NOISE = 0.75
+"""Standard errors of the validation accuracy by which a baseline must be better to be kept."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +93,19 @@ class Fitted:
         return predict_probabilities(self.encoder, self.rows, index)
 
 
-def graph_facts(graph: Graph) -> GraphFacts:
-    """What the choice of a preset may look at."""
+def graph_facts(graph: Graph, choice: Choice | None = None) -> GraphFacts:
+    """What the choice of a preset may look at.
+
+    Args:
+        graph: The graph.
+        choice: What a look at it chose; it may have decided against a reduction.
+    """
+    data = FeatureConfig(**({} if choice is None else choice.tables.get("data", {})))
     return GraphFacts(
         nodes=graph.num_targets,
         train=len(graph.train),
         classes=graph.num_classes,
-        reduced=graph.features is not None
-        and choose_reduction(graph.features, FeatureConfig()) != "none",
+        reduced=graph.features is not None and choose_reduction(graph.features, data) != "none",
         types=len(graph.node_types),
         relations=len(graph.relations),
     )
@@ -169,6 +179,17 @@ def fit(
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
         encoder, rows, outcome, handover = train_in_stages(stage, recipe.stages, rows_with, make)
+        if _compares(consistency, outcome, recipe):
+            baseline = dataclasses.replace(
+                stage, consistency=None, checkpoint=None, on_epoch=None, watched=NO_VALIDATION
+            )
+            other, _, alone, _ = train_in_stages(baseline, recipe.stages, rows_with, make)
+            note = baseline_note(outcome, alone, len(graph.valid))
+            if note is not None:
+                assert consistency is not None
+                encoder, outcome = other, alone
+                consistency = dataclasses.replace(consistency, weight=0.0)
+                notes.append(note)
     encoder.eval()
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
@@ -176,6 +197,34 @@ def fit(
         notes += term.notes()
     notes += collapse_notes(outcome)
     return Fitted(encoder, rows, recipe, seed, prepared, outcome, notes, handover, term)
+
+
+def _compares(
+    consistency: ConsistencyConfig | None, outcome: TrainingOutcome, recipe: Recipe
+) -> bool:
+    """Whether the baseline is to be trained beside a finished run."""
+    is_asked = consistency is not None and consistency.trust == "compared" and consistency.weight
+    is_whole = outcome.stopped != "interrupted" and not recipe.stages.active
+    return bool(is_asked and is_whole and outcome.valid_accuracy is not None)
+
+
+def baseline_note(outcome: TrainingOutcome, alone: TrainingOutcome, valid: int) -> str | None:
+    """Why the baseline is kept; none: it is not better beyond the noise of the validation nodes.
+
+    Args:
+        outcome: With the term on unlabeled nodes.
+        alone: Without it.
+        valid: How many validation nodes there are.
+    """
+    best, reached = alone.valid_accuracy, outcome.valid_accuracy
+    if best is None or reached is None or alone.stopped == "interrupted":
+        return None
+    if best - reached <= COMPARED_NOISE * math.sqrt(best * (1 - best) / valid):
+        return None
+    return (
+        f"The term on unlabeled nodes was left out: with it {reached:.1%} of the validation nodes "
+        f"are right, without it {best:.1%}"
+    )
 
 
 def _identity(graph: Graph, recipe: Recipe, seed: int, prepared: Prepared) -> str:

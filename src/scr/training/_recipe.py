@@ -27,8 +27,9 @@ from scr.networks import ENCODERS, encoder_class
 from scr.propagation import PropagationConfig
 from scr.training._config import PostprocessConfig, StagesConfig, TrainingConfig
 from scr.training.presets import GraphFacts, choose_preset, read_preset
+from scr.training.presets._auto import Choice
 
-DEFAULT_ENCODER, DEFAULT_REGULARIZER = "ssgc", "scr"
+AUTO_ENCODER, DEFAULT_ENCODER, DEFAULT_REGULARIZER = "auto", "ssgc", "scr"
 SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages", "postprocess")
 
 Tables = Mapping[str, Any]
@@ -118,25 +119,34 @@ def resolve(
     regularizer: str | None = None,
     layers: Iterable[Tables] = (),
     preset: str = "auto",
+    choice: Choice | None = None,
 ) -> Recipe:
     """Choose a preset by the facts of a graph and lay the user's settings over it.
 
     Args:
         facts: Sizes of the graph and of its training set.
-        encoder: Name; none: the layers', else the default, `ssgc`.
+        encoder: Name; none: the layers', else `auto`: what was chosen, or `ssgc`.
         regularizer: Name; none: the layers', else the default, `scr`.
         layers: Recipe tables, later ones win.
         preset: A preset's name, `auto`, or `none`: the layers stand alone, as published recipes do.
+        choice: What a look at the graph chose, below the layers; none: nobody looked.
     """
-    layers = list(layers)
+    below = {} if choice is None else choice.tables
+    layers = [below, *layers]
     plain = merge(*layers)
-    encoder = encoder or plain.get("encoder", {}).get("name") or DEFAULT_ENCODER
+    encoder = encoder or plain.get("encoder", {}).get("name") or AUTO_ENCODER
+    if encoder == AUTO_ENCODER:
+        encoder = str(below.get("encoder", {}).get("name", DEFAULT_ENCODER))
     regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
     check_regularizer(regularizer)
     known = _names(encoder_class(encoder).config_class)
     chosen = choose_preset(facts) if preset == "auto" else (preset, "chosen by name")
     names = variants(encoder, regularizer)
-    kind = ("reduced",) if facts.reduced else ()
+    is_chosen = choice is not None
+    kinds = {
+        "auto": is_chosen, "reduced": facts.reduced, "auto+reduced": is_chosen and facts.reduced
+    }  # fmt: skip
+    kind = [name for name, applies in kinds.items() if applies]
     common = {} if preset == "none" else read_preset(chosen[0])
     # A preset's common weight and threshold are SCR's; another method's are its paper's, unless
     # the preset has a table for it.
@@ -147,7 +157,8 @@ def resolve(
     base["encoder"] = {key: value for key, value in settings.items() if key in known}
     named = [specialize(layer, *names) for layer in layers]
     fixed = {"encoder": {"name": encoder}, "regularizer": regularizer}
-    return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=chosen[1])
+    reason = "; ".join(filter(None, (chosen[1], choice.reason if choice else "")))
+    return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=reason)
 
 
 def check_regularizer(name: object, setting: str = "regularizer") -> None:

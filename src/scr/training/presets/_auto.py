@@ -1,0 +1,161 @@
+"""`encoder="auto"`: how features are scaled and how many hops are averaged, by a look at labels.
+
+Neighbors help on most graphs, near ones alone on some, and on a few they only blur what a node's
+own features say. Which it is shows in a second, before anything is trained: a logistic regression
+on each average of the hops, fitted to training nodes and scored on validation nodes, orders the
+averages much as trained encoders do. An average other than the usual one is taken only where it is
+better beyond the noise of so few labels.
+
+Labels of training and validation nodes are read, of test nodes never: they choose settings, and
+weights are trained on training labels alone, as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scr.consistency import cross_validate, linear_accuracy
+from scr.features import (
+    FeatureConfig,
+    Scale,
+    choose_reduction,
+    choose_scale,
+    fit_features,
+)
+from scr.graph import Graph
+from scr.propagation import propagate
+
+USUAL_HOPS, FEW_LABELS_HOPS, FEW_LABELS = 4, 8, 10
+"""Hops 0 to K are usually averaged; with at most so many labels per class more, since only then
+there is a labeled node within reach of most others."""
+FEW_LABELS_WEIGHT = 0.5
+"""Of the consistency term with so few labels: predictions are often wrong early, and at full weight
+some runs settle on them."""
+AVERAGED_HOPS = (0, 2, 4, 8)
+"""What is tried; 0 leaves a node's own features alone."""
+FEW_VALID = 50
+"""With fewer validation nodes, folds of all labeled nodes are held out instead."""
+MOST_NODES = 2_000
+"""Labeled nodes that are looked at: a share of them is known within a percent by then."""
+MOST_VALUES = 2**27
+"""Values of all hops of these nodes that are kept at once; fewer nodes, if they are wide."""
+MOST_COLUMNS, MOST_DENSE = 4096, 2e8
+"""Columns, and nodes times columns, up to which sparse features become dense without a reduction:
+an SVD loses rare words, which matters where labels are few, but wider rows train slowly."""
+OTHER_SCALES: dict[str, tuple[Scale, ...]] = {
+    "tfidf": ("row",), "none": ("standard",), "standard": ("none",)
+}  # fmt: skip
+"""What is tried beside the scale of the rule in `scr.features`, unless features are reduced."""
+MOST_WORK = 2e10
+"""Nodes and edges times columns times hops beyond which the look costs too much, and is left."""
+NOISE = 0.5
+"""Standard errors by which another average must be better than the usual one."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a logistic regression made of one average of the hops."""
+
+    scale: str
+    hops: int
+    accuracy: float
+
+    def __str__(self) -> str:
+        average = f"{self.hops} hops" if self.hops else "own features"
+        return f"{average}, scale {self.scale}: {100 * self.accuracy:.1f}%"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings that were chosen for a graph."""
+
+    tables: dict[str, Any]
+    reason: str
+    """A sentence; empty where nothing was looked at."""
+
+
+def choose(graph: Graph, *, seed: int = 0) -> Choice:
+    """Choose encoder, scale and hops for a graph.
+
+    Args:
+        graph: Features, edges, and labels of training and validation nodes are read.
+        seed: Decides which nodes are looked at, and their folds.
+    """
+    is_plain = graph.features is not None and not graph.is_typed and len(graph.relations) == 1
+    if graph.features is None or not is_plain or len(graph.train) == 0:
+        return Choice({}, "")
+    columns, is_scarce = graph.features.shape[1], len(graph.train) <= FEW_LABELS * graph.num_classes
+    hops = FEW_LABELS_HOPS if is_scarce else USUAL_HOPS
+    usual: dict[str, Any] = {"encoder": {"name": "ssgc"}, "propagation": {"hops": hops}}
+    if columns <= MOST_COLUMNS and graph.num_nodes * columns <= MOST_DENSE:
+        usual["data"] = {"reduce": "none"}
+    data = FeatureConfig(**usual.get("data", {}))
+    if is_reduced := choose_reduction(graph.features, data) != "none":
+        columns = data.reduce_to
+    if is_scarce:
+        gentle = {"consistency": {"weight": FEW_LABELS_WEIGHT}}
+        usual["for"] = dict.fromkeys(("scr", "scr-m"), gentle)
+    if (graph.num_nodes + len(graph.indices)) * columns * max(AVERAGED_HOPS) > MOST_WORK:
+        return Choice(usual, "too large a graph to try averages of its hops")
+    train, valid = (_some(nodes, columns, seed) for nodes in (graph.train, graph.valid))
+    scale = choose_scale(graph.features, is_reduced=True)
+    scales = (scale, *(() if is_reduced else OTHER_SCALES.get(scale, ())))
+    looks = [
+        look
+        for each in scales
+        for look in _looks(graph, replace(data, scale=each), train, valid, seed)
+    ]
+    if not looks:
+        return Choice(usual, "too few labels to try averages of the hops")
+    first = next(look for look in looks if look.hops == hops)
+    best = max(looks, key=lambda look: look.accuracy)
+    held_out = len(valid) if len(valid) >= FEW_VALID else len(train) + len(valid)
+    noise = NOISE * float(np.sqrt(best.accuracy * (1 - best.accuracy) / held_out))
+    chosen = best if best.accuracy > first.accuracy + noise else first
+    tables = {
+        **usual,
+        "encoder": {"name": "ssgc" if chosen.hops else "mlp"},
+        "propagation": {"hops": chosen.hops},
+        "data": {**usual.get("data", {}), "scale": chosen.scale},
+    }
+    tried = "; ".join(map(str, looks))
+    return Choice(
+        tables, f"a linear model on {held_out:,} held-out labels chose {chosen} of {tried}"
+    )
+
+
+def _some(nodes: NDArray[np.int64], columns: int, seed: int) -> NDArray[np.int64]:
+    """So many nodes of a split as are looked at, drawn at random."""
+    most = min(MOST_NODES, max(MOST_VALUES // (columns * (max(AVERAGED_HOPS) + 1)), 100)) // 2
+    return np.random.default_rng(seed).permutation(nodes)[:most]
+
+
+def _looks(
+    graph: Graph,
+    data: FeatureConfig,
+    train: NDArray[np.int64],
+    valid: NDArray[np.int64],
+    seed: int,
+) -> Iterator[Look]:
+    """Score every average; nothing if there are too few labels."""
+    nodes = np.concatenate([train, valid])
+    order, labels = np.argsort(nodes), graph.labels[nodes]
+    parts = [(np.arange(len(train)), np.arange(len(train), len(nodes)))]
+    features = fit_features(graph.features, data).transform(graph.features)
+    hops = propagate(
+        graph, max(AVERAGED_HOPS), "sym", self_loops=True, features=features, rows=nodes[order]
+    )
+    array = np.empty_like(np.asarray(hops))
+    array[order] = np.asarray(hops)
+    for count in AVERAGED_HOPS:
+        rows = array[:, : count + 1].mean(axis=1)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        if len(valid) >= FEW_VALID and len(np.unique(labels[: len(train)])) > 1:
+            yield Look(data.scale, count, linear_accuracy(rows, labels, parts))
+        elif (held_out := cross_validate(rows, labels, seed=seed)) is not None:
+            yield Look(data.scale, count, held_out.accuracy)

@@ -1,0 +1,164 @@
+"""What `encoder="auto"` promises: it finds how far neighbors help, and reads no test label."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import scr
+from scr.errors import InactiveTermWarning
+from scr.graph import Graph
+from scr.training import choose
+from scr.training._fitting import baseline_note
+from scr.training._records import TrainingOutcome
+from scr.training.presets import _auto
+
+NODES, CLASSES, COLUMNS = 600, 3, 30
+
+
+def a_graph(*, homophily: float, signal: float, degree: int = 8, seed: int = 0) -> Graph:
+    """Classes of equal size; edges go to the own class with a chance, features have a mean each."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(NODES) % CLASSES
+    source = np.repeat(np.arange(NODES), degree)
+    own = rng.random(len(source)) < homophily
+    # A number of the same class, or of any of the others.
+    shift = np.where(own, 0, rng.integers(1, CLASSES, len(source)))
+    target = (labels[source] + shift) % CLASSES + CLASSES * rng.integers(
+        0, NODES // CLASSES, len(source)
+    )
+    means = rng.normal(size=(CLASSES, COLUMNS)) * signal
+    features = (means[labels] + rng.normal(size=(NODES, COLUMNS))).astype(np.float32)
+    order = rng.permutation(NODES)
+    return scr.Graph.from_edges(
+        np.stack([source, target]),
+        features=features,
+        labels=labels,
+        train=order[:60],
+        valid=order[60:150],
+        test=order[150:],
+    )
+
+
+def test_weak_features_among_agreeing_neighbors_are_averaged() -> None:
+    choice = choose(a_graph(homophily=0.9, signal=0.2))
+    assert choice.tables["encoder"] == {"name": "ssgc"}
+    assert choice.tables["propagation"]["hops"] >= 2
+
+
+def test_good_features_among_disagreeing_neighbors_stay_alone() -> None:
+    choice = choose(a_graph(homophily=1 / CLASSES, signal=0.5))
+    assert choice.tables["encoder"] == {"name": "mlp"}
+    assert choice.tables["propagation"]["hops"] == 0
+
+
+def test_a_bag_of_words_is_tried_with_both_scales_and_keeps_its_columns() -> None:
+    graph = a_graph(homophily=0.9, signal=0.5)
+    words = sp.random_array((NODES, 2500), density=0.01, rng=np.random.default_rng(0), format="csr")
+    graph = dataclasses.replace(graph, features=sp.csr_array(words.astype(np.float32)))
+    choice = choose(graph)
+    assert choice.tables["data"]["reduce"] == "none"
+    assert "scale tfidf" in choice.reason
+    assert "scale row" in choice.reason
+
+
+def test_test_labels_decide_nothing() -> None:
+    graph = a_graph(homophily=0.8, signal=0.3)
+    labels = graph.labels.copy()
+    labels[graph.test] = np.random.default_rng(1).permutation(labels[graph.test])
+    scrambled = dataclasses.replace(graph, labels=labels)
+    assert choose(graph) == choose(scrambled)
+
+
+def test_one_label_per_class_is_too_few_to_look() -> None:
+    graph = a_graph(homophily=0.8, signal=0.3)
+    first = np.array([np.flatnonzero(graph.labels == each)[0] for each in range(CLASSES)])
+    alone = dataclasses.replace(graph, train=first, valid=first[:0], test=first[:0])
+    choice = choose(alone)
+    assert choice.tables["encoder"] == {"name": "ssgc"}
+    assert "too few labels" in choice.reason
+
+
+def test_a_graph_beyond_the_limit_of_work_gets_the_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_auto, "MOST_WORK", 1)
+    choice = choose(a_graph(homophily=1 / CLASSES, signal=0.5))
+    assert choice.tables["encoder"] == {"name": "ssgc"}
+    assert "too large" in choice.reason
+
+
+def test_a_classifier_without_options_looks_and_says_what_it_chose() -> None:
+    graph = a_graph(homophily=1 / CLASSES, signal=0.5)
+    for classifier in (
+        scr.NodeClassifier(),
+        scr.NodeClassifier("auto"),
+        scr.NodeClassifier(recipe={"encoder": {"name": "auto"}}),
+        scr.NodeClassifier("auto", epochs=3),
+    ):
+        recipe = classifier.resolve(graph)
+        assert recipe.encoder == "mlp"
+        assert "own features" in recipe.reason
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"encoder": "ssgc"},
+        {"data": {"scale": "none"}},
+        {"propagation": {"hops": 3}},
+        {"preset": "few-labels"},
+    ],
+)
+def test_who_names_something_is_not_overruled(settings: dict[str, object]) -> None:
+    graph = a_graph(homophily=1 / CLASSES, signal=0.5)
+    recipe = scr.NodeClassifier(**settings).resolve(graph)  # type: ignore[arg-type]
+    assert recipe.encoder == "ssgc"
+    assert "linear model" not in recipe.reason
+
+
+def test_settings_win_over_what_was_chosen() -> None:
+    graph = a_graph(homophily=0.9, signal=0.2)
+    recipe = scr.NodeClassifier("auto", propagation={"hops": 3}).resolve(graph)
+    assert recipe.propagation.hops == 3
+
+
+def test_a_term_weighs_less_where_labels_are_scarce() -> None:
+    graph = a_graph(homophily=0.9, signal=0.2)
+    scarce = dataclasses.replace(graph, train=graph.train[:15])
+    weights = {}
+    for name, each in {"scarce": scarce, "enough": graph}.items():
+        consistency = scr.NodeClassifier().resolve(each).consistency
+        assert consistency is not None
+        weights[name] = consistency.weight
+    assert weights == {"scarce": 0.5, "enough": 1.0}
+    assert scr.NodeClassifier(regularizer="none").resolve(scarce).consistency is None
+
+
+def outcome(valid_accuracy: float | None, stopped: str = "epochs") -> TrainingOutcome:
+    return TrainingOutcome([], 1, 1, valid_accuracy, 0.0, stopped)
+
+
+@pytest.mark.parametrize(
+    ("with_term", "alone", "is_kept"),
+    # Of 100 nodes, 0.75 standard errors of 0.8 are 3 points: 0.75 * sqrt(0.8 * 0.2 / 100).
+    [(0.80, 0.78, False), (0.78, 0.80, False), (0.76, 0.80, True), (None, 0.80, False)],
+)
+def test_a_baseline_is_kept_only_if_it_is_better_beyond_noise(
+    with_term: float | None, alone: float, is_kept: bool
+) -> None:
+    note = baseline_note(outcome(with_term), outcome(alone), valid=100)
+    assert (note is not None) == is_kept
+
+
+def test_a_term_that_harms_is_left_out_and_the_run_says_so() -> None:
+    graph = a_graph(homophily=0.9, signal=0.4)
+    # A threshold of 0 and a huge weight: the first guesses win.
+    settings = {"weight": 1000.0, "warmup": 0, "trust": "compared"}
+    with pytest.warns(InactiveTermWarning, match="left out"):
+        compared = scr.NodeClassifier("ssgc", consistency=settings, epochs=40).fit(graph)
+    alone = scr.NodeClassifier("ssgc", "none", epochs=40).fit(graph)
+    np.testing.assert_array_equal(compared.predict_proba(), alone.predict_proba())
+    assert compared.inactive_
+    assert compared.summary()["consistency"]["weight"] == 0
