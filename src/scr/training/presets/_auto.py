@@ -67,7 +67,7 @@ class Look:
 
     def __str__(self) -> str:
         average = f"{self.hops} hops" if self.hops else "own features"
-        return f"{average}, scale {self.scale}: {100 * self.accuracy:.1f}%"
+        return f"{average} (scale {self.scale}) {100 * self.accuracy:.1f}%"
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,9 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         "propagation": {"hops": chosen.hops},
         "data": {**usual.get("data", {}), "scale": chosen.scale},
     }
-    tried = "; ".join(map(str, looks))
-    return Choice(
-        tables, f"a linear model on {held_out:,} held-out labels chose {chosen} of {tried}"
-    )
+    tried = ", ".join(map(str, looks))
+    scored = f"a linear model, scored on {held_out:,} held-out labels"
+    return Choice(tables, f"{chosen} by {scored}, of: {tried}")
 
 
 def _some(nodes: NDArray[np.int64], columns: int, seed: int) -> NDArray[np.int64]:
