@@ -122,7 +122,7 @@ class UnlabeledLoss(nn.Module):
 
         Pseudo labels are as given to `forward`; see `as_pseudo_labels`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"`{type(self).__name__}` has neither a `term` nor a `forward`")
 
     @property
     def scale(self) -> float:

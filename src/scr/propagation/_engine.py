@@ -22,7 +22,7 @@ from scr.features import LazyFeatures
 from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig, StorageType
 from scr.propagation._hops import Hops
 from scr.propagation._kept_rows import kept_rows
-from scr.propagation._plan import keeps_targets_only, plan_propagation
+from scr.propagation._plan import keeps_some_rows, plan_propagation
 from scr.propagation._steps import add_scaled, advance, fill, fill_block, unit_rows, walk
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
@@ -98,14 +98,13 @@ def propagate(
         return propagate_to_disk(request, Path(out), overwrite, on_progress)
     columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
     width = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
-    if keeps_targets_only(graph, chosen):
+    if keeps_some_rows(graph, chosen, rows):
         array = aligned_empty((rows, matrices_of(config, chosen), columns), config.dtype)
         for place, block, hop in _hops(graph, config, width, source, chosen, threads):
             part = hop[: graph.num_targets] if kept is None else hop[kept]
             fill(array[:, place, block], part, threads=threads)
     else:
         array = _propagate_in_memory(graph, config, width, source, threads)
-        array = array if kept is None else array[kept]
     if config.hop_scale == "unit":
         for place in range(array.shape[1]):
             unit_rows(array[:, place], threads=threads)

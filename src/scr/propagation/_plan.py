@@ -45,7 +45,7 @@ def plan_propagation(
         columns: Of the features.
         memory: Most memory to use beside the graph and the features.
         subsets: Subsets of relations that are walked apart, if they are.
-        rows: Rows that are kept, of a graph of several types; by default all of the target type.
+        rows: Rows that are kept; by default all of the target type.
 
     Raises:
         MemoryBudgetError: Not even the narrowest block fits; names the smallest budget that works.
@@ -53,7 +53,7 @@ def plan_propagation(
     itemsize = np.dtype(config.dtype).itemsize
     matrices = matrices_of(config, subsets)
     fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes
-    if keeps_targets_only(graph, subsets):
+    if keeps_some_rows(graph, subsets, rows):
         kept, spares = graph.num_targets if rows is None else rows, 2
         fixed += edge_bytes(graph, max(subset_sizes(graph, subsets), default=0))
     else:
@@ -86,9 +86,10 @@ def widest_block(
     return max(fitting // NARROWEST_BLOCK * NARROWEST_BLOCK, narrowest)
 
 
-def keeps_targets_only(graph: Graph, subsets: Subsets) -> bool:
+def keeps_some_rows(graph: Graph, subsets: Subsets, rows: int | None = None) -> bool:
     """Whether hops are computed apart from the result, which holds some rows of them."""
-    return subsets is not None or graph.num_targets < graph.num_nodes
+    kept = graph.num_targets if rows is None else rows
+    return subsets is not None or kept < graph.num_nodes
 
 
 def subset_sizes(graph: Graph, subsets: Subsets) -> list[int]:

@@ -180,16 +180,16 @@ def fit(
     with torch.random.fork_rng(devices=devices), denormals_flushed():
         encoder, rows, outcome, handover = train_in_stages(stage, recipe.stages, rows_with, make)
         if _compares(consistency, outcome, recipe):
-            baseline = dataclasses.replace(
-                stage, consistency=None, checkpoint=None, on_epoch=None, watched=NO_VALIDATION
-            )
+            baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
             other, _, alone, _ = train_in_stages(baseline, recipe.stages, rows_with, make)
             note = baseline_note(outcome, alone, len(graph.valid))
+            seconds = outcome.train_seconds + alone.train_seconds
             if note is not None:
                 assert consistency is not None
                 encoder, outcome = other, alone
                 consistency = dataclasses.replace(consistency, weight=0.0)
                 notes.append(note)
+            outcome = dataclasses.replace(outcome, train_seconds=seconds)
     encoder.eval()
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import scr
-from scr.errors import InactiveTermWarning
+from scr.errors import InactiveTermWarning, MemoryBudgetError
 from scr.graph import Graph
 from scr.training import choose
 from scr.training._fitting import baseline_note
@@ -162,3 +162,13 @@ def test_a_term_that_harms_is_left_out_and_the_run_says_so() -> None:
     np.testing.assert_array_equal(compared.predict_proba(), alone.predict_proba())
     assert compared.inactive_
     assert compared.summary()["consistency"]["weight"] == 0
+
+
+def test_a_look_that_does_not_fit_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **settings: object) -> None:
+        raise MemoryBudgetError("too little memory")
+
+    monkeypatch.setattr(_auto, "propagate", refuse)
+    choice = choose(a_graph(homophily=0.9, signal=0.2))
+    assert choice.tables["propagation"] == {"hops": 4}
+    assert "too large" in choice.reason

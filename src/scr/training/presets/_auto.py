@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.consistency import cross_validate, linear_accuracy
+from scr.errors import MemoryBudgetError
 from scr.features import (
     FeatureConfig,
     Scale,
@@ -51,8 +52,10 @@ OTHER_SCALES: dict[str, tuple[Scale, ...]] = {
     "tfidf": ("row",), "none": ("standard",), "standard": ("none",)
 }  # fmt: skip
 """What is tried beside the scale of the rule in `scr.features`, unless features are reduced."""
-MOST_WORK = 2e10
-"""Nodes and edges times columns times hops beyond which the look costs too much, and is left."""
+MOST_WORK, MOST_FEATURES = 2e11, 5e8
+"""Nodes and edges times columns times hops, about half a minute for each scale on two cores, and
+nodes times columns, 2 GB, beyond which the look costs too much, and is left."""
+TOO_LARGE = "too large a graph to try averages of its hops"
 NOISE = 0.5
 """Standard errors by which another average must be better than the usual one."""
 
@@ -100,16 +103,20 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
     if is_scarce:
         gentle = {"consistency": {"weight": FEW_LABELS_WEIGHT}}
         usual["for"] = dict.fromkeys(("scr", "scr-m"), gentle)
-    if (graph.num_nodes + len(graph.indices)) * columns * max(AVERAGED_HOPS) > MOST_WORK:
-        return Choice(usual, "too large a graph to try averages of its hops")
+    work = (graph.num_nodes + len(graph.indices)) * columns * max(AVERAGED_HOPS)
+    if work > MOST_WORK or graph.num_nodes * columns > MOST_FEATURES:
+        return Choice(usual, TOO_LARGE)
     train, valid = (_some(nodes, columns, seed) for nodes in (graph.train, graph.valid))
     scale = choose_scale(graph.features, is_reduced=True)
     scales = (scale, *(() if is_reduced else OTHER_SCALES.get(scale, ())))
-    looks = [
-        look
-        for each in scales
-        for look in _looks(graph, replace(data, scale=each), train, valid, seed)
-    ]
+    try:
+        looks = [
+            look
+            for each in scales
+            for look in _looks(graph, replace(data, scale=each), train, valid, seed)
+        ]
+    except MemoryBudgetError:
+        return Choice(usual, TOO_LARGE)
     if not looks:
         return Choice(usual, "too few labels to try averages of the hops")
     first = next(look for look in looks if look.hops == hops)
