@@ -7,30 +7,28 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
-import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from scr import runs
-from scr.compute import usable_device
 from scr.encoders import ProblemShape
-from scr.errors import InactiveTermWarning, RunError
+from scr.errors import ConfigError, InactiveTermWarning, RunError
 from scr.graph import Graph, check_graph
 from scr.networks import separate_module
 from scr.prediction import (
     MOST_NODES,
+    EnsemblePredictor,
     Explanation,
     Predictor,
     ProbabilityColumns,
     TrainedModel,
-    read_model,
+    open_run,
 )
 from scr.training import (
     AUTO_ENCODER,
@@ -44,6 +42,9 @@ from scr.training import (
     merge,
     resolve,
 )
+from scr.tuning import TIME_LIMIT, Effort, tune
+
+EFFORTS = ("default", "best")
 
 
 class NodeClassifier:
@@ -70,6 +71,8 @@ class NodeClassifier:
         consistency: Mapping[str, Any] | None = None,
         stages: Mapping[str, Any] | None = None,
         postprocess: Mapping[str, Any] | None = None,
+        effort: Literal["default", "best"] = "default",
+        time_limit: float | None = TIME_LIMIT,
         **training: Any,
     ) -> None:
         """Take settings; those left out come from a preset that is chosen by the graph.
@@ -94,8 +97,14 @@ class NodeClassifier:
             consistency: Settings of the section `consistency`.
             stages: Settings of the section `stages`, such as ``{"method": "rlu"}``.
             postprocess: Settings of the section `postprocess`.
+            effort: ``"best"`` tries a portfolio of settings on folds of all known labels, those of
+                validation nodes included, and averages the best; what is set here all keep.
+            time_limit: Seconds that ``effort="best"`` may take; none: until all were tried.
             **training: Settings of the section `training`, such as ``epochs=200``.
         """
+        if effort not in EFFORTS:
+            raise ConfigError("effort", effort, f"one of {', '.join(EFFORTS)}")
+        self.effort, self.time_limit = effort, time_limit
         settings, self._own = separate_module(encoder)
         sections: dict[str, Any] = {
             "data": data,
@@ -183,6 +192,9 @@ class NodeClassifier:
         Returns:
             Itself.
         """
+        if self.effort == "best":
+            self._predictor = self._fit_best(graph)
+            return self
         fitted = fit(
             graph,
             self.resolve(graph),
@@ -204,6 +216,23 @@ class NodeClassifier:
                 stacklevel=2,
             )
         return self
+
+    def _fit_best(self, graph: Graph) -> EnsemblePredictor:
+        """Tune in a folder that lives as long as the classifier."""
+        if self._own is not None:
+            raise ConfigError("effort", "best", "`default` with a module of your own")
+        self._folder = tempfile.TemporaryDirectory(prefix="scr-", ignore_cleanup_errors=True)
+        return tune(
+            graph,
+            Path(self._folder.name) / "run",
+            Effort(time_limit=self.time_limit),
+            layers=self._layers,
+            regularizer=self._regularizer,
+            preset=self._preset,
+            seed=self.seed,
+            device=self.device,
+            source=graph.source,
+        )
 
     @property
     def recipe_(self) -> Recipe:
@@ -296,31 +325,7 @@ class NodeClassifier:
             source: Where the graph can be loaded from again; none: where `load_graph` found it, or
                 its store. A graph that was changed since then is refused when it is loaded again.
         """
-        path = Path(path)
-        if path.exists():
-            raise RunError(
-                f"`{path}` exists already; expected a new folder", hint="choose another path"
-            )
-        fitted, graph = self._trained().fitted(), self._trained().graph
-        store = None if graph.path is None else str(graph.path.resolve())
-        origin = source or graph.source or store
-        run = runs.describe_run(
-            graph,
-            fitted.recipe,
-            seed=self.seed,
-            source=origin,
-            command=None,
-            threads=torch.get_num_threads(),
-        )
-        temporary = path.with_name(f".{path.name}.partial")
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
-            runs.start_run(temporary, run, resume=False)
-            self.write_into(temporary, run)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        return path
+        return self._trained().save(Path(path), source=source)
 
     def write_into(
         self,
@@ -385,11 +390,10 @@ class NodeClassifier:
             encoder: Of a run with a module of your own: that module, whose weights do not matter,
                 or the function that made it.
         """
-        own = separate_module(encoder)[1]
-        model = read_model(Path(path), own)
+        predictor = open_run(Path(path), graph, device=device, own=separate_module(encoder)[1])
+        model = predictor.model
         classifier = cls(encoder, seed=model.seed, device=device, recipe=model.recipe.tables())
-        model.encoder.to(usable_device(device))
-        classifier._predictor = Predictor(model, graph, device=device)
+        classifier._predictor = predictor
         return classifier
 
     def _trained(self) -> Predictor:

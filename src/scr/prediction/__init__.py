@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.prediction._ensemble import ENSEMBLE as ENSEMBLE
+    from scr.prediction._ensemble import EnsemblePredictor as EnsemblePredictor
+    from scr.prediction._ensemble import WeightedModel as WeightedModel
+    from scr.prediction._ensemble import open_run as open_run
+    from scr.prediction._ensemble import read_ensemble as read_ensemble
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
     from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import load_run_graph as load_run_graph
     from scr.prediction._stored_model import read_model as read_model
+    from scr.prediction._stored_model import write_model as write_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
 else:

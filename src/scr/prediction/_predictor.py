@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,20 +29,34 @@ from scr.prediction._stored_model import (
     write_handover,
     write_model,
 )
-from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
+from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
+from scr.propagation import rows_hash
 from scr.report import MetricsInParts
 
+MOST_PROBABILITIES = 2**26
+"""That are held at once while they are measured, 256 MB."""
 Nodes = NDArray[np.int64]
+Answer = Callable[[Nodes], NDArray[np.float32]]
+"""Class probabilities of some nodes, shape (nodes, classes)."""
 
 
 class Predictor:
     """A trained model with its graph; rows are made once. Arguments as of `NodeClassifier`."""
 
     def __init__(
-        self, model: TrainedModel, graph: Graph | None = None, *, device: str = "cpu"
+        self,
+        model: TrainedModel,
+        graph: Graph | None = None,
+        *,
+        device: str = "cpu",
+        shared: dict[str, training.Prepared] | None = None,
     ) -> None:
-        """Take a model and the graph of its training; none: loaded again, when needed."""
+        """Take a model and the graph of its training; none: loaded again, when needed.
+
+        What is prepared of a graph is `shared` with other models that read the same.
+        """
         self.model, self.device = model, device
+        self._shared = shared
         self._graph = None if graph is None else with_classes(graph, model.class_names)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
 
@@ -62,13 +79,16 @@ class Predictor:
         model = self.model
         if graph is not None:
             self._check_vectors(graph)
-            return rows_of_other_graph(graph, model, device=self.device, nodes=nodes)
+            return rows_of_other_graph(
+                graph, model, device=self.device, nodes=nodes, shared=self._shared
+            )
         is_held = self._rows is not None and self._rows.has(nodes)
         if isinstance(model.origin, Path) and not is_held:
             handover = None
             if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            rows = _rows_maker(self.graph, model, self.device, nodes)(handover=handover)
+            make = _rows_maker(self.graph, model, self.device, nodes, self._shared)
+            rows = make(handover=handover)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
             self._rows = rows
@@ -89,18 +109,26 @@ class Predictor:
         """Class probabilities of some nodes, shape (nodes, classes)."""
         known = self.graph if graph is None else check_graph(graph)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
-        rows = self.rows(graph, chosen)
-        index = np.array(rows.nodes()) if chosen is None else chosen
-        needed = len(index) * rows.classes * 4
+        index, predict = self.answers(chosen, graph)
+        needed = len(index) * len(self.model.class_names) * 4
         if needed > available_bytes() // 2:
             raise MemoryBudgetError(
                 f"Probabilities of {len(index):,} nodes need {needed / 1e9:.1f} GB; "
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return training.predict_probabilities(
-            self.model.encoder, rows, torch.from_numpy(index)
-        ).numpy()
+        return predict(index)
+
+    def answers(self, nodes: Nodes | None, graph: Graph | None) -> tuple[Nodes, Answer]:
+        """Nodes that can be predicted, those asked for or all, and what predicts some of them."""
+        rows, encoder = self.rows(graph, nodes), self.model.encoder
+        if nodes is not None and rows.kept is not None:
+            training.positions_of(nodes, rows.kept)  # at once, not after hours
+
+        def predict(part: Nodes) -> NDArray[np.float32]:
+            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+
+        return np.array(rows.nodes()) if nodes is None else nodes, predict
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
@@ -110,11 +138,12 @@ class Predictor:
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
-        measured, done = MetricsInParts(), 0
-        rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
-        for part, logits in training.stream_logits(self.model.encoder, rows, index):
-            measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
-            done += len(part)
+        measured, (_, predict) = MetricsInParts(), self.answers(nodes, None)
+        # Few parts: an encoder that reads the graph walks all of it for each.
+        rows = max(ROWS_PER_PART, MOST_PROBABILITIES // len(self.model.class_names))
+        for start in range(0, len(nodes), rows):
+            part = slice(start, start + rows)
+            measured.add(labels[part], predict(nodes[part]))
         return measured.measures()
 
     def labeled(self, split: str) -> NDArray[np.int64]:
@@ -174,15 +203,8 @@ class Predictor:
         if graph is not None:
             known = with_classes(check_graph(graph), self.model.class_names)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
-        rows, encoder = self.rows(graph, chosen), self.model.encoder
-        if chosen is not None and rows.kept is not None:
-            training.positions_of(chosen, rows.kept)  # at once, not after hours
-
-        def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
-
-        index = rows.kept if chosen is None else chosen
-        done, total = 0, known.num_targets if index is None else len(index)
+        index, predict = self.answers(chosen, graph)
+        done, total = 0, len(index)
 
         def progress(count: int) -> None:
             nonlocal done
@@ -193,6 +215,19 @@ class Predictor:
                 on_progress("Predicting", done, total)
 
         write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=progress)
+
+    def save(self, path: Path, *, source: str | None = None) -> Path:
+        """Write a run directory, whole or not at all."""
+        with new_folder(path) as temporary:
+            fitted, graph = self.fitted(), self.graph
+            store = None if graph.path is None else str(graph.path.resolve())
+            run = runs.describe_run(
+                graph, fitted.recipe, seed=fitted.seed, source=source or graph.source or store,
+                command=None, threads=torch.get_num_threads(),
+            )  # fmt: skip
+            runs.start_run(temporary, run, resume=False)
+            self.write_run(temporary, run)
+        return path
 
     def write_run(
         self,
@@ -227,6 +262,22 @@ class Predictor:
         runs.write_json(path / runs.METRICS, summary)
         runs.remove_checkpoints(path)
         return summary
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder that gets its name when it is whole."""
+    if path.exists():
+        raise RunError(
+            f"`{path}` exists already; expected a new folder", hint="choose another path"
+        )
+    temporary = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        yield temporary
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
@@ -292,7 +343,12 @@ def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
 
 
 def rows_of_other_graph(
-    graph: Graph, model: TrainedModel, *, device: str = "cpu", nodes: Nodes | None = None
+    graph: Graph,
+    model: TrainedModel,
+    *,
+    device: str = "cpu",
+    nodes: Nodes | None = None,
+    shared: dict[str, training.Prepared] | None = None,
 ) -> training.RowSource:
     """What an encoder reads of a graph that it was not trained on.
 
@@ -311,7 +367,7 @@ def rows_of_other_graph(
     graph = with_classes(graph, model.class_names)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, model.relations)
-    rows_with = _rows_maker(graph, model, device, nodes)
+    rows_with = _rows_maker(graph, model, device, nodes, shared)
     rows = rows_with(handover=None)
     if not training.rebuilds_label_hops(recipe):
         return rows
@@ -322,11 +378,25 @@ def rows_of_other_graph(
 
 
 def _rows_maker(
-    graph: Graph, model: TrainedModel, device: str, nodes: Nodes | None
+    graph: Graph,
+    model: TrainedModel,
+    device: str,
+    nodes: Nodes | None,
+    shared: dict[str, training.Prepared] | None,
 ) -> Callable[..., training.RowSource]:
     """Prepares a graph as the model's was; returns what makes rows of it from a `handover`."""
     recipe, subsets = model.recipe, model.subsets
-    prepared = training.prepare(graph, recipe, fitted=model.features, nodes=nodes, subsets=subsets)
+    given: dict[str, Any] = {"fitted": model.features, "nodes": nodes, "subsets": subsets}
+    if shared is None:
+        prepared = training.prepare(graph, recipe, **given)
+    else:
+        needed = [training.what_is_prepared(graph, recipe), subsets]
+        asked = None if nodes is None else rows_hash(nodes)
+        key = json.dumps([*needed, graph.fingerprint("edges", "features"), asked], default=str)
+        if key not in shared:
+            shared.clear()  # models that read the same come one after the other
+            shared[key] = training.prepare(graph, recipe, **given)
+        prepared = shared[key]
     return partial(
         training.make_rows, prepared, graph, recipe, torch.device(device), seed=model.seed
     )

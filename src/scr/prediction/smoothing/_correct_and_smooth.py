@@ -192,7 +192,7 @@ def _auto_scale(errors: Matrix, size: float) -> Matrix:
     sums = np.empty((len(errors), 1), np.float32)
     for part in row_parts(len(errors)):
         sums[part] = np.abs(errors[part]).sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scale = np.float32(size) / sums
     # Not `scale > LARGEST_SCALE`: 0 / 0 is NaN, which PyG lets into the result.
     scale[~(scale <= LARGEST_SCALE)] = 1

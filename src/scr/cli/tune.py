@@ -1,0 +1,107 @@
+"""`scr tune`: the best answer within a time, with nothing to set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scr import compute, prediction, runs, sources, tuning
+from scr.cli import _options as option
+from scr.cli._console import console, counted, print_line, print_notes, table
+from scr.cli._run import read_layers, shown_command
+from scr.errors import ConfigError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def tune(
+    graph: option.GraphSource,
+    out: Annotated[Path, typer.Option(help="The run directory to make.")],
+    time: Annotated[
+        str, typer.Option(help="How long it may take, such as 90s, 10m or 2h; none: no limit.")
+    ] = "10m",
+    encoder: Annotated[
+        str | None, typer.Option(help="The only encoder to try; see `scr encoders`. [several]")
+    ] = None,
+    regularizer: Annotated[
+        str | None, typer.Option(help="The only one to try; see `scr regularizers`. [several]")
+    ] = None,
+    recipe: option.RecipeFile = None,
+    settings: option.Assignments = None,
+    preset: option.Preset = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Decides folds, weights and dropout.")] = 0,
+    splits: Annotated[
+        str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
+    ] = None,
+    split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
+    features: option.FeaturesFile = None,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
+    resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
+    probabilities: option.Probabilities = "none",
+    device: option.Device = "cpu",
+) -> None:
+    """Try a portfolio of settings for some time and average the best.
+
+    Ctrl-C ends the search, and what was found is the answer.
+    """
+    from scr.report.page import run_page, write_page
+
+    columns = prediction.ProbabilityColumns.parse(probabilities)
+    compute.usable_device(device)
+    limit = seconds(time)
+    layers = read_layers(recipe, settings, preset)
+    loaded = sources.load_graph(graph, split=split, splits=splits, features=features)
+    named = {"encoder": {"name": encoder}} if encoder else {}
+    with counted("Tuning") as show:
+
+        def on_trial(trial: tuning.Trial, score: float, best: float) -> None:
+            state = f"{trial.member.name} {score:.1%} of {len(trial.folds)} folds, best {best:.1%}"
+            show(advance=1, state=state)
+
+        predictor = tuning.tune(
+            loaded, out, tuning.Effort(time_limit=limit, jobs=jobs, on_trial=on_trial),
+            layers=[*layers.tables, named], regularizer=regularizer, preset=layers.preset,
+            seed=seed, device=device, source=loaded.source, command=shown_command(),
+            resume=resume, probabilities=columns,
+        )  # fmt: skip
+    write_page(out / runs.REPORT, run_page(out))
+    print_notes(predictor.model.notes)
+    _print_trials(runs.read_json(out / prediction.ENSEMBLE))
+    summary = predictor.summary()
+    test = summary.get("test")
+    shown = "" if test is None else f", on test nodes {test['accuracy']:.1%}"
+    print_line(
+        f"Accuracy on held-out labels {summary['valid_accuracy']:.1%}{shown}, "
+        f"{summary['seconds']:.0f} s"
+    )
+    print_line(f"Wrote {out} (page: {out / runs.REPORT})")
+
+
+def seconds(text: str) -> float | None:
+    """Read `90s`, `10m`, `2h`, a number of seconds, or `none`.
+
+    >>> seconds("10m")
+    600.0
+    """
+    if text == "none":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if found is None or float(found[1]) == 0:
+        raise ConfigError("--time", text, "a time such as 90s, 10m or 2h, or none")
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+def _print_trials(content: dict[str, Any]) -> None:
+    """What was tried, the best first."""
+    headings = ("tried", "encoder", "regularizer", "folds", "held-out %", "seconds", "weight")
+    tried = table(headings, numbers=headings[3:])
+    for each in content["trials"]:
+        tried.add_row(
+            each["name"], each["encoder"], each["regularizer"], str(each["folds"]),
+            f"{100 * each['accuracy']:.1f}", f"{each['seconds']:.1f}",
+            f"{each['weight']:.2f}" if each["weight"] else "",
+        )  # fmt: skip
+    console.print(tried)

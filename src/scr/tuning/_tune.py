@@ -1,0 +1,284 @@
+"""`effort="best"`: a portfolio is raced over folds of the labels, and the best are averaged.
+
+The answer is a run directory like any other (`scr.prediction` reads its `ensemble.json`), in which
+every known label has trained some model and has judged the others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from scr import runs
+from scr.compute import peak_bytes
+from scr.errors import ConfigError, RunError
+from scr.graph import Graph, check_graph
+from scr.prediction import ENSEMBLE, EnsemblePredictor, ProbabilityColumns, WeightedModel
+from scr.report import classification_metrics
+from scr.training import check_trainable
+from scr.tuning._folds import fold_graphs
+from scr.tuning._portfolio import portfolio
+from scr.tuning._race import Clock, Race, held_out
+from scr.tuning._refine import refine
+from scr.tuning._trials import Trial
+from scr.tuning._weights import chosen_members
+
+TIME_LIMIT = 600.0
+"""Seconds, if nobody says otherwise."""
+MODELS = "models"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried, for how long, and by how many processes."""
+
+    time_limit: float | None = TIME_LIMIT
+    """Seconds; none: until every round is finished."""
+    jobs: int = 0
+    """Processes; 0: one for each core."""
+    names: Sequence[str] | None = None
+    """Of members of the portfolio, in this order; none: all, as learned."""
+    on_trial: Callable[[Trial, float, float], None] | None = None
+    """Called after each trial with its score and the best one so far."""
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ConfigError("time_limit", self.time_limit, "a positive number of seconds")
+
+
+def tune(
+    graph: Graph,
+    out: Path,
+    effort: Effort,
+    *,
+    layers: Sequence[Mapping[str, Any]] = (),
+    regularizer: str | None = None,
+    preset: str = "auto",
+    seed: int = 0,
+    device: str = "cpu",
+    source: str | None = None,
+    command: str | None = None,
+    resume: bool = False,
+    probabilities: ProbabilityColumns | None = None,
+) -> EnsemblePredictor:
+    """Try a portfolio of settings, average the best, and write the run.
+
+    Trials are kept in the run directory as they finish: a call with `resume` uses them. A
+    KeyboardInterrupt ends the search, and what is finished is the answer.
+
+    Args:
+        graph: With features, labels, training nodes and perhaps validation nodes.
+        out: The run directory.
+        effort: How much is tried.
+        layers: Settings that every member keeps.
+        regularizer: The only one, if it is named.
+        preset: As of `NodeClassifier`.
+        seed: Decides folds, initial weights, batches and dropout.
+        device: Where torch computes.
+        source: Where the graph can be loaded from again.
+        command: As it was typed.
+        resume: Continue a run that was stopped.
+        probabilities: Columns of the predictions.
+    """
+    clock = Clock(time.time(), effort.time_limit)
+    graphs = fold_graphs(check_graph(graph), seed=seed)
+    members = portfolio(
+        graphs[0], layers=layers, regularizer=regularizer, preset=preset, names=effort.names
+    )
+    first = members[0].recipe
+    if first.stages.active:
+        raise ConfigError("stages.method", first.stages.method, '`none` with effort="best"')
+    check_trainable(graphs[0], first)
+    run = runs.describe_run(
+        graph,
+        first,
+        seed=seed,
+        source=source or _source(graph),
+        command=command,
+        threads=torch.get_num_threads(),
+    )
+    if runs.start_run(out, run, resume=resume):
+        return read_tuned(out, graph, device=device)
+    race = Race(
+        graphs, out / MODELS, clock, _accuracy, seed=seed, device=device,
+        jobs=effort.jobs or _cores(), on_trial=_watched(effort.on_trial, graphs),
+    )  # fmt: skip
+    trials: list[Trial] = []
+    try:
+        trials = race.run(members)
+        trials = refine(race, trials)
+    except KeyboardInterrupt:
+        found = [Trial.read(each, out / MODELS / each.name) for each in members]
+        trials = trials or race.ranked(found)
+    if not trials:
+        raise RunError(
+            "No setting could be trained to its end; expected at least one",
+            hint="give more time, or `scr train` for a single model",
+        )
+    return _write(graph, out, race, trials, run, probabilities)
+
+
+def read_tuned(out: Path, graph: Graph | None = None, *, device: str = "cpu") -> EnsemblePredictor:
+    """The ensemble of a finished run."""
+    from scr.prediction import read_ensemble
+
+    models = read_ensemble(out)
+    if models is None:
+        raise RunError(f"The run in `{out}` is of one model; expected one with {ENSEMBLE}")
+    return EnsemblePredictor(out, models, graph, device=device)
+
+
+def _source(graph: Graph) -> str | None:
+    """Where the graph can be loaded from again."""
+    return graph.source or (None if graph.path is None else str(graph.path.resolve()))
+
+
+def _cores() -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def _accuracy(labels: NDArray[np.integer[Any]], soft: NDArray[np.float32]) -> float:
+    """Accuracy; of equal ones the surer is better, by less than one node could change."""
+    likely = np.clip(soft[np.arange(len(labels)), labels], 1e-6, 1)
+    right = float((soft.argmax(axis=1) == labels).mean())
+    return right + float(np.log(likely).mean()) / 1000 / len(labels)
+
+
+def _watched(
+    on_trial: Callable[[Trial, float, float], None] | None, graphs: Sequence[Graph]
+) -> Callable[[Trial], None] | None:
+    if on_trial is None:
+        return None
+    best = 0.0
+
+    def watch(trial: Trial) -> None:
+        nonlocal best
+        if trial.folds:
+            labels, soft = held_out(trial, graphs, sorted(trial.folds))
+            score = float((soft.argmax(axis=1) == labels).mean())
+            best = max(best, score)
+            on_trial(trial, score, best)
+
+    return watch
+
+
+def _write(
+    graph: Graph,
+    out: Path,
+    race: Race,
+    trials: Sequence[Trial],
+    run: dict[str, Any],
+    probabilities: ProbabilityColumns | None,
+) -> EnsemblePredictor:
+    """Choose members, and write all files of the run, `metrics.json` last."""
+    most = len(trials[0].folds)
+    folds = sorted(trials[0].folds)
+    equal = [trial for trial in trials if sorted(trial.folds) == folds]
+    labels, _ = held_out(trials[0], race.graphs, folds)
+    soft = [held_out(trial, race.graphs, folds)[1] for trial in equal]
+    chosen = chosen_members(labels, soft)
+    models = [
+        WeightedModel(f"{MODELS}/{equal[position].member.name}/fold-{fold}", 1 / len(chosen) / most)
+        for position in chosen
+        for fold in folds
+    ]
+    held = np.mean([soft[position] for position in chosen], axis=0)
+    names = [equal[position].member.name for position in chosen]
+    table = [
+        {
+            "name": trial.member.name,
+            "encoder": trial.member.recipe.encoder,
+            "regularizer": trial.member.recipe.regularizer,
+            "folds": len(trial.folds),
+            "accuracy": round(race.scored(trial), 5),
+            "seconds": round(trial.seconds, 2),
+            "weight": round(1 / len(chosen), 4) if trial.member.name in names else 0.0,
+            "settings": trial.member.recipe.tables(),
+        }
+        for trial in trials
+    ]
+    content = {
+        "schema": 1,
+        "models": [{"folder": each.folder, "weight": each.weight} for each in models],
+        "trials": table,
+        "folds": len(race.graphs),
+        "mattered": what_mattered(table),
+    }
+    best = equal[0]
+    note = (
+        f"The answer is the mean of {len(chosen)} settings ({', '.join(names)}), each trained "
+        f"{most} times with another part of the {len(labels) if most > 1 else len(graph.train):,} "
+        f"known labels held out; {len(trials)} were tried"
+    )
+    record = {
+        **run, "encoder": best.member.recipe.encoder,
+        "regularizer": best.member.recipe.regularizer, "recipe": run["recipe"], "notes": [note],
+    }  # fmt: skip
+    runs.write_json(out / ENSEMBLE, content)
+    runs.write_json(out / runs.RUN, record)
+    runs.write_split(out / runs.SPLIT, graph)
+    heaviest = out / models[0].folder
+    shutil.copyfile(heaviest / runs.HISTORY, out / runs.HISTORY)
+    predictor = EnsemblePredictor(out, models, graph, device=race.device)
+    predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
+    runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())
+    test = predictor.metrics("test") if len(predictor.labeled("test")) else None
+    valid = classification_metrics(labels, held)
+    parameters = sum(
+        w.numel() for each in predictor.members for w in each.model.encoder.parameters()
+    )
+    summary = {
+        "valid_accuracy": valid["accuracy"],
+        "test_accuracy": None if test is None else test["accuracy"],
+        "best_epoch": 0,
+        "epochs": 0,
+        "stopped": "epochs",
+        "train_seconds": round(sum(trial.seconds for trial in trials), 3),
+        "propagate_seconds": 0.0,
+        "seconds": round(time.time() - race.clock.started, 3),
+        "peak_memory_bytes": peak_bytes(),
+        "parameters": parameters,
+        "nodes": graph.num_targets,
+        "valid": valid,
+        **({} if test is None else {"test": test}),
+    }
+    runs.write_json(out / runs.METRICS, summary)
+    used = {Path(each.folder).parts[1] for each in models}
+    for folder in (out / MODELS).iterdir():
+        if folder.name not in used:
+            shutil.rmtree(folder)
+    return predictor
+
+
+def what_mattered(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each setting that differs: the best accuracy with each of its values."""
+    flat = [(_flat(trial["settings"]), trial["accuracy"]) for trial in trials]
+    found = []
+    for key in sorted({key for settings, _ in flat for key in settings}):
+        values: dict[str, float] = {}
+        for settings, accuracy in flat:
+            if key in settings:
+                value = str(settings[key])
+                values[value] = max(accuracy, values.get(value, 0.0))
+        if len(values) > 1:
+            spread = max(values.values()) - min(values.values())
+            found.append({"setting": key, "spread": round(spread, 5), "best": values})
+    return sorted(found, key=lambda each: -float(each["spread"]))
+
+
+def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in tables.items() if not isinstance(value, Mapping)}
+    for section, table in tables.items():
+        if isinstance(table, Mapping):
+            plain |= {f"{section}.{key}": value for key, value in table.items()}
+    return plain
