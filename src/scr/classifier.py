@@ -7,18 +7,15 @@ classifier.score("test"), classifier.predict_proba([0, 1, 2])
 from __future__ import annotations
 
 import operator
-import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from scr import runs
 from scr.compute import usable_device
 from scr.encoders import ProblemShape
 from scr.errors import InactiveTermWarning, RunError
@@ -31,6 +28,7 @@ from scr.prediction import (
     ProbabilityColumns,
     TrainedModel,
     read_model,
+    save_run,
 )
 from scr.training import (
     AUTO_ENCODER,
@@ -263,6 +261,29 @@ class NodeClassifier:
         predicted: NDArray[np.int64] = self.predict_proba(nodes, graph=graph).argmax(axis=1)
         return predicted
 
+    def predict_sets(
+        self,
+        nodes: ArrayLike | None = None,
+        coverage: float = 0.9,
+        per_class: bool = False,
+        *,
+        graph: Graph | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which classes a node may have: sets that hold the true one as often as asked for.
+
+        Args:
+            nodes: As of `predict_proba`.
+            coverage: Share of the nodes whose class is in their set, if they are drawn like the
+                validation nodes.
+            per_class: Keep that share within every class, also where classes are not as frequent
+                as among the validation nodes; sets grow, and every class needs validation nodes.
+            graph: As of `predict_proba`.
+
+        Returns:
+            Shape (nodes, classes).
+        """
+        return self._trained().sets(nodes, graph, coverage=coverage, per_class=per_class)
+
     def score(self, split: str = "test") -> float:
         """Accuracy on the labeled nodes of a split."""
         return float(self.metrics(split)["accuracy"] or 0)
@@ -296,31 +317,7 @@ class NodeClassifier:
             source: Where the graph can be loaded from again; none: where `load_graph` found it, or
                 its store. A graph that was changed since then is refused when it is loaded again.
         """
-        path = Path(path)
-        if path.exists():
-            raise RunError(
-                f"`{path}` exists already; expected a new folder", hint="choose another path"
-            )
-        fitted, graph = self._trained().fitted(), self._trained().graph
-        store = None if graph.path is None else str(graph.path.resolve())
-        origin = source or graph.source or store
-        run = runs.describe_run(
-            graph,
-            fitted.recipe,
-            seed=self.seed,
-            source=origin,
-            command=None,
-            threads=torch.get_num_threads(),
-        )
-        temporary = path.with_name(f".{path.name}.partial")
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
-            runs.start_run(temporary, run, resume=False)
-            self.write_into(temporary, run)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        return path
+        return save_run(self._trained(), Path(path), seed=self.seed, source=source)
 
     def write_into(
         self,
@@ -342,6 +339,8 @@ class NodeClassifier:
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
+        coverage: float | None = None,
+        per_class: bool = False,
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
@@ -352,6 +351,8 @@ class NodeClassifier:
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
+            coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
+            per_class: Of the sets, as of `predict_sets`.
             on_rows: Called with how many rows were just written.
             on_progress: Called with what is done, how many rows of it, and how many there are.
 
@@ -359,13 +360,9 @@ class NodeClassifier:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
         self._trained().write_predictions(
-            Path(path),
-            graph=graph,
-            nodes=nodes,
-            columns=columns,
-            on_rows=on_rows,
-            on_progress=on_progress,
-        )
+            Path(path), graph=graph, nodes=nodes, columns=columns, coverage=coverage,
+            per_class=per_class, on_rows=on_rows, on_progress=on_progress,
+        )  # fmt: skip
 
     @classmethod
     def load(

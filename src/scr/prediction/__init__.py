@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
     from scr.prediction._predictor import Predictor as Predictor
+    from scr.prediction._saving import save_run as save_run
     from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import load_run_graph as load_run_graph
     from scr.prediction._stored_model import read_model as read_model

@@ -27,7 +27,8 @@ from scr.prediction._stored_model import (
     write_model,
 )
 from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
-from scr.report import MetricsInParts
+from scr.prediction.calibration import prediction_sets, write_calibration
+from scr.report import MetricsInParts, reliability_curve
 
 Nodes = NDArray[np.int64]
 
@@ -98,24 +99,50 @@ class Predictor:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return training.predict_probabilities(
-            self.model.encoder, rows, torch.from_numpy(index)
-        ).numpy()
+        return self._probabilities(rows, index)
+
+    def _probabilities(self, rows: training.RowSource, nodes: Nodes) -> NDArray[np.float32]:
+        """Tempered as validation nodes asked for."""
+        index = torch.tensor(nodes)
+        raw = training.predict_probabilities(self.model.encoder, rows, index).numpy()
+        return self.model.calibration.apply(raw)
+
+    def sets(
+        self,
+        nodes: ArrayLike | None,
+        graph: Graph | None,
+        *,
+        coverage: float,
+        per_class: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Prediction sets of some nodes, shape (nodes, classes)."""
+        limits = self._set_limits(coverage, per_class=per_class)
+        return prediction_sets(self.probabilities(nodes, graph), limits)
+
+    def _set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
+        names = self.model.class_names
+        return self.model.calibration.limits(coverage, names, per_class=per_class)
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
+        return self._measured(split)[0]
+
+    def _measured(self, split: str) -> tuple[dict[str, float | None], float | None]:
+        """Measures, and the calibration error without a temperature."""
         if split not in SPLITS:
             raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
         nodes = self.labeled(split)
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
-        measured, done = MetricsInParts(), 0
+        measured, before, done = MetricsInParts(), reliability_curve([], []), 0
         rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
         for part, logits in training.stream_logits(self.model.encoder, rows, index):
-            measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
+            raw, known = torch.softmax(logits, dim=-1).numpy(), labels[done : done + len(part)]
+            before += reliability_curve(raw.max(axis=1), raw.argmax(axis=1) == known)
+            measured.add(known, self.model.calibration.apply(raw))
             done += len(part)
-        return measured.measures()
+        return measured.measures(), before.calibration_error
 
     def labeled(self, split: str) -> NDArray[np.int64]:
         """Nodes of a split whose labels are known."""
@@ -143,7 +170,8 @@ class Predictor:
         if isinstance(self.model.origin, Path):
             return read_summary(self.model.origin)
         fitted, outcome = self.model.origin, self.model.origin.outcome
-        scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        both = {name: self._measured(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        scored = {name: measures for name, (measures, _) in both.items()}
         return {
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
@@ -155,6 +183,11 @@ class Predictor:
             "peak_memory_bytes": peak_bytes(),
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
             "nodes": self.graph.num_targets,
+            "temperature": self.model.calibration.temperature,
+            "calibration_error": {
+                name: {"before": before, "after": measures["calibration_error"]}
+                for name, (measures, before) in both.items()
+            },
             **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
             **scored,
         }
@@ -166,21 +199,20 @@ class Predictor:
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
+        coverage: float | None = None,
+        per_class: bool = False,
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a Parquet file."""
+        limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
         known = self.graph
         if graph is not None:
             known = with_classes(check_graph(graph), self.model.class_names)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
-        rows, encoder = self.rows(graph, chosen), self.model.encoder
+        rows = self.rows(graph, chosen)
         if chosen is not None and rows.kept is not None:
             training.positions_of(chosen, rows.kept)  # at once, not after hours
-
-        def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
-
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
 
@@ -192,7 +224,10 @@ class Predictor:
             if on_progress is not None:
                 on_progress("Predicting", done, total)
 
-        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=progress)
+        write_predictions(
+            path, known, partial(self._probabilities, rows), nodes=index, columns=columns,
+            set_limits=limits, on_rows=progress,
+        )  # fmt: skip
 
     def write_run(
         self,
@@ -211,7 +246,9 @@ class Predictor:
         write_model(path / runs.MODEL, fitted)
         runs.write_history(path / runs.HISTORY, fitted.outcome.history)
         kept = "all" if fitted.rows.kept is None else len(fitted.rows)
-        record = {**run, "rows_kept": kept, "notes": fitted.notes}
+        record = {**run, "rows_kept": kept, "notes": self.model.notes}
+        record["temperature"] = self.model.calibration.temperature
+        write_calibration(path, self.model.calibration)
         if fitted.prepared.subsets is not None:
             record["subsets"] = fitted.prepared.subsets
         runs.write_json(path / runs.RUN, record)
