@@ -27,6 +27,7 @@ LEARNING = (
 )  # fmt: skip
 PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,
+    "calibration": LEARNING,
     "combinations": LEARNING,
     "defaults": LEARNING,
     "grand": LEARNING,

@@ -292,6 +292,29 @@ class NodeClassifier:
         predicted: NDArray[np.int64] = self.predict_proba(nodes, graph=graph).argmax(axis=1)
         return predicted
 
+    def predict_sets(
+        self,
+        nodes: ArrayLike | None = None,
+        coverage: float = 0.9,
+        per_class: bool = False,
+        *,
+        graph: Graph | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which classes a node may have: sets that hold the true one as often as asked for.
+
+        Args:
+            nodes: As of `predict_proba`.
+            coverage: Share of the nodes whose class is in their set, if they are drawn like the
+                validation nodes.
+            per_class: Keep that share within every class, also where classes are not as frequent
+                as among the validation nodes; sets grow, and every class needs validation nodes.
+            graph: As of `predict_proba`.
+
+        Returns:
+            Shape (nodes, classes).
+        """
+        return self._trained().sets(nodes, graph, coverage=coverage, per_class=per_class)
+
     def score(self, split: str = "test") -> float:
         """Accuracy on the labeled nodes of a split."""
         return float(self.metrics(split)["accuracy"] or 0)
@@ -347,6 +370,8 @@ class NodeClassifier:
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
+        coverage: float | None = None,
+        per_class: bool = False,
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
@@ -357,6 +382,8 @@ class NodeClassifier:
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
+            coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
+            per_class: Of the sets, as of `predict_sets`.
             on_rows: Called with how many rows were just written.
             on_progress: Called with what is done, how many rows of it, and how many there are.
 
@@ -364,13 +391,9 @@ class NodeClassifier:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
         self._trained().write_predictions(
-            Path(path),
-            graph=graph,
-            nodes=nodes,
-            columns=columns,
-            on_rows=on_rows,
-            on_progress=on_progress,
-        )
+            Path(path), graph=graph, nodes=nodes, columns=columns, coverage=coverage,
+            per_class=per_class, on_rows=on_rows, on_progress=on_progress,
+        )  # fmt: skip
 
     @classmethod
     def load(

@@ -12,7 +12,7 @@ from scr.classifier import NodeClassifier
 from scr.encoders import HopBatch
 from scr.errors import GraphError, StoreError
 from scr.graph import Graph
-from scr.prediction._predictor import rows_of_other_graph, with_classes
+from scr.prediction._other_graphs import rows_of_other_graph, with_classes
 
 NAMES = ("ant", "bee", "cat")
 LABELS = {"label_hops": 2, "label_guard": "none", "label_keep": "all"}

@@ -11,6 +11,7 @@ import scr
 from scr import compute, prediction, sources
 from scr.cli import _options as option
 from scr.cli._console import print_line, steps_progress
+from scr.errors import ConfigError
 
 
 def predict(
@@ -23,6 +24,13 @@ def predict(
         Path | None, typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]")
     ] = None,
     probabilities: option.Probabilities = "all",
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Add sets that hold the true class with this probability, such as 0.9."),
+    ] = None,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", help="Keep the coverage within every class.")
+    ] = False,
     device: option.Device = "cpu",
 ) -> None:
     """Predict every node, or the nodes of a new graph.
@@ -32,12 +40,17 @@ def predict(
     from scr.graph import read_nodes
 
     columns = prediction.ProbabilityColumns.parse(probabilities)
+    if per_class and coverage is None:
+        raise ConfigError(
+            "--per-class", True, "a coverage as well", hint="such as `--coverage 0.9 --per-class`"
+        )
     compute.usable_device(device)
     classifier = scr.NodeClassifier.load(run, device=device)
     other = None if graph is None else sources.load_graph(graph)
     chosen = None if nodes is None else read_nodes(nodes)
     with steps_progress() as on_progress:
         classifier.write_predictions(
-            out, graph=other, nodes=chosen, columns=columns, on_progress=on_progress
-        )
+            out, graph=other, nodes=chosen, columns=columns, coverage=coverage,
+            per_class=per_class, on_progress=on_progress,
+        )  # fmt: skip
     print_line(f"Wrote {out}")

@@ -91,6 +91,10 @@ def _config(
     config = build(training.PostprocessConfig, {**base, **given}, section=SECTION)
     if config.method == "none":
         raise ConfigError(f"{SECTION}.method", "none", "`correct-and-smooth` for this command")
+    if "calibrate" in given:
+        raise ConfigError(
+            f"{SECTION}.calibrate", given["calibrate"], "no value here, since training decided it"
+        )
     decided = next((key for key in given if key in SEARCHED), None)
     if config.search and decided is not None:
         raise ConfigError(

@@ -22,8 +22,11 @@ from scr.compute import usable_device
 from scr.errors import StoreError
 from scr.graph import Graph
 from scr.networks import OwnModule
-from scr.prediction._predictor import Answer, Nodes, Predictor, new_folder
+from scr.prediction._other_graphs import Nodes
+from scr.prediction._predictor import Answer, Predictor, refuse_existing
 from scr.prediction._stored_model import read_model
+from scr.prediction.calibration import read_calibration
+from scr.storage import atomic_folder
 
 ENSEMBLE = "ensemble.json"
 
@@ -76,7 +79,10 @@ class EnsemblePredictor(Predictor):
             model.encoder.to(usable_device(device))
         first = read[0]
         run = runs.read_run(path)
-        whole = dataclasses.replace(first, notes=list(run["notes"]), seed=run["seed"], origin=path)
+        whole = dataclasses.replace(
+            first, notes=list(run["notes"]), seed=run["seed"], origin=path,
+            calibration=read_calibration(path, run),
+        )  # fmt: skip
         super().__init__(whole, graph, device=device)
         weights = np.array([each.weight for each in models], dtype=np.float64)
         self._weights = (weights / weights.sum()).astype(np.float32)
@@ -119,8 +125,9 @@ class EnsemblePredictor(Predictor):
     def save(self, path: Path, *, source: str | None = None) -> Path:
         """Copy the run directory to a new folder, whole or not at all."""
         assert isinstance(self.model.origin, Path)
-        with new_folder(path) as temporary:
-            shutil.copytree(self.model.origin, temporary)
+        refuse_existing(path)
+        with atomic_folder(path) as temporary:
+            shutil.copytree(self.model.origin, temporary, dirs_exist_ok=True)
             run = runs.read_run(temporary)
             graph = {**run["graph"], "source": source or run["graph"]["source"]}
             runs.write_json(temporary / runs.RUN, {**run, "graph": graph})

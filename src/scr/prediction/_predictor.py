@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +14,14 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
-from scr.networks import GraphEncoder
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
+from scr.prediction._other_graphs import (
+    Nodes,
+    node_numbers,
+    rows_maker,
+    rows_of_other_graph,
+    with_classes,
+)
 from scr.prediction._stored_model import (
     TrainedModel,
     load_run_graph,
@@ -30,12 +31,12 @@ from scr.prediction._stored_model import (
     write_model,
 )
 from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
-from scr.propagation import rows_hash
-from scr.report import MetricsInParts
+from scr.prediction.calibration import prediction_sets, write_calibration
+from scr.report import MetricsInParts, reliability_curve
+from scr.storage import atomic_folder
 
 MOST_PROBABILITIES = 2**26
 """That are held at once while they are measured, 256 MB."""
-Nodes = NDArray[np.int64]
 Answer = Callable[[Nodes], NDArray[np.float32]]
 """Class probabilities of some nodes, shape (nodes, classes)."""
 
@@ -87,7 +88,7 @@ class Predictor:
             handover = None
             if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            make = _rows_maker(self.graph, model, self.device, nodes, self._shared)
+            make = rows_maker(self.graph, model, self.device, nodes, self._shared)
             rows = make(handover=handover)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
@@ -117,10 +118,13 @@ class Predictor:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return predict(index)
+        return self.model.calibration.apply(predict(index))
 
     def answers(self, nodes: Nodes | None, graph: Graph | None) -> tuple[Nodes, Answer]:
-        """Nodes that can be predicted, those asked for or all, and what predicts some of them."""
+        """Nodes that can be predicted, those asked for or all, and what predicts some of them.
+
+        Predictions are not calibrated yet.
+        """
         rows, encoder = self.rows(graph, nodes), self.model.encoder
         if nodes is not None and rows.kept is not None:
             training.positions_of(nodes, rows.kept)  # at once, not after hours
@@ -130,21 +134,44 @@ class Predictor:
 
         return np.array(rows.nodes()) if nodes is None else nodes, predict
 
+    def sets(
+        self,
+        nodes: ArrayLike | None,
+        graph: Graph | None,
+        *,
+        coverage: float,
+        per_class: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Prediction sets of some nodes, shape (nodes, classes)."""
+        limits = self._set_limits(coverage, per_class=per_class)
+        return prediction_sets(self.probabilities(nodes, graph), limits)
+
+    def _set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
+        names = self.model.class_names
+        return self.model.calibration.limits(coverage, names, per_class=per_class)
+
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
+        return self._measured(split)[0]
+
+    def _measured(self, split: str) -> tuple[dict[str, float | None], float | None]:
+        """Measures, and the calibration error without a temperature."""
         if split not in SPLITS:
             raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
         nodes = self.labeled(split)
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
-        measured, (_, predict) = MetricsInParts(), self.answers(nodes, None)
+        measured, before = MetricsInParts(), reliability_curve([], [])
+        _, predict = self.answers(nodes, None)
         # Few parts: an encoder that reads the graph walks all of it for each.
         rows = max(ROWS_PER_PART, MOST_PROBABILITIES // len(self.model.class_names))
         for start in range(0, len(nodes), rows):
             part = slice(start, start + rows)
-            measured.add(labels[part], predict(nodes[part]))
-        return measured.measures()
+            raw, known = predict(nodes[part]), labels[part]
+            before += reliability_curve(raw.max(axis=1), raw.argmax(axis=1) == known)
+            measured.add(known, self.model.calibration.apply(raw))
+        return measured.measures(), before.calibration_error
 
     def labeled(self, split: str) -> NDArray[np.int64]:
         """Nodes of a split whose labels are known."""
@@ -172,7 +199,8 @@ class Predictor:
         if isinstance(self.model.origin, Path):
             return read_summary(self.model.origin)
         fitted, outcome = self.model.origin, self.model.origin.outcome
-        scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        both = {name: self._measured(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        scored = {name: measures for name, (measures, _) in both.items()}
         return {
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
@@ -184,6 +212,11 @@ class Predictor:
             "peak_memory_bytes": peak_bytes(),
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
             "nodes": self.graph.num_targets,
+            "temperature": self.model.calibration.temperature,
+            "calibration_error": {
+                name: {"before": before, "after": measures["calibration_error"]}
+                for name, (measures, before) in both.items()
+            },
             **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
             **scored,
         }
@@ -195,10 +228,13 @@ class Predictor:
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
+        coverage: float | None = None,
+        per_class: bool = False,
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a Parquet file."""
+        limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
         known = self.graph
         if graph is not None:
             known = with_classes(check_graph(graph), self.model.class_names)
@@ -214,11 +250,15 @@ class Predictor:
             if on_progress is not None:
                 on_progress("Predicting", done, total)
 
-        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=progress)
+        write_predictions(
+            path, known, lambda part: self.model.calibration.apply(predict(part)), nodes=index,
+            columns=columns, set_limits=limits, on_rows=progress,
+        )  # fmt: skip
 
     def save(self, path: Path, *, source: str | None = None) -> Path:
         """Write a run directory, whole or not at all."""
-        with new_folder(path) as temporary:
+        refuse_existing(path)
+        with atomic_folder(path) as temporary:
             fitted, graph = self.fitted(), self.graph
             store = None if graph.path is None else str(graph.path.resolve())
             run = runs.describe_run(
@@ -246,7 +286,9 @@ class Predictor:
         write_model(path / runs.MODEL, fitted)
         runs.write_history(path / runs.HISTORY, fitted.outcome.history)
         kept = "all" if fitted.rows.kept is None else len(fitted.rows)
-        record = {**run, "rows_kept": kept, "notes": fitted.notes}
+        record = {**run, "rows_kept": kept, "notes": self.model.notes}
+        record["temperature"] = self.model.calibration.temperature
+        write_calibration(path, self.model.calibration)
         if fitted.prepared.subsets is not None:
             record["subsets"] = fitted.prepared.subsets
         runs.write_json(path / runs.RUN, record)
@@ -264,139 +306,9 @@ class Predictor:
         return summary
 
 
-@contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A folder that gets its name when it is whole."""
+def refuse_existing(path: Path) -> None:
+    """A run is saved to a new folder."""
     if path.exists():
         raise RunError(
             f"`{path}` exists already; expected a new folder", hint="choose another path"
         )
-    temporary = path.with_name(f".{path.name}.partial")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        yield temporary
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Numbers of some of so many nodes, as a user gives them, also by a mask."""
-    index = np.atleast_1d(np.array(nodes))  # a copy: torch wants to be able to write
-    if index.ndim > 1 or (index.size and index.dtype.kind not in "biu"):
-        raise GraphError(
-            f"The nodes are {index.dtype} of shape {index.shape}; expected a list of whole numbers"
-        )
-    if index.dtype == bool:
-        if len(index) != count:
-            raise GraphError(
-                f"The mask of nodes has {len(index):,} entries; expected {count:,}, one per node"
-            )
-        index = np.flatnonzero(index)
-    index = index.astype(np.int64)
-    wrong = index[(index < 0) | (index >= count)]
-    if len(wrong):
-        raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
-    return index
-
-
-def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
-    """The graph under the class names of a model.
-
-    Labels are translated by name. Those of classes that the model does not know are dropped, and
-    nodes with such labels leave the training nodes.
-    """
-    if graph.class_names == class_names:
-        return graph
-    position = {name: number for number, name in enumerate(class_names)}
-    # The last entry is for the label -1.
-    translation = np.array([position.get(name, -1) for name in graph.class_names] + [-1], np.int64)
-    labels = translation[np.asarray(graph.labels)]
-    train = np.asarray(graph.train)
-    return dataclasses.replace(
-        graph, class_names=class_names, labels=labels, train=train[labels[train] >= 0]
-    )
-
-
-def with_relations(graph: Graph, relations: tuple[str, ...]) -> Graph:
-    """The graph with its relations in the order of a model, whose weights go by their numbers.
-
-    A model without full names of relations knows a single one.
-    """
-    own = tuple(str(relation) for relation in graph.relations)
-    if own == relations or (not relations and not graph.is_typed):
-        return graph
-    if graph.edge_types is None or sorted(own) != sorted(relations):
-        expected = ", ".join(relations) or "a single one"
-        raise GraphError(
-            f"The graph `{graph.name}` has the relations {', '.join(own)}; expected {expected}, "
-            "as in training",
-            hint="a relation may be without edges",
-        )
-    position = np.array([relations.index(name) for name in own])
-    codes = np.concatenate([position, position + len(position)]).astype(graph.edge_types.dtype)
-    ordered = tuple(graph.relations[own.index(name)] for name in relations)
-    return dataclasses.replace(
-        graph, relations=ordered, edge_types=codes[np.asarray(graph.edge_types)], path=None,
-        source=None,
-    )  # fmt: skip
-
-
-def rows_of_other_graph(
-    graph: Graph,
-    model: TrainedModel,
-    *,
-    device: str = "cpu",
-    nodes: Nodes | None = None,
-    shared: dict[str, training.Prepared] | None = None,
-) -> training.RowSource:
-    """What an encoder reads of a graph that it was not trained on.
-
-    The graph may number its classes differently, have classes that the model does not know, or no
-    labels at all. Label hops have one column per class of the model, so labels are translated by
-    the names of classes before anything is propagated.
-
-    After training in stages, label hops hold predictions of the stage before, whose encoder is not
-    kept. Here the encoder takes its place once: it predicts with hops of the known labels, hands
-    its predictions over to itself, and the hops are built again.
-
-    Labels of the graph's training nodes are read if the encoder reads label hops. Rows are needed
-    of some nodes; none: of those of the graph's splits.
-    """
-    encoder, recipe = model.encoder, model.recipe
-    graph = with_classes(graph, model.class_names)
-    if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
-        graph = with_relations(graph, model.relations)
-    rows_with = _rows_maker(graph, model, device, nodes, shared)
-    rows = rows_with(handover=None)
-    if not training.rebuilds_label_hops(recipe):
-        return rows
-    others = torch.from_numpy(np.setdiff1d(rows.nodes(), graph.train, assume_unique=True))
-    count = training.stage_count(recipe)
-    handover = training.handed_over(encoder, rows, others, recipe.stages, count, None)
-    return rows_with(handover=handover)
-
-
-def _rows_maker(
-    graph: Graph,
-    model: TrainedModel,
-    device: str,
-    nodes: Nodes | None,
-    shared: dict[str, training.Prepared] | None,
-) -> Callable[..., training.RowSource]:
-    """Prepares a graph as the model's was; returns what makes rows of it from a `handover`."""
-    recipe, subsets = model.recipe, model.subsets
-    given: dict[str, Any] = {"fitted": model.features, "nodes": nodes, "subsets": subsets}
-    if shared is None:
-        prepared = training.prepare(graph, recipe, **given)
-    else:
-        needed = [training.what_is_prepared(graph, recipe), subsets]
-        asked = None if nodes is None else rows_hash(nodes)
-        key = json.dumps([*needed, graph.fingerprint("edges", "features"), asked], default=str)
-        if key not in shared:
-            shared.clear()  # models that read the same come one after the other
-            shared[key] = training.prepare(graph, recipe, **given)
-        prepared = shared[key]
-    return partial(
-        training.make_rows, prepared, graph, recipe, torch.device(device), seed=model.seed
-    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
@@ -18,11 +19,23 @@ from scr.encoders import Encoder, ProblemShape
 from scr.errors import ConfigError, RunError, StoreError
 from scr.graph import Graph
 from scr.networks import OWN, OwnModule, make_encoder
+from scr.prediction.calibration import (
+    Calibration,
+    calibration_nodes,
+    read_calibration,
+)
 from scr.report import read_history
 from scr.runs import HISTORY, METRICS, MODEL, SPLIT, read_json, read_run, read_split
 from scr.sources import load_graph
 from scr.storage import write_bytes
-from scr.training import Fitted, Handover, Preparation, Recipe, SubsetNames
+from scr.training import (
+    Fitted,
+    Handover,
+    Preparation,
+    Recipe,
+    SubsetNames,
+    predict_probabilities,
+)
 from scr.typed_features import restore_fitted
 
 
@@ -44,16 +57,23 @@ class TrainedModel:
     """What the run decided by itself, in sentences."""
     origin: Fitted | Path
     """The fit of this process, or the run directory that the model was read from."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """What validation nodes say about the probabilities."""
 
     @classmethod
     def of(cls, fitted: Fitted, graph: Graph) -> TrainedModel:
-        """The model of a fit on a graph."""
+        """The model of a fit on a graph, calibrated on its labeled validation nodes."""
+        valid = calibration_nodes(graph)
+        calibration = Calibration.of(
+            predict_probabilities(fitted.encoder, fitted.rows, torch.from_numpy(valid)).numpy(),
+            np.array(graph.labels[valid], dtype=np.int64), fitted.recipe.postprocess.calibrate,
+        )  # fmt: skip
         return cls(
             encoder=fitted.encoder, recipe=fitted.recipe, seed=fitted.seed,
             features=fitted.prepared.features, subsets=fitted.prepared.subsets,
             class_names=graph.class_names,
             relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
-            notes=fitted.notes, origin=fitted,
+            notes=[*fitted.notes, *calibration.notes], origin=fitted, calibration=calibration,
         )  # fmt: skip
 
     @property
@@ -140,6 +160,7 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
         relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]), origin=path,
+        calibration=read_calibration(path, run),
     )  # fmt: skip
 
 

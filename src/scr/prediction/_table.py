@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, StoreError
 from scr.graph import Graph
+from scr.prediction.calibration import prediction_sets
 from scr.storage import atomic_file
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ def write_predictions(
     *,
     nodes: NDArray[np.int64] | None = None,
     columns: ProbabilityColumns | None = None,
+    set_limits: NDArray[np.float64] | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> None:
-    """Write one row per node: id, prediction, confidence, split, label, probabilities.
+    """Write one row per node: id, prediction, confidence, split, label, set, probabilities.
 
     Args:
         path: The Parquet file; replaced if it exists.
@@ -64,6 +66,7 @@ def write_predictions(
         predict: Class probabilities of some nodes, shape (nodes, classes).
         nodes: Which nodes; none: all.
         columns: Which probabilities to add.
+        set_limits: Of the classes of prediction sets (`prediction_sets`); none: no sets.
         on_rows: Called with how many rows were just written.
     """
     import pyarrow.parquet as pq
@@ -77,7 +80,7 @@ def write_predictions(
             for start in range(0, count, ROWS_PER_PART):
                 stop = min(start + ROWS_PER_PART, count)
                 part = np.arange(start, stop) if nodes is None else nodes[start:stop]
-                batch = _part_table(graph, part, predict(part), splits[part], columns)
+                batch = _part_table(graph, part, predict(part), splits[part], columns, set_limits)
                 writer = writer or pq.ParquetWriter(temporary, batch.schema)
                 writer.write_table(batch)
                 if on_rows is not None:
@@ -103,6 +106,7 @@ def _part_table(
     probabilities: NDArray[np.float32],
     splits: NDArray[np.int8],
     columns: ProbabilityColumns,
+    set_limits: NDArray[np.float64] | None,
 ) -> pa.Table:
     import pyarrow as pa
 
@@ -116,6 +120,13 @@ def _part_table(
         "split": pa.array([*SPLITS, ""], pa.string()).take(pa.array(splits)),
         "label": names.take(pa.array(np.maximum(labels, 0), mask=labels < 0)),
     }
+    if set_limits is not None:
+        inside = prediction_sets(probabilities, set_limits)
+        sizes = inside.sum(axis=1, dtype=np.int32)
+        starts = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+        members = names.take(pa.array(np.nonzero(inside)[1]))
+        data["prediction_set"] = pa.ListArray.from_arrays(starts, members)
+        data["set_size"] = pa.array(sizes)
     if columns.kind == "all":
         for position, name in enumerate(graph.class_names):
             data[f"probability_{name}"] = pa.array(probabilities[:, position])

@@ -102,14 +102,19 @@ class StagesConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PostprocessConfig(Settings):
-    """Whether and how trained predictions are corrected and smoothed along the edges.
+    """What happens to trained predictions: calibration, then Correct and Smooth along the edges.
 
-    Paper: Huang et al. 2020, "Combining Label Propagation and Simple Models Out-performs Graph
-    Neural Networks", arXiv:2010.13993. Its equations are in `scr.prediction.smoothing`.
+    Papers: Guo et al. 2017, "On Calibration of Modern Neural Networks", arXiv:1706.04599, whose
+    equation is in `scr.prediction.calibration`; Huang et al. 2020, "Combining Label Propagation and
+    Simple Models Out-performs Graph Neural Networks", arXiv:2010.13993, whose equations are in
+    `scr.prediction.smoothing`.
     """
 
     section: ClassVar[str] = "postprocess"
 
+    calibrate: Literal["temperature", "none"] = "temperature"
+    """`temperature` divides logits by the number that gives validation nodes the lowest log-loss;
+    `none` leaves probabilities as they are."""
     method: Literal["none", "correct-and-smooth"] = "none"
     """`correct-and-smooth` spreads the errors on labeled nodes, then the labels."""
     search: bool = True
@@ -133,3 +138,8 @@ class PostprocessConfig(Settings):
     """Share of the neighbors in each hop of the labels (alpha_2)."""
     smooth_norm: Norm = "sym"
     """How the adjacency is normalized for the labels."""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether a recipe may leave the section out."""
+        return self.method == "none" and self.calibrate == "temperature"

@@ -70,7 +70,7 @@ class Recipe:
             tables["consistency"] = asdict(self.consistency)
         if self.stages.method != "none":
             tables["stages"] = asdict(self.stages)
-        if self.postprocess.method != "none":
+        if not self.postprocess.is_default:
             tables["postprocess"] = asdict(self.postprocess)
         return tables
 

@@ -23,7 +23,7 @@ from scr.training import Recipe, choose, graph_facts, merge, resolve
 PLAIN, TYPED = "portfolio.toml", "typed_portfolio.toml"
 MOST_COUPLED = 50_000
 """Nodes up to which encoders that read the whole graph in every step are tried."""
-ALONE = {"consistency": {"trust": "measured"}}
+ALONE = {"consistency": {"trust": "measured"}, "postprocess": {"calibrate": "none"}}
 """Below all members: the ensemble weighs them against each other and is calibrated as a whole."""
 
 

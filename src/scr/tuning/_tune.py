@@ -22,6 +22,7 @@ from scr.compute import peak_bytes
 from scr.errors import ConfigError, RunError
 from scr.graph import Graph, check_graph
 from scr.prediction import ENSEMBLE, EnsemblePredictor, ProbabilityColumns, WeightedModel
+from scr.prediction.calibration import Calibration, write_calibration
 from scr.report import classification_metrics
 from scr.training import check_trainable
 from scr.tuning._folds import fold_graphs
@@ -220,10 +221,15 @@ def _write(
         f"{most} times with another part of the {len(labels) if most > 1 else len(graph.train):,} "
         f"known labels held out; {len(trials)} were tried"
     )
+    calibration = Calibration.of(held, labels.astype(np.int64), "temperature")
+    write_calibration(out, calibration)
     record = {
-        **run, "encoder": best.member.recipe.encoder,
-        "regularizer": best.member.recipe.regularizer, "recipe": run["recipe"], "notes": [note],
-    }  # fmt: skip
+        **run,
+        "encoder": best.member.recipe.encoder,
+        "regularizer": best.member.recipe.regularizer,
+        "temperature": calibration.temperature,
+        "notes": [note, *calibration.notes],
+    }
     runs.write_json(out / ENSEMBLE, content)
     runs.write_json(out / runs.RUN, record)
     runs.write_split(out / runs.SPLIT, graph)
@@ -233,7 +239,7 @@ def _write(
     predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
     runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())
     test = predictor.metrics("test") if len(predictor.labeled("test")) else None
-    valid = classification_metrics(labels, held)
+    valid = classification_metrics(labels, calibration.apply(held))
     parameters = sum(
         w.numel() for each in predictor.members for w in each.model.encoder.parameters()
     )
@@ -249,6 +255,7 @@ def _write(
         "peak_memory_bytes": peak_bytes(),
         "parameters": parameters,
         "nodes": graph.num_targets,
+        "temperature": calibration.temperature,
         "valid": valid,
         **({} if test is None else {"test": test}),
     }
