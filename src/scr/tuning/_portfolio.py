@@ -33,6 +33,9 @@ class Member:
 
     name: str
     recipe: Recipe
+    handicap: float = 0.0
+    """By how much held-out labels overrate it, as an accuracy. They are often drawn class by class,
+    and do not see what others gain where classes are of different size."""
 
 
 def read_portfolio(*, typed: bool) -> dict[str, dict[str, Any]]:
@@ -47,7 +50,7 @@ def portfolio(
     layers: Sequence[Mapping[str, Any]] = (),
     regularizer: str | None = None,
     preset: str = "auto",
-    names: Sequence[str] | None = None,
+    tables: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Member]:
     """What is tried on a graph, in this order.
 
@@ -56,18 +59,19 @@ def portfolio(
         layers: Settings of the user, which all members keep.
         regularizer: The only one, if it is named.
         preset: As of `NodeClassifier`.
-        names: Of members, in another order than the learned one; none: all.
+        tables: Another portfolio than the one that comes with the package.
     """
     is_typed = graph.is_typed or len(graph.relations) > 1
-    tables = read_portfolio(typed=is_typed)
+    tables = read_portfolio(typed=is_typed) if tables is None else tables
     choice = choose(graph)
     members: dict[str, Member] = {}
-    for name in tables if names is None else names:
+    for name, table in tables.items():
+        settings = {key: value for key, value in table.items() if key != "handicap"}
         try:
             recipe = resolve(
                 graph_facts(graph, choice),
                 regularizer=regularizer,
-                layers=[ALONE, _below(tables[name], layers), *layers],
+                layers=[ALONE, _below(settings, layers), *layers],
                 preset=preset,
                 choice=choice,
             )
@@ -79,7 +83,7 @@ def portfolio(
         if is_coupled and graph.num_nodes > MOST_COUPLED:
             continue
         same = json.dumps(recipe.tables(), sort_keys=True, default=str)
-        members.setdefault(same, Member(name, recipe))
+        members.setdefault(same, Member(name, recipe, float(table.get("handicap", 0))))
     return list(members.values())
 
 

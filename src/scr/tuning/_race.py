@@ -101,9 +101,9 @@ class Race:
         return sorted(done, key=lambda trial: (-len(trial.folds), -self.scored(trial)))
 
     def scored(self, trial: Trial) -> float:
-        """How good a trial is on what its folds held out."""
+        """How good a trial is on what its folds held out, less its handicap."""
         labels, soft = held_out(trial, self.graphs, sorted(trial.folds))
-        return self.score(labels, soft)
+        return self.score(labels, soft) - trial.member.handicap
 
 
 def held_out(

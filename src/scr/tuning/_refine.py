@@ -36,7 +36,7 @@ def refine(race: Race, trials: Sequence[Trial]) -> list[Trial]:
     study = optuna.create_study(
         direction="maximize", sampler=optuna.samplers.TPESampler(seed=race.seed, n_startup_trials=6)
     )
-    best = trials[0].member.recipe
+    best = trials[0].member
     found: dict[str, Trial] = {}
     first_round = ((1, None, SHARE),)
     while len(study.trials) < MOST_PROPOSALS and not race.clock.passed(SHARE):
@@ -54,8 +54,9 @@ def refine(race: Race, trials: Sequence[Trial]) -> list[Trial]:
     return race.run(members, ROUNDS[1:]) if found else list(trials)
 
 
-def propose(trial: optuna.Trial, recipe: Recipe) -> Member:
-    """Settings near those of a recipe."""
+def propose(trial: optuna.Trial, member: Member) -> Member:
+    """Settings near those of a member."""
+    recipe = member.recipe
     tables = recipe.tables()
     encoder, training = tables["encoder"], tables["training"]
     changes: dict[str, dict[str, Any]] = {
@@ -80,7 +81,8 @@ def propose(trial: optuna.Trial, recipe: Recipe) -> Member:
             "temperature": trial.suggest_float("temperature", 0.2, 0.8),
         }
     settings = merge(tables, changes)
-    return Member(f"near-{_short(settings)}", Recipe.from_tables(settings, preset=recipe.preset))
+    changed = Recipe.from_tables(settings, preset=recipe.preset)
+    return Member(f"near-{_short(settings)}", changed, member.handicap)
 
 
 def _short(tables: Mapping[str, Any]) -> str:

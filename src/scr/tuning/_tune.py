@@ -45,8 +45,8 @@ class Effort:
     """Seconds; none: until every round is finished."""
     jobs: int = 0
     """Processes; 0: one for each core."""
-    names: Sequence[str] | None = None
-    """Of members of the portfolio, in this order; none: all, as learned."""
+    portfolio: Mapping[str, Mapping[str, Any]] | None = None
+    """Members by name, in this order; none: those that come with the package."""
     on_trial: Callable[[Trial, float, float], None] | None = None
     """Called after each trial with its score and the best one so far."""
 
@@ -92,7 +92,7 @@ def tune(
     clock = Clock(time.time(), effort.time_limit)
     graphs = fold_graphs(check_graph(graph), seed=seed)
     members = portfolio(
-        graphs[0], layers=layers, regularizer=regularizer, preset=preset, names=effort.names
+        graphs[0], layers=layers, regularizer=regularizer, preset=preset, tables=effort.portfolio
     )
     first = members[0].recipe
     if first.stages.active:
@@ -201,7 +201,8 @@ def _write(
             "encoder": trial.member.recipe.encoder,
             "regularizer": trial.member.recipe.regularizer,
             "folds": len(trial.folds),
-            "accuracy": round(race.scored(trial), 5),
+            "accuracy": round(race.scored(trial) + trial.member.handicap, 5),
+            "handicap": trial.member.handicap,
             "seconds": round(trial.seconds, 2),
             "weight": round(1 / len(chosen), 4) if trial.member.name in names else 0.0,
             "settings": trial.member.recipe.tables(),

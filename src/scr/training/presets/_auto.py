@@ -52,6 +52,9 @@ OTHER_SCALES: dict[str, tuple[Scale, ...]] = {
     "tfidf": ("row",), "none": ("standard",), "standard": ("none",)
 }  # fmt: skip
 """What is tried beside the scale of the rule in `scr.features`, unless features are reduced."""
+NARROW, FEW_LABELS_NARROW = 128, 64
+"""Columns of an SVD that is tried as well where features are sparse, and with few labels: of many
+columns a few labels say little, and nodes that share no word are alike in a narrow basis."""
 MOST_WORK, MOST_FEATURES = 2e11, 5e8
 """Nodes and edges times columns times hops, about half a minute for each scale on two cores, and
 nodes times columns, 2 GB, beyond which the look costs too much, and is left."""
@@ -64,13 +67,14 @@ NOISE = 0.5
 class Look:
     """What a logistic regression made of one average of the hops."""
 
-    scale: str
+    data: FeatureConfig
     hops: int
     accuracy: float
 
     def __str__(self) -> str:
         average = f"{self.hops} hops" if self.hops else "own features"
-        return f"{average} (scale {self.scale}) {100 * self.accuracy:.1f}%"
+        narrow = f", {self.data.reduce_to} columns" if self.data.reduce == "svd" else ""
+        return f"{average} (scale {self.data.scale}{narrow}) {100 * self.accuracy:.1f}%"
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,12 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
     train, valid = (_some(nodes, columns, seed) for nodes in (graph.train, graph.valid))
     scale = choose_scale(graph.features, is_reduced=True)
     scales = (scale, *(() if is_reduced else OTHER_SCALES.get(scale, ())))
+    tried = [replace(data, scale=each) for each in scales]
+    narrow = FEW_LABELS_NARROW if is_scarce else NARROW
+    if scale == "tfidf" and columns > 2 * narrow and graph.num_nodes > 2 * narrow:
+        tried.append(replace(data, scale=scale, reduce="svd", reduce_to=narrow))
     try:
-        looks = [
-            look
-            for each in scales
-            for look in _looks(graph, replace(data, scale=each), train, valid, seed)
-        ]
+        looks = [look for each in tried for look in _looks(graph, each, train, valid, seed)]
     except MemoryBudgetError:
         return Choice(usual, TOO_LARGE)
     if not looks:
@@ -128,11 +132,13 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         **usual,
         "encoder": {"name": "ssgc" if chosen.hops else "mlp"},
         "propagation": {"hops": chosen.hops},
-        "data": {**usual.get("data", {}), "scale": chosen.scale},
+        "data": {**usual.get("data", {}), "scale": chosen.data.scale},
     }
-    tried = ", ".join(map(str, looks))
+    if chosen.data.reduce == "svd":
+        tables["data"] |= {"reduce": "svd", "reduce_to": chosen.data.reduce_to}
+    shown = ", ".join(map(str, looks))
     scored = f"a linear model, scored on {held_out:,} held-out labels"
-    return Choice(tables, f"{chosen} by {scored}, of: {tried}")
+    return Choice(tables, f"{chosen} by {scored}, of: {shown}")
 
 
 def _some(nodes: NDArray[np.int64], columns: int, seed: int) -> NDArray[np.int64]:
@@ -162,6 +168,6 @@ def _looks(
         rows = array[:, : count + 1].mean(axis=1)
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         if len(valid) >= FEW_VALID and len(np.unique(labels[: len(train)])) > 1:
-            yield Look(data.scale, count, linear_accuracy(rows, labels, parts))
+            yield Look(data, count, linear_accuracy(rows, labels, parts))
         elif (held_out := cross_validate(rows, labels, seed=seed)) is not None:
-            yield Look(data.scale, count, held_out.accuracy)
+            yield Look(data, count, held_out.accuracy)
