@@ -242,19 +242,22 @@ class NodeClassifier:
         return str(self._trained().model.ending("stopped"))
 
     def predict_proba(
-        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
-    ) -> NDArray[np.float32]:
+        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None,
+        class_shares: str = "none",
+    ) -> NDArray[np.float32]:  # fmt: skip
         """Class probabilities.
 
         Args:
             nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
             graph: Another graph with the same kind of features, for nodes that were not there at
                 training; none: the graph that the classifier was fitted on.
+            class_shares: ``"em"`` or ``"bbse"`` corrects by an estimate of how common classes are
+                among unlabeled nodes; see the guide to class shares.
 
         Returns:
             Shape (nodes, classes).
         """
-        return self._trained().probabilities(nodes, graph)
+        return self._trained().probabilities(nodes, graph, class_shares)
 
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -305,13 +308,9 @@ class NodeClassifier:
         store = None if graph.path is None else str(graph.path.resolve())
         origin = source or graph.source or store
         run = runs.describe_run(
-            graph,
-            fitted.recipe,
-            seed=self.seed,
-            source=origin,
-            command=None,
+            graph, fitted.recipe, seed=self.seed, source=origin, command=None,
             threads=torch.get_num_threads(),
-        )
+        )  # fmt: skip
         temporary = path.with_name(f".{path.name}.partial")
         shutil.rmtree(temporary, ignore_errors=True)
         try:
@@ -342,6 +341,7 @@ class NodeClassifier:
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
+        class_shares: str = "none",
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
@@ -352,6 +352,7 @@ class NodeClassifier:
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.
+            class_shares: As of `predict_proba`.
             on_rows: Called with how many rows were just written.
             on_progress: Called with what is done, how many rows of it, and how many there are.
 
@@ -359,13 +360,9 @@ class NodeClassifier:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
         self._trained().write_predictions(
-            Path(path),
-            graph=graph,
-            nodes=nodes,
-            columns=columns,
-            on_rows=on_rows,
-            on_progress=on_progress,
-        )
+            Path(path), graph=graph, nodes=nodes, columns=columns, class_shares=class_shares,
+            on_rows=on_rows, on_progress=on_progress,
+        )  # fmt: skip
 
     @classmethod
     def load(

@@ -23,6 +23,10 @@ def predict(
         Path | None, typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]")
     ] = None,
     probabilities: option.Probabilities = "all",
+    class_shares: Annotated[
+        str,
+        typer.Option(help="Estimate that predictions are corrected by: none, em or bbse."),
+    ] = "none",
     device: option.Device = "cpu",
 ) -> None:
     """Predict every node, or the nodes of a new graph.
@@ -38,6 +42,7 @@ def predict(
     chosen = None if nodes is None else read_nodes(nodes)
     with steps_progress() as on_progress:
         classifier.write_predictions(
-            out, graph=other, nodes=chosen, columns=columns, on_progress=on_progress
-        )
+            out, graph=other, nodes=chosen, columns=columns, class_shares=class_shares,
+            on_progress=on_progress,
+        )  # fmt: skip
     print_line(f"Wrote {out}")

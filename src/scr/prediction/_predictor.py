@@ -17,6 +17,8 @@ from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
 from scr.networks import GraphEncoder
+from scr.prediction._class_shares import ClassShares, check_estimate
+from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._stored_model import (
     TrainedModel,
@@ -42,6 +44,7 @@ class Predictor:
         self.model, self.device = model, device
         self._graph = None if graph is None else with_classes(graph, model.class_names)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
+        self._class_shares: ClassShares | None = None
 
     def fitted(self) -> training.Fitted:
         """All that a fit gave; a stored model does not have it."""
@@ -85,8 +88,11 @@ class Predictor:
                 hint="train with `encoder.node_embeddings = false` to predict on other graphs",
             )
 
-    def probabilities(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[np.float32]:
+    def probabilities(
+        self, nodes: ArrayLike | None, graph: Graph | None, class_shares: str = "none"
+    ) -> NDArray[np.float32]:
         """Class probabilities of some nodes, shape (nodes, classes)."""
+        check_estimate(class_shares)
         known = self.graph if graph is None else check_graph(graph)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
         rows = self.rows(graph, chosen)
@@ -98,9 +104,40 @@ class Predictor:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return training.predict_probabilities(
-            self.model.encoder, rows, torch.from_numpy(index)
-        ).numpy()
+        correct = self._correction(class_shares, rows, None if graph is None else known)
+        return correct(
+            training.predict_probabilities(
+                self.model.encoder, rows, torch.from_numpy(index)
+            ).numpy()
+        )
+
+    def class_shares(self) -> ClassShares | None:
+        """Shares of the classes among nodes that neither train nor validate; none without any."""
+        if self._class_shares is None:
+            self._class_shares = estimate_class_shares(
+                self.model, self.graph, partial(self.rows, None), self.rows(None, None),
+                self.graph, check=True,
+            )  # fmt: skip
+        return self._class_shares
+
+    def _correction(
+        self, class_shares: str, rows: training.RowSource, graph: Graph | None
+    ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+        """What is done to probabilities: nothing, or a correction by estimated class shares."""
+        estimate = check_estimate(class_shares)
+        if estimate == "none":
+            return lambda probabilities: probabilities
+        if graph is None:
+            shares = self.class_shares()
+        else:
+            valid_rows = partial(self.rows, None)
+            shares = estimate_class_shares(self.model, self.graph, valid_rows, rows, graph)
+        if shares is None:
+            raise ConfigError(
+                "class_shares", estimate,
+                "`none` where every node that has hops is a training or validation node",
+            )  # fmt: skip
+        return partial(shares.corrected, estimate=estimate)
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
@@ -144,6 +181,7 @@ class Predictor:
             return read_summary(self.model.origin)
         fitted, outcome = self.model.origin, self.model.origin.outcome
         scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        shares = self.class_shares()
         return {
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
@@ -156,6 +194,7 @@ class Predictor:
             "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
             "nodes": self.graph.num_targets,
             **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
+            **({} if shares is None else {"class_shares": shares.tables()}),
             **scored,
         }
 
@@ -166,10 +205,12 @@ class Predictor:
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
         columns: ProbabilityColumns | None = None,
+        class_shares: str = "none",
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a Parquet file."""
+        check_estimate(class_shares)
         known = self.graph
         if graph is not None:
             known = with_classes(check_graph(graph), self.model.class_names)
@@ -178,8 +219,11 @@ class Predictor:
         if chosen is not None and rows.kept is not None:
             training.positions_of(chosen, rows.kept)  # at once, not after hours
 
+        correct = self._correction(class_shares, rows, None if graph is None else known)
+
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+            made = training.predict_probabilities(encoder, rows, torch.tensor(part))
+            return correct(made.numpy())
 
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
