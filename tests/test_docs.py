@@ -155,3 +155,19 @@ def test_no_page_installs_a_package_that_is_not_published():
     }  # fmt: skip
     assert any("-c constraints.txt" in command for command in commands)
     assert [command for command in commands if "scr-gnn" in command] == []
+
+
+CLASS_SHARES = (REPOSITORY / "docs/guides/class-shares.md").read_text(encoding="utf-8")
+
+
+def test_what_the_guide_to_class_shares_shows_can_be_run(random_graph):
+    import scr
+
+    graph = random_graph()
+    classifier = scr.NodeClassifier("ssgc", "none", preset="none", epochs=3).fit(graph)
+    names: dict = {"np": np, "graph": graph, "classifier": classifier}
+    for language, _, text in BLOCK.findall(CLASS_SHARES):
+        if language == "python":
+            exec(compile(text, "guide", "exec"), names)
+    np.testing.assert_allclose(names["better"], names["corrected"], rtol=0.1)
+    np.testing.assert_allclose(names["better"].sum(axis=1), 1, rtol=1e-5)

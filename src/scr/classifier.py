@@ -271,19 +271,22 @@ class NodeClassifier:
         return str(self._trained().model.ending("stopped"))
 
     def predict_proba(
-        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
-    ) -> NDArray[np.float32]:
+        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None,
+        class_shares: str = "none",
+    ) -> NDArray[np.float32]:  # fmt: skip
         """Class probabilities.
 
         Args:
             nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
             graph: Another graph with the same kind of features, for nodes that were not there at
                 training; none: the graph that the classifier was fitted on.
+            class_shares: ``"em"`` or ``"bbse"`` corrects by an estimate of how common classes are
+                among unlabeled nodes; see the guide to class shares.
 
         Returns:
             Shape (nodes, classes).
         """
-        return self._trained().probabilities(nodes, graph)
+        return self._trained().probabilities(nodes, graph, class_shares)
 
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
@@ -372,6 +375,7 @@ class NodeClassifier:
         columns: ProbabilityColumns | None = None,
         coverage: float | None = None,
         per_class: bool = False,
+        class_shares: str = "none",
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
@@ -384,6 +388,7 @@ class NodeClassifier:
             columns: Which probabilities to add.
             coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
             per_class: Of the sets, as of `predict_sets`.
+            class_shares: As of `predict_proba`.
             on_rows: Called with how many rows were just written.
             on_progress: Called with what is done, how many rows of it, and how many there are.
 
@@ -392,7 +397,8 @@ class NodeClassifier:
         """
         self._trained().write_predictions(
             Path(path), graph=graph, nodes=nodes, columns=columns, coverage=coverage,
-            per_class=per_class, on_rows=on_rows, on_progress=on_progress,
+            per_class=per_class, class_shares=class_shares, on_rows=on_rows,
+            on_progress=on_progress,
         )  # fmt: skip
 
     @classmethod

@@ -31,6 +31,10 @@ def predict(
     per_class: Annotated[
         bool, typer.Option("--per-class", help="Keep the coverage within every class.")
     ] = False,
+    class_shares: Annotated[
+        str,
+        typer.Option(help="Estimate that predictions are corrected by: none, em or bbse."),
+    ] = "none",
     device: option.Device = "cpu",
 ) -> None:
     """Predict every node, or the nodes of a new graph.
@@ -51,6 +55,6 @@ def predict(
     with steps_progress() as on_progress:
         classifier.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, coverage=coverage,
-            per_class=per_class, on_progress=on_progress,
+            per_class=per_class, class_shares=class_shares, on_progress=on_progress,
         )  # fmt: skip
     print_line(f"Wrote {out}")

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.prediction._class_shares import ClassShares as ClassShares
+    from scr.prediction._class_shares import CorrectionGain as CorrectionGain
+    from scr.prediction._class_shares import bbse_shares as bbse_shares
+    from scr.prediction._class_shares import correction_gain as correction_gain
+    from scr.prediction._class_shares import em_shares as em_shares
+    from scr.prediction._class_shares import reweighted as reweighted
     from scr.prediction._ensemble import ENSEMBLE as ENSEMBLE
     from scr.prediction._ensemble import EnsemblePredictor as EnsemblePredictor
     from scr.prediction._ensemble import WeightedModel as WeightedModel

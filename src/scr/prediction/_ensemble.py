@@ -106,13 +106,16 @@ class EnsemblePredictor(Predictor):
         """What the heaviest model reads, whose encoder is the one that is explained."""
         return self.members[0].rows(graph, nodes)
 
-    def answers(self, nodes: Nodes | None, graph: Graph | None) -> tuple[Nodes, Answer]:
+    def held_out(self) -> Nodes:
+        """None: every known label has trained some of the models."""
+        return np.empty(0, dtype=np.int64)
+
+    def answers(self, nodes: Nodes | None, graph: Graph | None) -> tuple[Nodes | None, Answer]:
         """As of `Predictor`; what predicts averages over the models."""
         index, predict = nodes, []
         for member in self.members:
             index, one = member.answers(nodes, graph)
             predict.append(one)
-        assert index is not None
 
         def average(part: Nodes) -> NDArray[np.float32]:
             total = np.float32(0)

@@ -14,6 +14,8 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
+from scr.prediction._class_shares import ClassShares, check_estimate
+from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._other_graphs import (
     Nodes,
@@ -60,6 +62,7 @@ class Predictor:
         self._shared = shared
         self._graph = None if graph is None else with_classes(graph, model.class_names)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
+        self._class_shares: ClassShares | None = None
 
     def fitted(self) -> training.Fitted:
         """All that a fit gave; a stored model does not have it."""
@@ -106,11 +109,15 @@ class Predictor:
                 hint="train with `encoder.node_embeddings = false` to predict on other graphs",
             )
 
-    def probabilities(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[np.float32]:
+    def probabilities(
+        self, nodes: ArrayLike | None, graph: Graph | None, class_shares: str = "none"
+    ) -> NDArray[np.float32]:
         """Class probabilities of some nodes, shape (nodes, classes)."""
+        check_estimate(class_shares)
         known = self.graph if graph is None else check_graph(graph)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
-        index, predict = self.answers(chosen, graph)
+        found, predict = self.answers(chosen, graph)
+        index = np.arange(known.num_targets) if found is None else found
         needed = len(index) * len(self.model.class_names) * 4
         if needed > available_bytes() // 2:
             raise MemoryBudgetError(
@@ -118,12 +125,13 @@ class Predictor:
                 f"{available_bytes() / 1e9:.1f} GB are free",
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
-        return self.model.calibration.apply(predict(index))
+        corrected = self._corrected(class_shares, None if graph is None else known, found, predict)
+        return corrected(index)
 
-    def answers(self, nodes: Nodes | None, graph: Graph | None) -> tuple[Nodes, Answer]:
-        """Nodes that can be predicted, those asked for or all, and what predicts some of them.
+    def answers(self, nodes: Nodes | None, graph: Graph | None) -> tuple[Nodes | None, Answer]:
+        """Nodes that can be predicted, none: all of them, and what predicts some of them.
 
-        Predictions are not calibrated yet.
+        These are what was asked for, or what there are hops of. Predictions are not calibrated yet.
         """
         rows, encoder = self.rows(graph, nodes), self.model.encoder
         if nodes is not None and rows.kept is not None:
@@ -132,7 +140,7 @@ class Predictor:
         def predict(part: Nodes) -> NDArray[np.float32]:
             return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
 
-        return np.array(rows.nodes()) if nodes is None else nodes, predict
+        return rows.kept if nodes is None else nodes, predict
 
     def sets(
         self,
@@ -149,6 +157,47 @@ class Predictor:
     def _set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
         names = self.model.class_names
         return self.model.calibration.limits(coverage, names, per_class=per_class)
+
+    def class_shares(self) -> ClassShares | None:
+        """Shares of the classes among nodes that neither train nor validate; none without any."""
+        if self._class_shares is None:
+            index, predict = self.answers(None, None)
+            self._class_shares = self._shares_in(self.graph, index, predict, check=True)
+        return self._class_shares
+
+    def _shares_in(
+        self, graph: Graph, index: Nodes | None, predict: Answer, *, check: bool = False
+    ) -> ClassShares | None:
+        held_out = self.held_out()
+        _, judged = self.answers(held_out, None) if len(held_out) else (None, predict)
+        return estimate_class_shares(
+            self.graph, graph, index, self._calibrated(predict), held_out,
+            self._calibrated(judged), check=check,
+        )  # fmt: skip
+
+    def held_out(self) -> Nodes:
+        """Labeled nodes of the graph that were not trained on."""
+        return self.labeled("valid")
+
+    def _calibrated(self, predict: Answer) -> Answer:
+        return lambda part: self.model.calibration.apply(predict(part))
+
+    def _corrected(
+        self, class_shares: str, graph: Graph | None, index: Nodes | None, predict: Answer
+    ) -> Answer:
+        """What predicts, calibrated and, if asked for, corrected by estimated class shares."""
+        estimate, calibrated = check_estimate(class_shares), self._calibrated(predict)
+        if estimate == "none":
+            return calibrated
+        shares = self.class_shares()
+        if graph is not None:
+            shares = self._shares_in(graph, index, predict)
+        if shares is None:
+            raise ConfigError(
+                "class_shares", estimate,
+                "`none` where every node that has hops is a training or validation node",
+            )  # fmt: skip
+        return lambda part: shares.corrected(calibrated(part), estimate=estimate)
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
@@ -201,6 +250,7 @@ class Predictor:
         fitted, outcome = self.model.origin, self.model.origin.outcome
         both = {name: self._measured(name) for name in SPLITS[1:] if len(self.labeled(name))}
         scored = {name: measures for name, (measures, _) in both.items()}
+        shares = self.class_shares()
         return {
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
@@ -218,6 +268,7 @@ class Predictor:
                 for name, (measures, before) in both.items()
             },
             **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
+            **({} if shares is None else {"class_shares": shares.tables()}),
             **scored,
         }
 
@@ -230,17 +281,20 @@ class Predictor:
         columns: ProbabilityColumns | None = None,
         coverage: float | None = None,
         per_class: bool = False,
+        class_shares: str = "none",
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a Parquet file."""
         limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
+        check_estimate(class_shares)
         known = self.graph
         if graph is not None:
             known = with_classes(check_graph(graph), self.model.class_names)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
-        index, predict = self.answers(chosen, graph)
-        done, total = 0, len(index)
+        index, raw = self.answers(chosen, graph)
+        predict = self._corrected(class_shares, None if graph is None else known, index, raw)
+        done, total = 0, known.num_targets if index is None else len(index)
 
         def progress(count: int) -> None:
             nonlocal done
@@ -251,9 +305,8 @@ class Predictor:
                 on_progress("Predicting", done, total)
 
         write_predictions(
-            path, known, lambda part: self.model.calibration.apply(predict(part)), nodes=index,
-            columns=columns, set_limits=limits, on_rows=progress,
-        )  # fmt: skip
+            path, known, predict, nodes=index, columns=columns, set_limits=limits, on_rows=progress
+        )
 
     def save(self, path: Path, *, source: str | None = None) -> Path:
         """Write a run directory, whole or not at all."""

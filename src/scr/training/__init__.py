@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scr.training._config import PostprocessConfig as PostprocessConfig
     from scr.training._config import TrainingConfig as TrainingConfig
     from scr.training._fitting import Fitted as Fitted
+    from scr.training._fitting import all_but as all_but
     from scr.training._fitting import check_trainable as check_trainable
     from scr.training._fitting import fit as fit
     from scr.training._fitting import graph_facts as graph_facts

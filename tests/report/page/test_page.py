@@ -218,3 +218,25 @@ def test_a_page_that_cannot_be_written_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):
         write_page(tmp_path / "file" / "report.html", "page")
+
+
+def test_run_page_shows_class_shares_and_says_whether_a_correction_would_help(run_dir):
+    assert "How common each class is" not in run_page(run_dir)
+    file = run_dir / "metrics.json"
+    metrics = json.loads(file.read_text())
+    gain = {"accuracy": 0.0211, "error": 0.0104, "balanced_accuracy": -0.005, "verdict": "helps"}
+    shares = {
+        "nodes": 30, "training": [0.5, 0.25, 0.25], "predicted": [0.6, 0.2, 0.2],
+        "em": [0.712, 0.188, 0.1], "bbse": None,
+        "gains": {"em": gain, "bbse": gain | {"accuracy": -0.02, "verdict": "harms"}},
+    }  # fmt: skip
+    file.write_text(json.dumps(metrics | {"class_shares": shares}))
+    text = " ".join("".join(check_self_contained(run_page(run_dir)).text).split())
+    assert "71.2" in text
+    assert "of EM would help (`scr predict RUN --class-shares em`): +2.11 ± 1.04 points" in text
+    assert "−0.50 of balanced accuracy" in text
+    assert "of BBSE would not help: −2.00 ± 1.04 points" in text
+    # Half a record, or one of another version.
+    for half in ({}, {"training": 3}, {"training": [0.5], "gains": {"em": 1}}, []):
+        file.write_text(json.dumps(metrics | {"class_shares": half}))
+        check_self_contained(run_page(run_dir))

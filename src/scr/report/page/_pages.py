@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from scr.errors import RunError
 from scr.report import plots
+from scr.report._class_shares import correction_sentences, share_rows
 from scr.report._comparison import ComparisonRow, compare_runs
 from scr.report._conclusion import caption, cautions, differences, headline
 from scr.report._examples import ExampleGroup
@@ -60,6 +61,8 @@ def run_page(run_dir: str | Path) -> str:
         smooth=smooth,
         quality=_quality(predictions, graph.get("class_names") or ()) if predictions else None,
         predictions=predictions,
+        shares=share_rows(metrics.get("class_shares"), graph.get("class_names") or ()),
+        corrections=correction_sentences(metrics.get("class_shares")),
         explanation=explained,
         regularizer=explanation(str(regularizer)),
         command=run.get("command"),
