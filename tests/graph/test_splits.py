@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.errors import GraphError, SourceError
-from scr.graph import per_class_split, random_split, read_splits
+from scr.graph import Graph, apply_split, per_class_split, random_split, read_splits
 from scr.sources import load_graph
 
 LABELS = np.repeat([0, 1, 2, -1], [100, 60, 9, 30])
@@ -46,9 +46,9 @@ def test_the_seed_alone_decides(draw):
     assert first.train.tolist() != other.train.tolist()
 
 
-@pytest.mark.parametrize(("train", "valid"), [(0, 0.1), (0.5, 0.5), (1.5, 0.1), (-1, 0.5)])
+@pytest.mark.parametrize(("train", "valid"), [(0, 0.1), (0.5, 0.6), (1, 0), (1.5, 0.1), (-1, 0.5)])
 def test_impossible_fractions_are_refused(train, valid):
-    with pytest.raises(GraphError, match="sum below 1"):
+    with pytest.raises(GraphError, match="sum of at most 1"):
         random_split(LABELS, train, valid)
 
 
@@ -57,6 +57,48 @@ def test_nothing_to_split_is_told():
         per_class_split(np.full(5, -1))
     with pytest.raises(GraphError, match="2 labeled nodes, too few"):
         random_split(np.array([0, 1, -1]))
+    with pytest.raises(GraphError, match="1 labeled nodes, too few for two"):
+        random_split(np.array([0, -1]), 0.9, 0.1)
+
+
+def split_by(rule, labels):
+    graph = apply_split(Graph.from_edges([[0], [0]], labels=labels, num_nodes=len(labels)), rule)
+    return graph.train, graph.valid, graph.test
+
+
+def test_shares_of_one_leave_no_test_nodes():
+    # Of 169 labeled nodes, 0.9 are 152.1; the validation nodes are all the others.
+    split = random_split(LABELS, 0.9, 0.1)
+    assert_partition(split, LABELS)
+    assert [len(part) for part in split] == [152, 17, 0]
+    assert [len(part) for part in random_split(np.zeros(2, np.int64), 0.9, 0.1)] == [1, 1, 0]
+
+
+def test_all_gives_a_tenth_of_each_class_to_validation_and_at_least_one_node():
+    labels = np.repeat([0, 1, 2, 3, 4, -1], [100, 69, 9, 2, 1, 30])
+    train, valid, test = split_by("per-class:all", labels)
+    assert np.bincount(labels[train]).tolist() == [90, 63, 8, 1, 1]
+    assert np.bincount(labels[valid], minlength=5).tolist() == [10, 6, 1, 1, 0]
+    assert len(test) == 0
+
+
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=50).filter(lambda y: max(y) >= 0))
+def test_all_uses_every_label_once_and_every_class_trains(labels):
+    numbers = np.unique([label for label in labels if label >= 0], return_inverse=True)[1]
+    known = np.array(labels)
+    known[known >= 0] = numbers
+    split = split_by("per-class:all", known)
+    assert_partition(split, known)
+    assert set(known[split[0]]) == set(known[known >= 0])
+
+
+@given(st.integers(2, 60), st.floats(0.01, 0.99), st.integers(0, 5))
+def test_whole_shares_cover_all_labeled_nodes(count, train, seed):
+    labels = np.arange(count) % 3
+    split = random_split(labels, train, 1 - train, seed=seed)
+    assert_partition(split, labels)
+    assert min(len(split.train), len(split.valid)) >= 1
+    assert len(split.test) == 0
 
 
 def test_other_labeled_nodes_test_unless_the_file_says_more(tmp_path):

@@ -86,6 +86,8 @@ def test_a_file_of_splits_wins_over_the_source(bundle, tmp_path):
         ("per-class:0.5,1", ConfigError),
         ("random:0.9,0.9", GraphError),
         ("per-class:0,1", GraphError),
+        ("per-class:every", ConfigError),
+        ("random:all", ConfigError),
         ("no-such-file.npz", SourceError),
     ],
 )

@@ -49,7 +49,7 @@ def ingest(
         int | None, typer.Option(min=0, help="Which split, where there are several.")
     ] = None,
     per_class: Annotated[
-        str | None, typer.Option(help="Draw training and validation nodes per class: 20,30.")
+        str | None, typer.Option(help="Draw training and validation nodes per class: 20,30 or all.")
     ] = None,
     random: Annotated[
         str | None, typer.Option(help="Draw shares of the labeled nodes: 0.1,0.1.")

@@ -53,7 +53,8 @@ def train(
     preset: option.Preset = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Decides weights, batches and dropout.")] = 0,
     splits: Annotated[
-        str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
+        str | None,
+        typer.Option(help="A splits file, per-class:20,30, per-class:all or random:0.1,0.1."),
     ] = None,
     split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
     features: option.FeaturesFile = None,
@@ -133,6 +134,8 @@ def score_line(summary: dict[str, Any]) -> Text:
             accuracy, balanced = (summary[split][f"{kind}accuracy"] for kind in ("", "balanced_"))
             line.append(f"{split} accuracy ").append(f"{accuracy:.1%}", "bold")
             line.append(f" (balanced {balanced:.1%}), ")
+    if "test" not in summary:
+        line.append("no test nodes, ")
     line.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}, ")
     return line.append(f"{summary['train_seconds']:.1f} s of training")
 

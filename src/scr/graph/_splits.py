@@ -7,6 +7,7 @@ The command line, recipes and Python say a split in one word (`apply_split`).
 from __future__ import annotations
 
 import dataclasses
+import math
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,6 +21,10 @@ from scr.graph._graph import Graph
 _Number = TypeVar("_Number", int, float)
 _SMALL_CLASS_SHARE = 3
 """A small class gives at most one in so many nodes to training, and as many to validation."""
+ALL = "all"
+"""In `per-class:all`: every labeled node trains or validates, and none tests."""
+_VALID_PART = 10
+"""With `all`, one in so many nodes of a class validates."""
 
 
 class Split(NamedTuple):
@@ -33,9 +38,10 @@ class Split(NamedTuple):
 def apply_split(graph: Graph, rule: str | Path, *, number: int = 0, seed: int = 0) -> Graph:
     """Split a graph with labels as a rule says, and record it in its steps.
 
-    The rule is `per-class:TRAIN,VALID` (nodes), `random:TRAIN,VALID` (shares), or an `.npz` file,
-    of which `number` is the split. A drawn split uses seed + number, so that the numbers 0, 1, 2...
-    are different draws.
+    The rule is `per-class:TRAIN,VALID` (nodes), `per-class:all` (no test nodes),
+    `random:TRAIN,VALID` (shares; with a sum of 1, no test nodes), or an `.npz` file, of which
+    `number` is the split. A drawn split uses seed + number, so that the numbers 0, 1, 2... are
+    different draws.
     """
     split, step = _make_split(graph, str(rule), number, seed)
     parts = {name: nodes if len(nodes) else None for name, nodes in split._asdict().items()}
@@ -44,6 +50,10 @@ def apply_split(graph: Graph, rule: str | Path, *, number: int = 0, seed: int = 
 
 def _make_split(graph: Graph, rule: str, number: int, seed: int) -> tuple[Split, str]:
     kind, _, values = rule.partition(":")
+    if kind == "per-class" and values == ALL:
+        split = _every_label_split(graph.labels, seed=seed + number)
+        step = "drew nine tenths of the labeled nodes of each class for training and the rest for"
+        return split, f"{step} validation with seed {seed + number}"
     if kind == "per-class":
         train, valid = _two_numbers(rule, values, int)
         split = per_class_split(graph.labels, train, valid, seed=seed + number)
@@ -63,8 +73,8 @@ def _two_numbers(rule: str, values: str, kind: type[_Number]) -> tuple[_Number, 
         train, valid = (kind(value) for value in values.split(","))
     except ValueError:
         expected = (
-            "`per-class:TRAIN,VALID` or `random:TRAIN,VALID`, such as `per-class:20,30` or "
-            "`random:0.1,0.1`"
+            "`per-class:TRAIN,VALID`, `per-class:all` or `random:TRAIN,VALID`, such as "
+            "`per-class:20,30` or `random:0.1,0.1`"
         )
         raise ConfigError("splits", rule, expected) from None
     return train, valid
@@ -73,19 +83,25 @@ def _two_numbers(rule: str, values: str, kind: type[_Number]) -> tuple[_Number, 
 def random_split(
     labels: NDArray[np.int64], train: float = 0.1, valid: float = 0.1, seed: int = 0
 ) -> Split:
-    """Draw fractions of the labeled nodes (label 0 or more); the rest is for testing."""
-    if not (train > 0 and valid > 0 and train + valid < 1):
+    """Draw fractions of the labeled nodes (label 0 or more); the rest is for testing.
+
+    Fractions with a sum of 1 leave no test nodes.
+    """
+    is_whole = math.isclose(train + valid, 1)
+    if not (train > 0 and valid > 0 and (train + valid < 1 or is_whole)):
         raise GraphError(
             f"Splits of {train} for training and {valid} for validation were asked for; "
-            "expected two positive fractions with a sum below 1"
+            "expected two positive fractions with a sum of at most 1"
         )
     labeled = np.flatnonzero(np.asarray(labels) >= 0)
     shuffled = np.random.default_rng(seed).permutation(labeled)
-    counts = round(train * len(labeled)), round(valid * len(labeled))
-    split = _cut(shuffled, max(1, counts[0]), max(1, counts[1]))
-    if len(split.test) == 0 or len(split.valid) == 0:
-        raise GraphError(f"There are {len(labeled)} labeled nodes, too few for three splits")
-    return split
+    counts = max(1, round(train * len(labeled))), max(1, round(valid * len(labeled)))
+    if is_whole:
+        counts = (first := min(counts[0], len(labeled) - 1)), len(labeled) - first
+    if min(counts) < 1 or sum(counts) + (not is_whole) > len(labeled):
+        parts = "two" if is_whole else "three"
+        raise GraphError(f"There are {len(labeled)} labeled nodes, too few for {parts} splits")
+    return _cut(shuffled, *counts)
 
 
 def per_class_split(
@@ -108,6 +124,26 @@ def per_class_split(
         nodes = generator.permutation(np.flatnonzero(labels == label))
         share = len(nodes) // _SMALL_CLASS_SHARE
         parts.append(_cut(nodes, min(train, max(1, share)), min(valid, share)))
+    return _joined(parts)
+
+
+def _every_label_split(labels: NDArray[np.int64], seed: int = 0) -> Split:
+    """Draw a tenth of each class, rounded down but at least one node, for validation.
+
+    All other labeled nodes train. The only node of a class trains.
+    """
+    labels = np.asarray(labels)
+    generator = np.random.default_rng(seed)
+    parts = []
+    for label in np.unique(labels[labels >= 0]):
+        nodes = generator.permutation(np.flatnonzero(labels == label))
+        valid = min(max(1, len(nodes) // _VALID_PART), len(nodes) - 1)
+        parts.append(_cut(nodes, len(nodes) - valid, valid))
+    return _joined(parts)
+
+
+def _joined(parts: list[Split]) -> Split:
+    """The splits of all classes as one."""
     if not parts:
         raise GraphError("No node has a label; expected labeled nodes to split")
     return Split(*(np.sort(np.concatenate(pieces)) for pieces in zip(*parts, strict=True)))

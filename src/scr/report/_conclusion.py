@@ -136,10 +136,13 @@ def caption(rows: Sequence[ComparisonRow]) -> str:
     seeds = f"{counts[0]} seed" + "s" * (counts[0] != 1)
     if len(counts) > 1:
         seeds = f"{counts[0]} to {counts[-1]} seeds"
+    balanced = "balanced: mean recall of the classes on test nodes"
+    if rows and all(row["test_mean"] is None for row in rows):
+        balanced = "no test nodes, so no accuracy on them"
     return (
-        f"Percent, mean ± standard deviation over {seeds}; balanced: mean "
-        f"recall of the classes on test nodes; difference: {measure} accuracy minus the base's "
-        "on the same seed, in points, with its 95% interval, which the verdict follows."
+        f"Percent, mean ± standard deviation over {seeds}; {balanced}; difference: {measure} "
+        "accuracy minus the base's on the same seed, in points, with its 95% interval, which the "
+        "verdict follows."
     )
 
 

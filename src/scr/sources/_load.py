@@ -41,8 +41,8 @@ def load_graph(
     Args:
         source: A path or a name.
         split: Which split, where the source or the file of splits has several.
-        splits: `per-class:TRAIN,VALID`, `random:TRAIN,VALID`, or a file of splits; wins over the
-            source's own.
+        splits: `per-class:TRAIN,VALID`, `per-class:all`, `random:TRAIN,VALID`, or a file of splits;
+            wins over the source's own.
         features: A `.npy` with one row of features per node, instead of the source's own; it stays
             on disk.
         options: Everything else about reading a source.

@@ -25,7 +25,8 @@ class IngestOptions:
     features: str | Path | None = None
     """A `.npy` with one row of features per target node, instead of the source's own features."""
     splits: str | Path | None = None
-    """`per-class:TRAIN,VALID`, `random:TRAIN,VALID` or a file of splits; none: the source's own."""
+    """`per-class:TRAIN,VALID`, `per-class:all`, `random:TRAIN,VALID` or a file of splits; none: the
+    source's own."""
     split: int | None = None
     """Which split, where there are several."""
     seed: int = 0
