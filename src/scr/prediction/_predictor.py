@@ -16,6 +16,7 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
+from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts
 from scr.networks import GraphEncoder
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._stored_model import (
@@ -27,7 +28,6 @@ from scr.prediction._stored_model import (
     write_model,
 )
 from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
-from scr.report import MetricsInParts
 
 Nodes = NDArray[np.int64]
 
@@ -102,6 +102,21 @@ class Predictor:
             self.model.encoder, rows, torch.from_numpy(index)
         ).numpy()
 
+    @property
+    def metric(self) -> Metric:
+        """What counts."""
+        return METRICS[self.model.recipe.training.metric]
+
+    def score(self, split: str) -> float:
+        """The metric that counts, of the labeled nodes of a split."""
+        value = self.metrics(split)[self.metric.key]
+        if value is None:
+            raise GraphError(
+                f"All labels of the split `{split}` are of one class; expected several for the "
+                f"{self.metric.title}"
+            )
+        return value
+
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
         if split not in SPLITS:
@@ -110,7 +125,7 @@ class Predictor:
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
-        measured, done = MetricsInParts(), 0
+        measured, done = MetricsInParts(ranked=self.metric.name == "roc-auc"), 0
         rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
         for part, logits in training.stream_logits(self.model.encoder, rows, index):
             measured.add(labels[done : done + len(part)], torch.softmax(logits, dim=-1).numpy())
@@ -144,7 +159,12 @@ class Predictor:
             return read_summary(self.model.origin)
         fitted, outcome = self.model.origin, self.model.origin.outcome
         scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        chosen = {}
+        if self.metric is not ACCURACY:
+            values = {f"{name}_metric": each[self.metric.key] for name, each in scored.items()}
+            chosen = {"metric": self.metric.name, **values}
         return {
+            **chosen,
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
             "best_epoch": outcome.best_epoch,
