@@ -23,7 +23,7 @@ GRAPHS = ("compute", "storage", "graph", "features", "sources")
 PROPAGATION = (*GRAPHS, "propagation")
 LEARNING = (
     *PROPAGATION, "encoders", "networks", "consistency", "training", "runs", "prediction",
-    "config.py", "selection.py", "classifier.py", "experiments/_runner.py", "report/_metrics.py",
+    "config.py", "selection.py", "classifier.py", "experiments/_runner.py", "metrics",
 )  # fmt: skip
 PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,

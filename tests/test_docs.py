@@ -171,3 +171,20 @@ def test_what_the_guide_to_class_shares_shows_can_be_run(random_graph):
             exec(compile(text, "guide", "exec"), names)
     np.testing.assert_allclose(names["better"], names["corrected"], rtol=0.1)
     np.testing.assert_allclose(names["better"].sum(axis=1), 1, rtol=1e-5)
+
+
+def test_what_the_guide_to_metrics_shows_can_be_run(capsys):
+    from sklearn.metrics import accuracy_score, roc_auc_score
+
+    guide = (REPOSITORY / "docs" / "guides" / "metrics.md").read_text(encoding="utf-8")
+    names: dict = {}
+    for language, _, text in BLOCK.findall(guide):
+        if language == "python":
+            exec(compile(text, "guide", "exec"), names)
+    graph, classifier = names["graph"], names["classifier"]
+    labels, probabilities = graph.labels[graph.test], classifier.predict_proba(graph.test)
+    area, accuracy = map(float, capsys.readouterr().out.split())
+    assert accuracy == pytest.approx(accuracy_score(labels, probabilities.argmax(axis=1)))
+    probabilities = probabilities.astype(np.float64)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    assert area == pytest.approx(roc_auc_score(labels, probabilities, multi_class="ovr"), abs=1e-6)

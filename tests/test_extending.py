@@ -132,9 +132,9 @@ def test_a_regularizer_is_a_file_and_an_entry(package):
 
 
 def test_a_metric_is_a_function_and_an_entry(package):
-    metrics = package / "report" / "_metrics.py"
+    metrics = package / "metrics" / "_classification.py"
     _insert(
-        metrics, "METRICS:", "def least_sure(rows):\n    return float(rows.confidence.min())\n\n"
+        metrics, "MEASURES:", "def least_sure(rows):\n    return float(rows.confidence.min())\n\n"
     )
     _replace(
         metrics,

@@ -319,8 +319,8 @@ class NodeClassifier:
         return self._trained().sets(nodes, graph, coverage=coverage, per_class=per_class)
 
     def score(self, split: str = "test") -> float:
-        """Accuracy on the labeled nodes of a split."""
-        return float(self.metrics(split)["accuracy"] or 0)
+        """Accuracy, or the `metric` of the training, on the labeled nodes of a split."""
+        return self._trained().score(split)
 
     def metrics(self, split: str = "test") -> dict[str, float | None]:
         """Accuracy, balanced accuracy, macro-F1, log-loss and calibration error of a split."""

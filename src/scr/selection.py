@@ -1,12 +1,13 @@
 """Which weights a training run keeps: one rule, which the loop follows and reports draw again.
 
-    best          those of the best validation accuracy, the lower loss where several tie
+    best          those of the best validation accuracy, the lower loss where several tie; another
+                  metric (`training.metric`) may take the place of accuracy
     lowest-loss   those of the lowest validation loss
     last          the last ones
 
 A small validation set likes some early weights by luck, so a share of the epochs may pass before
 weights are kept (`training.select_after`). Those of the epochs before are remembered all the same:
-where validation accuracy collapses afterwards, by more than chance explains, they are kept.
+where that metric collapses afterwards, by more than chance explains, they are kept.
 """
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ class Score:
 
     accuracy: float
     loss: float
+    metric: float | None = None
+    """What counts instead of accuracy, more of it being better; none: accuracy counts."""
+
+    @property
+    def value(self) -> float:
+        """What counts."""
+        return self.accuracy if self.metric is None else self.metric
 
     def beats(self, other: Score | None, *, by_loss: bool = False) -> bool:
-        """Higher accuracy; equal accuracy and lower loss counts too, since small sets tie often.
+        """Higher value; equal value and lower loss counts too, since small sets tie often.
 
         With `by_loss`, only the loss counts; any score beats none.
         """
@@ -35,28 +43,29 @@ class Score:
             return True
         if by_loss:
             return self.loss < other.loss
-        return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
+        return (self.value, -self.loss) > (other.value, -other.loss)
 
     def joins(self, extremes: Score | None) -> bool:
-        """Whether accuracy or loss is at least as good as the best of each so far."""
-        return extremes is None or self.accuracy >= extremes.accuracy or self.loss <= extremes.loss
+        """Whether value or loss is at least as good as the best of each so far."""
+        return extremes is None or self.value >= extremes.value or self.loss <= extremes.loss
 
     def extremes(self, other: Score | None) -> Score:
-        """The higher accuracy and the lower loss."""
+        """The higher accuracy, the lower loss and the higher metric."""
         if other is None:
             return self
-        return Score(max(self.accuracy, other.accuracy), min(self.loss, other.loss))
+        metric = None if self.metric is None else max(self.value, other.value)
+        return Score(max(self.accuracy, other.accuracy), min(self.loss, other.loss), metric)
 
     def clearly_below(self, other: Score, nodes: int) -> bool:
-        """Whether the accuracy on so many nodes is lower by more than chance explains.
+        """Whether the value on so many nodes is lower by more than chance explains.
 
         The standard error is that of two accuracies on different nodes. On the same nodes it is
         smaller, so that what is called clear is so all the more.
         """
         if nodes == 0:
             return False
-        variance = sum(each.accuracy * (1 - each.accuracy) for each in (self, other)) / nodes
-        return other.accuracy - self.accuracy > CLEARLY * math.sqrt(variance)
+        variance = sum(each.value * (1 - each.value) for each in (self, other)) / nodes
+        return other.value - self.value > CLEARLY * math.sqrt(variance)
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,10 @@ class Selection:
     epochs: int = 1
     """How many there are at most."""
     nodes: int = 0
-    """Validation nodes; of none it cannot be said whether accuracy has collapsed."""
+    """Validation nodes; of none it cannot be said whether accuracy has collapsed. For a metric over
+    classes, so many as make accuracy as uncertain."""
+    by_metric: bool = False
+    """Whether scores have a metric that counts instead of accuracy."""
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -53,6 +54,37 @@ def test_train_then_predict_then_report(tmp_path, capsys):
     assert first["probability_1"] >= first["probability_2"]
     assert table["prediction"].equals(pq.read_table(run / "predictions.parquet")["prediction"])
     assert scr("report", run) == 0
+
+
+def test_the_metric_heads_the_line_and_the_page(tmp_path, capsys):
+    run = tmp_path / "run"
+    arguments = ["--encoder", "ssgc", "--metric", "macro-f1", *QUICK]
+    assert scr("train", "digits", "--out", run, *arguments) == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    value, accuracy = metrics["test"]["macro_f1"], metrics["test_accuracy"]
+    assert f"test macro F1 {value:.1%} (accuracy {accuracy:.1%})" in capsys.readouterr().out
+    page = (run / "report.html").read_text()
+    names = re.findall(r'<span class="name">([^<]+)</span><span class="value">([^<]+)<', page)
+    assert names[0] == ("Test macro F1", f"{100 * value:.1f}")
+    assert names[2] == ("Test accuracy", f"{100 * accuracy:.1f}")
+    assert [name for name, _ in names].count("Macro F1") == 0
+    assert "The metric that counts on validation nodes per epoch" in page
+    assert json.loads((run / "run.json").read_text())["recipe"]["training"]["metric"] == "macro-f1"
+
+
+def test_a_comparison_goes_by_the_metric(tmp_path, capsys):
+    arguments = ["--encoders", "ssgc", "--regularizers", "none,scr", "--seeds", 2, *SHORT]
+    assert scr("compare", "digits", "--out", tmp_path, "--metric", "log-loss", *arguments) == 0
+    assert "nats of test log-loss against its base" in capsys.readouterr().out
+    rows = json.loads((tmp_path / "compare.json").read_text())["rows"]
+    assert rows[1]["measure"] == "test_metric"
+    assert "Test log-loss of every run" in (tmp_path / "report.html").read_text()
+
+
+def test_an_unknown_metric_is_refused_and_leaves_nothing(tmp_path, capsys):
+    assert scr("train", "digits", "--out", tmp_path / "run", "--metric", "f1") == 2
+    assert "training.metric" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_existing_run_is_left_alone(finished, tmp_path, capsys):

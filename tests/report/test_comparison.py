@@ -1,3 +1,4 @@
+import io
 import json
 
 import numpy as np
@@ -235,3 +236,44 @@ def test_the_headline_counts_what_helped_and_what_did_not():
     text = headline(rows)
     assert "1 is better" in text
     assert "1 shows no clear difference" in text
+
+
+def with_metric(metric, **values):
+    """Runs whose accuracies all are 0.5."""
+    return [
+        run(name, seed, 0.5, metric=metric, valid_metric=value, test_metric=value)
+        for name, numbers in values.items()
+        for seed, value in enumerate(numbers)
+    ]
+
+
+def test_another_metric_takes_the_place_of_accuracy():
+    rows = compare_runs(with_metric("macro-f1", none=[0.6, 0.61, 0.62], scr=[0.7, 0.72, 0.71]))
+    row = rows[1]
+    assert (row["measure"], row["metric"], row["verdict"]) == ("test_metric", "macro-f1", "better")
+    expected = paired_difference([0.7, 0.72, 0.71], [0.6, 0.61, 0.62])
+    assert row["difference"] == pytest.approx(expected.mean)
+    assert row["test_mean"] == pytest.approx(0.71)
+    assert (row["accuracy_mean"], row["accuracy_difference"]) == (0.5, 0)
+    said = " ".join(conclusions(rows))
+    assert "points of test macro F1 against its base" in said
+    assert "Validation macro F1 picks ssgc with scr: test macro F1 71.0 ± 1.0%." in said
+
+
+def test_less_log_loss_is_better():
+    rows = compare_runs(with_metric("log-loss", none=[0.9, 0.91, 0.92], scr=[0.7, 0.72, 0.71]))
+    assert rows[1]["verdict"] == "better"
+    assert rows[1]["difference"] == pytest.approx(-0.2)
+    said = " ".join(conclusions(rows))
+    assert "−0.200 nats of test log-loss against its base" in said
+    assert "picks ssgc with scr: test log-loss 0.710 ± 0.010." in said
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(comparison_table(rows))
+    table = console.export_text()
+    assert "0.710 ±0.010" in table
+    assert "accuracy" in table
+
+
+def test_runs_of_different_metrics_are_compared_by_accuracy():
+    runs = [*with_metric("macro-f1", none=[0.6]), *with_metric("roc-auc", scr=[0.9])]
+    assert compare_runs(runs)[1]["measure"] == "test_accuracy"

@@ -21,6 +21,13 @@ RecipeFile = Annotated[
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
 ]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="What counts: accuracy, balanced, macro-f1, roc-auc or log-loss. [the recipe's, else "
+        "accuracy]"
+    ),
+]
 Preset = Annotated[str, typer.Option(help="A preset, or auto.")]
 SplitPerSeed = Annotated[str | None, typer.Option(help="A splits file: seed i uses split i.")]
 FeaturesFile = Annotated[

@@ -37,11 +37,15 @@ class Layers(NamedTuple):
         return name
 
 
-def read_layers(recipe: Path | None, settings: list[str] | None, preset: str) -> Layers:
-    """The layers of the options `--recipe`, a file or a name, `--set` and `--preset`.
+def read_layers(
+    recipe: Path | None, settings: list[str] | None, preset: str, metric: str | None = None
+) -> Layers:
+    """The layers of the options `--recipe`, a file or a name, `--set`, `--preset` and `--metric`.
 
     A published recipe stands alone, unless a preset is asked for.
     """
+    if metric is not None:
+        settings = [*(settings or []), f"training.metric={metric}"]
     if recipe is None:
         return Layers(preset, ({}, assigned(settings)))
     from scr.recipes import read_recipe, settings_only

@@ -30,6 +30,7 @@ def compare(
     features: option.FeaturesFile = None,
     recipe: option.RecipeFile = None,
     settings: option.Assignments = None,
+    metric: option.Metric = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
 ) -> None:
@@ -43,7 +44,7 @@ def compare(
     for name in regularizer_names:
         training.check_regularizer(name, "--regularizers")
     loaded = sources.load_graph(graph, features=features)
-    layers = read_layers(recipe, settings, preset)
+    layers = read_layers(recipe, settings, preset, metric)
     tasks = experiments.plan(
         encoder_names, regularizer_names, range(seeds), layers=layers.tables, preset=layers.preset
     )

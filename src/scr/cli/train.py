@@ -26,6 +26,7 @@ from scr.cli._console import (
 )
 from scr.cli._run import INTERRUPTED, read_layers, shown_command
 from scr.errors import InactiveTermWarning, SCRError
+from scr.metrics import ACCURACY, METRICS, Metric, metric_of
 
 if TYPE_CHECKING:
     from scr.training import EpochRecord
@@ -46,6 +47,7 @@ def train(
     ] = None,
     recipe: option.RecipeFile = None,
     settings: option.Assignments = None,
+    metric: option.Metric = None,
     refresh_sample: Annotated[
         int | None,
         typer.Option(min=1, help="Unlabeled nodes that a refresh of the confident set scores."),
@@ -71,7 +73,7 @@ def train(
     compute.usable_device(device)
     if refresh_sample is not None:
         settings = [*(settings or []), f"consistency.refresh_sample={refresh_sample}"]
-    layers = read_layers(recipe, settings, preset)
+    layers = read_layers(recipe, settings, preset, metric)
     loaded = sources.load_graph(graph, split=split, splits=splits, features=features)
     classifier = scr.NodeClassifier(
         encoder, regularizer, seed=seed, device=device, preset=layers.preset, recipe=layers.tables
@@ -98,7 +100,7 @@ def train(
                     loaded, resolved, device=device, on_progress=on_progress
                 )
         with (
-            watched(training.stage_epochs(resolved)) as on_epoch,
+            watched(training.stage_epochs(resolved), METRICS[resolved.training.metric]) as on_epoch,
             stoppable() as should_stop,
             warnings.catch_warnings(),
         ):
@@ -128,12 +130,17 @@ def train(
 
 def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
-    line = Text()
+    line, metric = Text(), metric_of(summary)
     for split in ("valid", "test"):
         if split in summary:
-            accuracy, balanced = (summary[split][f"{kind}accuracy"] for kind in ("", "balanced_"))
-            line.append(f"{split} accuracy ").append(f"{accuracy:.1%}", "bold")
-            line.append(f" (balanced {balanced:.1%}), ")
+            measured = summary[split]
+            beside = f"accuracy {measured['accuracy']:.1%}"
+            if metric is ACCURACY:
+                beside = f"balanced {measured['balanced_accuracy']:.1%}"
+            value = measured[metric.key]
+            shown = "undefined" if value is None else metric.shown(value)
+            line.append(f"{split} {metric.title} ").append(shown, "bold")
+            line.append(f" ({beside}), ")
     if "test" not in summary:
         line.append("no test nodes, ")
     line.append(f"best epoch {summary['best_epoch']} of {summary['epochs']}, ")
@@ -141,18 +148,19 @@ def score_line(summary: dict[str, Any]) -> Text:
 
 
 @contextmanager
-def watched(epochs: int) -> Iterator[Callable[[EpochRecord], None]]:
-    """A progress bar with loss, accuracy and time left."""
+def watched(epochs: int, metric: Metric) -> Iterator[Callable[[EpochRecord], None]]:
+    """A progress bar with loss, the metric and time left."""
     with counted("Training", epochs) as show:
-        accuracy = ""
+        score = ""
 
         def on_epoch(record: EpochRecord) -> None:
-            nonlocal accuracy
-            if record.valid_accuracy is not None:
-                accuracy = f" valid {record.valid_accuracy:.1%}"
+            nonlocal score
+            value = record.valid_accuracy if metric is ACCURACY else record.valid_metric
+            if value is not None:
+                score = f" valid {metric.shown(value)}"
             stage = f"stage {record.stage} " if record.stage > 1 else ""
             losses = f"loss {record.supervised_loss:.3f} + {record.consistency_loss:.3f}"
-            show(completed=record.epoch, state=stage + losses + accuracy)
+            show(completed=record.epoch, state=stage + losses + score)
 
         yield on_epoch
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from scr.errors import PairError
 from scr.experiments._runner import Runner, Task
-from scr.report import ComparisonRow, compare_runs, inactive_note
+from scr.report import ComparisonRow, best_on_validation, compare_runs, inactive_note
 
 COMPARE_JSON = "compare.json"
 
@@ -90,7 +90,7 @@ def best_explanation(
     measured = [row for row in rows if row["valid_mean"] is not None]
     if not measured:
         return None
-    best = max(measured, key=lambda row: row["valid_mean"] or 0.0)
+    best = best_on_validation(measured)
     for run in runs:
         same = (run["encoder"], run["regularizer"]) == (best["encoder"], best["regularizer"])
         if same and run.get("explanation"):

@@ -19,6 +19,7 @@ from scr.config import did_you_mean
 from scr.consistency import REGULARIZERS
 from scr.errors import ConfigError, GraphError
 from scr.experiments._runner import Runner, Task
+from scr.metrics import METRICS, effective_nodes
 from scr.report.plots import efficiency_curves
 from scr.selection import Selection
 from scr.storage import write_bytes
@@ -132,12 +133,13 @@ def efficiency(runner: Runner, tasks: Sequence[Task], *, reference: str = "rlu")
     runs = runner.run(tasks)
     kept: dict[str, dict[int, report.KeptCurve]] = {method: {} for method in methods}
     for task, run in zip(tasks, runs, strict=True):
-        recipe, nodes = runner.recipe_of(task), len(runner.graph_of(task.seed).valid)
+        recipe, graph = runner.recipe_of(task), runner.graph_of(task.seed)
         stages, training = recipe.stages, recipe.training
+        nodes = effective_nodes(graph.labels[graph.valid], METRICS[training.metric])
         selections = [
             Selection(
-                training.select, training.select_after, stages.epochs_of(stage, training.epochs),
-                nodes,
+                training.keeps, training.select_after, stages.epochs_of(stage, training.epochs),
+                nodes, training.by_metric,
             )
             for stage in range(1, stage_count(recipe) + 1)
         ]  # fmt: skip

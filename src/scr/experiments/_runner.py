@@ -33,8 +33,11 @@ from scr.sources import IngestOptions, draw_split
 from scr.training import Prepared, Recipe, chosen_subsets, prepare, what_is_prepared
 
 RUNS = "runs.jsonl"
-WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy")
+WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy",
+           "valid_metric")  # fmt: skip
 """What a curve needs of an epoch; most have no accuracies, but all take time."""
+_CHOSEN = ("metric", "valid_metric", "test_metric")
+"""Of a run in which another metric than accuracy counts."""
 NUMERICS = 2
 """Raised when a change of code changes results: runs that older code has kept are then repeated,
 where they would otherwise be taken for new ones."""
@@ -194,6 +197,7 @@ class _Worker:
             "encoder": task.encoder,
             "regularizer": task.regularizer,
             "seed": task.seed,
+            **{name: summary[name] for name in _CHOSEN if name in summary},
             "valid_accuracy": summary["valid_accuracy"],
             "test_accuracy": summary["test_accuracy"],
             "train_seconds": round(summary["train_seconds"], 3),

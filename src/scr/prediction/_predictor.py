@@ -14,6 +14,7 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
+from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts, reliability_curve
 from scr.prediction._class_shares import ClassShares, check_estimate
 from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
@@ -34,7 +35,6 @@ from scr.prediction._stored_model import (
 )
 from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
 from scr.prediction.calibration import prediction_sets, write_calibration
-from scr.report import MetricsInParts, reliability_curve
 from scr.storage import atomic_folder
 
 MOST_PROBABILITIES = 2**26
@@ -199,6 +199,21 @@ class Predictor:
             )  # fmt: skip
         return lambda part: shares.corrected(calibrated(part), estimate=estimate)
 
+    @property
+    def metric(self) -> Metric:
+        """What counts."""
+        return METRICS[self.model.recipe.training.metric]
+
+    def score(self, split: str) -> float:
+        """The metric that counts, of the labeled nodes of a split."""
+        value = self.metrics(split)[self.metric.key]
+        if value is None:
+            raise GraphError(
+                f"All labels of the split `{split}` are of one class; expected several for the "
+                f"{self.metric.title}"
+            )
+        return value
+
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
         return self._measured(split)[0]
@@ -211,7 +226,8 @@ class Predictor:
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
-        measured, before = MetricsInParts(), reliability_curve([], [])
+        measured = MetricsInParts(ranked=self.metric.name == "roc-auc")
+        before = reliability_curve([], [])
         _, predict = self.answers(nodes, None)
         # Few parts: an encoder that reads the graph walks all of it for each.
         rows = max(ROWS_PER_PART, MOST_PROBABILITIES // len(self.model.class_names))
@@ -251,7 +267,12 @@ class Predictor:
         both = {name: self._measured(name) for name in SPLITS[1:] if len(self.labeled(name))}
         scored = {name: measures for name, (measures, _) in both.items()}
         shares = self.class_shares()
+        chosen = {}
+        if self.metric is not ACCURACY:
+            values = {f"{name}_metric": each[self.metric.key] for name, each in scored.items()}
+            chosen = {"metric": self.metric.name, **values}
         return {
+            **chosen,
             "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
             "best_epoch": outcome.best_epoch,

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.metrics import MetricsInParts as MetricsInParts
+    from scr.metrics import classification_metrics as classification_metrics
+    from scr.metrics import confusion_matrix as confusion_matrix
+    from scr.metrics import per_class_table as per_class_table
+    from scr.metrics import reliability_curve as reliability_curve
     from scr.report._comparison import BASE as BASE
     from scr.report._comparison import ComparisonRow as ComparisonRow
+    from scr.report._comparison import best_on_validation as best_on_validation
     from scr.report._comparison import compare_runs as compare_runs
     from scr.report._comparison import paired_difference as paired_difference
     from scr.report._comparison import pooled_difference as pooled_difference
@@ -35,11 +41,6 @@ if TYPE_CHECKING:
     from scr.report._formatting import number_or_none as number_or_none
     from scr.report._formatting import plain as plain
     from scr.report._formatting import points as points
-    from scr.report._metrics import MetricsInParts as MetricsInParts
-    from scr.report._metrics import classification_metrics as classification_metrics
-    from scr.report._metrics import confusion_matrix as confusion_matrix
-    from scr.report._metrics import per_class_table as per_class_table
-    from scr.report._metrics import reliability_curve as reliability_curve
     from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object
     from scr.report._regularizers import explanation as explanation

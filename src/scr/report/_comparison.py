@@ -11,14 +11,15 @@ Reads the `runs` of `compare.json`, returns its `rows`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from scr.errors import RunError
+from scr.metrics import ACCURACY, METRICS, Metric, metric_of
 from scr.report._formatting import number_or_none
 
 BASE = "none"
@@ -42,6 +43,7 @@ class PairedDifference:
     low: float | None
     high: float | None
     pairs: int
+    higher_is_better: bool = True
 
     @property
     def verdict(self) -> str:
@@ -50,12 +52,17 @@ class PairedDifference:
         if self.pairs == 2 and self.high - self.low < _NO_WIDTH:
             return UNCLEAR  # two differences that happen to be equal tell nothing of their spread
         if self.low > 0:
-            return BETTER
-        return WORSE if self.high < 0 else UNCLEAR
+            return BETTER if self.higher_is_better else WORSE
+        if self.high < 0:
+            return WORSE if self.higher_is_better else BETTER
+        return UNCLEAR
 
 
 class Means(TypedDict):
-    """Accuracies in 0..1 over the seeds, with sample deviations; None where not measured."""
+    """Accuracies in 0..1 over the seeds, with sample deviations; None where not measured.
+
+    Where another metric counts, it stands in their place.
+    """
 
     n: int
     seeds: list[int]
@@ -65,9 +72,9 @@ class Means(TypedDict):
     test_std: float | None
 
 
-def means_of(runs: BySeed) -> Means:
+def means_of(runs: BySeed, kind: Literal["accuracy", "metric"] = "accuracy") -> Means:
     (valid_mean, valid_std), (test_mean, test_std) = (
-        mean_and_std(runs, measure) for measure in ("valid_accuracy", "test_accuracy")
+        mean_and_std(runs, f"{split}_{kind}") for split in ("valid", "test")
     )
     return Means(
         n=len(runs), seeds=list(runs), valid_mean=valid_mean, valid_std=valid_std,
@@ -140,7 +147,8 @@ def _t_quantile(level: float, freedom: float) -> float:
 
 Run = Mapping[str, Any]
 """encoder, regularizer, seed, valid_accuracy, test_accuracy, train_seconds; optional: graph and
-balanced_accuracy (on the test nodes), consistency (what the regularizer did)."""
+balanced_accuracy (on the test nodes), consistency (what the regularizer did); where another metric
+than accuracy counts: metric, valid_metric, test_metric."""
 
 
 class ComparisonRow(Means):
@@ -163,13 +171,20 @@ class ComparisonRow(Means):
     verdict: str
     inactive: int
     """Runs in whose result the regularizer had no part."""
+    metric: NotRequired[str]
+    """What counts, where it is not accuracy; then accuracies on test nodes stand beside it."""
+    accuracy_mean: NotRequired[float | None]
+    accuracy_std: NotRequired[float | None]
+    accuracy_difference: NotRequired[float | None]
+    accuracy_difference_low: NotRequired[float | None]
+    accuracy_difference_high: NotRequired[float | None]
 
 
 def compare_runs(runs: Sequence[Run]) -> list[ComparisonRow]:
     """Summarize runs per graph, encoder and regularizer, in order of first appearance.
 
     The difference is in test accuracy, or in validation accuracy where a run has no test nodes;
-    `measure` says which.
+    `measure` says which. Where another metric counts in all runs, it is in that.
     """
     groups: dict[tuple[str | None, str, str], dict[int, Run]] = {}
     for run in runs:
@@ -231,23 +246,34 @@ def _row(
 ) -> ComparisonRow:
     graph, encoder, regularizer = key
     everything = [*runs.values(), *base_runs.values()]
-    has_test = all(run.get("test_accuracy") is not None for run in everything)
-    measure = "test_accuracy" if has_test else "valid_accuracy"
-    difference = balanced = None
+    metric = metric_of_all(everything)
+    kind: Literal["accuracy", "metric"] = "accuracy" if metric is ACCURACY else "metric"
+    has_test = all(run.get(f"test_{kind}") is not None for run in everything)
+    measure = f"test_{kind}" if has_test else f"valid_{kind}"
+    difference = balanced = accuracy = None
     if regularizer != BASE:
         difference = difference_by_seed(runs, base_runs, measure)
         balanced = difference_by_seed(runs, base_runs, "balanced_accuracy")
+        accuracy = difference_by_seed(runs, base_runs, "test_accuracy")
+    if difference is not None:
+        difference = replace(difference, higher_is_better=metric.higher_is_better)
     if difference is not None:
         verdict = difference.verdict
     else:
         verdict = "base" if regularizer == BASE else "no seed in common with the base"
     balanced_mean, balanced_std = mean_and_std(runs, "balanced_accuracy")
     terms = [term for run in runs.values() if (term := run.get("consistency")) is not None]
-    return ComparisonRow(
+    means = means_of(runs, kind)
+    row = ComparisonRow(
         graph=graph,
         encoder=encoder,
         regularizer=regularizer,
-        **means_of(runs),
+        n=means["n"],
+        seeds=means["seeds"],
+        valid_mean=means["valid_mean"],
+        valid_std=means["valid_std"],
+        test_mean=means["test_mean"],
+        test_std=means["test_std"],
         balanced_mean=balanced_mean,
         balanced_std=balanced_std,
         train_seconds=mean_and_std(runs, "train_seconds")[0],
@@ -262,3 +288,22 @@ def _row(
         verdict=verdict,
         inactive=sum(not term["acted"] for term in terms),
     )
+    if metric is not ACCURACY:
+        row["metric"] = metric.name
+        row["accuracy_mean"], row["accuracy_std"] = mean_and_std(runs, "test_accuracy")
+        row["accuracy_difference"] = accuracy.mean if accuracy else None
+        row["accuracy_difference_low"] = accuracy.low if accuracy else None
+        row["accuracy_difference_high"] = accuracy.high if accuracy else None
+    return row
+
+
+def metric_of_all(records: Sequence[Mapping[str, Any]]) -> Metric:
+    """The metric that counts in all runs or rows; accuracy where they differ."""
+    metrics = {metric_of(record).name for record in records}
+    return METRICS[metrics.pop()] if len(metrics) == 1 else ACCURACY
+
+
+def best_on_validation(rows: Sequence[ComparisonRow]) -> ComparisonRow:
+    """The row with the best mean on validation nodes, which each of them has."""
+    sign = metric_of_all(rows).sign
+    return max(rows, key=lambda row: sign * (row["valid_mean"] or 0.0))

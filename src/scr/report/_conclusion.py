@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scr.report._comparison import BASE, BETTER, UNCLEAR, WORSE, ComparisonRow
+from scr.metrics import ACCURACY, Metric, metric_of
+from scr.report._comparison import (
+    BASE,
+    BETTER,
+    UNCLEAR,
+    WORSE,
+    ComparisonRow,
+    best_on_validation,
+    metric_of_all,
+)
 from scr.report._formatting import MISSING, interval, mean_and_spread, points
 
 if TYPE_CHECKING:
@@ -79,15 +88,20 @@ def _name(row: ComparisonRow) -> str:
 
 
 def _about(row: ComparisonRow) -> str:
-    kind = "validation" if row["measure"] == "valid_accuracy" else "test"
-    change = f"{points(row['difference'])} points of {kind} accuracy against its base"
-    between = interval(row["difference_low"], row["difference_high"])
+    metric = metric_of(row)
+    kind = "validation" if row["measure"].startswith("valid") else "test"
+    unit = f"{'points' if metric.higher_is_better else 'nats'} of {kind} {metric.title}"
+    change = f"{points(row['difference'], metric)} {unit} against its base"
+    between = interval(row["difference_low"], row["difference_high"], metric)
     if not between:
         return f"{_name(row)}: {change}, on a single seed, so no interval can be given."
     change += f" (95% interval {between}, {row['pairs']} seeds)"
-    if row["balanced_difference"] is not None:
-        between = interval(row["balanced_difference_low"], row["balanced_difference_high"])
-        change += f" and {points(row['balanced_difference'])} of balanced accuracy"
+    beside, title = second_measure(metric)
+    if row[f"{beside}_difference"] is not None:  # type: ignore[literal-required]
+        low, high = (row[f"{beside}_difference_{end}"] for end in ("low", "high"))  # type: ignore[literal-required]
+        between = interval(low, high)
+        other = "" if metric.higher_is_better else " points"
+        change += f" and {points(row[f'{beside}_difference'])}{other} of {title}"  # type: ignore[literal-required]
         change += f" ({between})" if between else ""
     if row["verdict"] != UNCLEAR:
         return f"{_name(row)}: {change}; {row['verdict']}."
@@ -100,7 +114,7 @@ def _about(row: ComparisonRow) -> str:
 def _prior_warning(row: ComparisonRow) -> str | None:
     """Point out a gain that balanced accuracy does not confirm."""
     balanced_low = row["balanced_difference_low"]
-    if row["verdict"] != BETTER or balanced_low is None or balanced_low > 0:
+    if row["verdict"] != BETTER or balanced_low is None or balanced_low > 0 or "metric" in row:
         return None
     return (
         f"{_name(row)}: balanced accuracy changes by {points(row['balanced_difference'])} points "
@@ -110,17 +124,23 @@ def _prior_warning(row: ComparisonRow) -> str | None:
 
 
 def _choice(rows: Sequence[ComparisonRow]) -> str | None:
-    """Name the row that validation accuracy would pick, the only fair way to pick one."""
+    """Name the row that validation nodes would pick, the only fair way to pick one."""
     measured = [row for row in rows if row["valid_mean"] is not None and row["graph"] is None]
     if len(measured) < 2:
         return None
-    best = max(measured, key=lambda row: row["valid_mean"] or 0.0)
+    best, metric = best_on_validation(measured), metric_of_all(measured)
     regularizer = best["regularizer"]
     name = _name(best) if regularizer != BASE else f"{best['encoder']} without a regularizer"
-    sentence = f"Validation accuracy picks {name}"
+    sentence = f"Validation {metric.title} picks {name}"
     if best["test_mean"] is None:
         return f"{sentence}."
-    return f"{sentence}: test accuracy {mean_and_spread(best['test_mean'], best['test_std'])}%."
+    reached = mean_and_spread(best["test_mean"], best["test_std"], metric)
+    return f"{sentence}: test {metric.title} {reached}{'%' if metric.higher_is_better else ''}."
+
+
+def second_measure(metric: Metric) -> tuple[str, str]:
+    """What stands beside the metric on test nodes: how its keys in rows begin, and its title."""
+    return ("balanced", "balanced accuracy") if metric is ACCURACY else ("accuracy", "accuracy")
 
 
 INACTIVE = "†"
@@ -130,19 +150,26 @@ _VERDICT_STYLES = {BETTER: "bold green", WORSE: "bold red", "base": "dim"}
 
 def caption(rows: Sequence[ComparisonRow]) -> str:
     """What the numbers of a comparison table mean, in one sentence."""
-    measures = {row["measure"] for row in rows}
-    measure = "validation" if measures == {"valid_accuracy"} else "test"
+    metric, on_valid = metric_of_all(rows), [row["measure"].startswith("valid") for row in rows]
+    measure = "validation" if on_valid and all(on_valid) else "test"
     counts = sorted({row["n"] for row in rows}) or [0]
     seeds = f"{counts[0]} seed" + "s" * (counts[0] != 1)
     if len(counts) > 1:
         seeds = f"{counts[0]} to {counts[-1]} seeds"
-    balanced = "balanced: mean recall of the classes on test nodes"
+    if metric is ACCURACY:
+        numbers = "Percent, mean ± standard deviation"
+        columns = "balanced: mean recall of the classes on test nodes"
+    else:
+        what = f"{metric.heading}, " + (
+            "in percent" if metric.higher_is_better else "lower is better"
+        )
+        numbers, columns = f"{what}, mean ± standard deviation", "accuracy: percent of test nodes"
     if rows and all(row["test_mean"] is None for row in rows):
-        balanced = "no test nodes, so no accuracy on them"
+        columns = "no test nodes, so nothing is measured on them"
+    unit = "points" if metric.higher_is_better else "nats"
     return (
-        f"Percent, mean ± standard deviation over {seeds}; {balanced}; difference: {measure} "
-        "accuracy minus the base's on the same seed, in points, with its 95% interval, which the "
-        "verdict follows."
+        f"{numbers} over {seeds}; {columns}; difference: {measure} {metric.title} minus the base's "
+        f"on the same seed, in {unit}, with its 95% interval, which the verdict follows."
     )
 
 
@@ -178,18 +205,21 @@ def comparison_table(rows: Sequence[ComparisonRow]) -> Table:
 
     table = Table(caption=caption(rows), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("model", overflow="fold")
-    for heading in ("valid", "test", "balanced", "difference"):
+    metric = metric_of_all(rows)
+    beside = second_measure(metric)[0]
+    for heading in ("valid", "test", beside, "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("difference"))
     groups = [(row["graph"], row["encoder"]) for row in rows]
     for row, group, following in zip(rows, groups, [*groups[1:], *groups[-1:]], strict=True):
         graph = "" if row["graph"] is None else f"{row['graph']}: "
+        own = metric_of(row)
         means = [
-            mean_and_spread(row[f"{kind}_mean"], row[f"{kind}_std"])  # type: ignore[literal-required]
-            for kind in ("valid", "test", "balanced")
+            mean_and_spread(row.get(f"{kind}_mean"), row.get(f"{kind}_std"), measured)
+            for kind, measured in (("valid", own), ("test", own), (beside, ACCURACY))
         ]
-        difference = points(row["difference"])
-        between = interval(row["difference_low"], row["difference_high"])
+        difference = points(row["difference"], own)
+        between = interval(row["difference_low"], row["difference_high"], own)
         if between:
             difference += f" ({between.replace(' to ', ', ')})"
         style = _VERDICT_STYLES.get(row["verdict"], "")

@@ -98,7 +98,8 @@ def kept_curve(epochs: Sequence[Mapping[str, Any]], stages: Sequence[Selection])
 
     Args:
         epochs: One record per epoch with `epoch`, `stage`, `seconds`; evaluated ones also have
-            `valid_accuracy`, `valid_loss` and `test_accuracy`.
+            `valid_accuracy`, `valid_loss` and `test_accuracy`, and `valid_metric` where another
+            metric counts.
         stages: How each stage chooses its weights.
     """
     points: list[list[float]] = []
@@ -118,7 +119,8 @@ def kept_curve(epochs: Sequence[Mapping[str, Any]], stages: Sequence[Selection])
             if valid is None or test is None:
                 continue
             loss = number_or_none(record.get("valid_loss")) or 0.0
-            remembered = weights.offer(passed - began, Score(valid, loss), rule)
+            metric = number_or_none(record.get("valid_metric")) if rule.by_metric else None
+            remembered = weights.offer(passed - began, Score(valid, loss, metric), rule)
             if remembered == "best" or weights.best is None or rule.select == "last":
                 scores = (valid, test)
             early = (valid, test) if remembered == "early" else early

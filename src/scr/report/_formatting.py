@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from scr.metrics import ACCURACY, Metric
+
 MISSING = "–"
 
 
@@ -35,26 +37,33 @@ def fixed(value: Any, decimals: int) -> str:
     return MISSING if number is None else f"{number:.{decimals}f}"
 
 
-def mean_and_spread(mean: Any, std: Any) -> str:
+def mean_and_spread(mean: Any, std: Any, metric: Metric = ACCURACY) -> str:
     """0.8537, 0.0051 -> 85.4 ± 0.5, or the mean alone where there is no spread."""
-    return percent(mean) if number_or_none(std) is None else f"{percent(mean)} ± {percent(std)}"
+    shown, spread = amount(mean, metric), amount(std, metric)
+    return shown if number_or_none(std) is None else f"{shown} ± {spread}"
 
 
-def points(difference: Any) -> str:
-    """0.0123 -> +1.23, with a true minus sign."""
+def amount(value: Any, metric: Metric = ACCURACY) -> str:
+    """A value of a metric: in percent, or as it is where it is no share."""
+    return percent(value) if metric.higher_is_better else fixed(value, 3)
+
+
+def points(difference: Any, metric: Metric = ACCURACY) -> str:
+    """0.0123 -> +1.23, with a true minus sign; of a metric that is no share, +0.012."""
     value = number_or_none(difference)
     if value is None:
         return MISSING
+    scale, decimals = (100, 2) if metric.higher_is_better else (1, 3)
     # Adding 0.0 turns a negative zero into a positive one, so that it does not print as -0.00.
-    text = f"{round(100 * value, 2) + 0.0:+.2f}"
+    text = f"{round(scale * value, decimals) + 0.0:+.{decimals}f}"
     return text.replace("-", "−")
 
 
-def interval(low: Any, high: Any) -> str:
+def interval(low: Any, high: Any, metric: Metric = ACCURACY) -> str:
     """0.005, 0.02 -> +0.50 to +2.00, empty where there is no interval."""
     if number_or_none(low) is None or number_or_none(high) is None:
         return ""
-    return f"{points(low)} to {points(high)}"
+    return f"{points(low, metric)} to {points(high, metric)}"
 
 
 def seconds(value: Any) -> str:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import RunError
+from scr.metrics import ReliabilityCurve, reliability_curve
 from scr.report._formatting import mapping, number_or_none
-from scr.report._metrics import ReliabilityCurve, reliability_curve
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from scr.config import Chance, Count, Natural, NonNegative, Positive, Settings, Share, check
+from scr.metrics import MetricName
 
 Norm = Literal["sym", "row", "col"]
 
@@ -38,16 +39,30 @@ class TrainingConfig(Settings):
     average_decay: Chance | None = None
     """Evaluate an exponential average of the weights with this decay; none: the weights."""
     patience: Natural = 100
-    """Epochs without a better validation accuracy after which training stops; 0: never. With
-    `lowest-loss`: without an accuracy as high, or a loss as low, as any before."""
+    """Epochs without a better validation accuracy, or other `metric`, after which training stops;
+    0: never. With `lowest-loss`: without an accuracy as high, or a loss as low, as any before."""
     evaluate_every: Count = 5
     """Epochs between two evaluations on validation nodes."""
     select: Literal["best", "lowest-loss", "last"] = "best"
-    """Which weights to keep: those of the best validation accuracy, of the lowest validation loss,
-    or the last."""
+    """Which weights to keep: those of the best validation accuracy, or other `metric`, of the
+    lowest validation loss, or the last."""
     select_after: Chance = 0.0
     """Share of the epochs that pass before weights may be kept: a small validation set likes some
     early ones by luck."""
+    metric: MetricName = "accuracy"
+    """What counts: it picks the weights, ends patience, and heads the report. `log-loss` keeps the
+    weights that `select = "lowest-loss"` keeps."""
+
+    @property
+    def keeps(self) -> Literal["best", "lowest-loss", "last"]:
+        """`select`, as the metric changes it."""
+        by_loss = self.metric == "log-loss" and self.select == "best"
+        return "lowest-loss" if by_loss else self.select
+
+    @property
+    def by_metric(self) -> bool:
+        """Whether weights are compared by neither accuracy nor loss."""
+        return self.metric not in ("accuracy", "log-loss")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from scr.encoders import Encoder
 from scr.errors import ConfigError, GraphError
 from scr.features import FeatureConfig, choose_reduction
 from scr.graph import Graph
+from scr.metrics import ACCURACY, METRICS, Metric
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
@@ -46,7 +48,7 @@ from scr.training._records import (
     ValidationNodes,
     collapse_notes,
 )
-from scr.training._rows import Rows, RowSource, positions_of, predict_probabilities
+from scr.training._rows import Rows, RowSource, positions_of, predict_logits, predict_probabilities
 from scr.training._stages import train_in_stages
 from scr.training.presets import GraphFacts
 from scr.training.presets._auto import Choice
@@ -142,11 +144,12 @@ def fit(
     keep_freed_memory()
     prepared = prepared or prepare(graph, recipe, device=device)
     consistency, notes = judge_trust(recipe.consistency, prepared, graph)
+    metric = METRICS[recipe.training.metric]
     stage = Stage(
         train=torch.from_numpy(np.array(graph.train, dtype=np.int64)),
         train_labels=torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64)),
         unlabeled=all_but(graph.train, graph.num_targets, prepared.kept),
-        validation=_scored(graph, "valid"),
+        validation=_scored(graph, "valid", metric),
         training=recipe.training,
         consistency=consistency,
         regularizer=recipe.regularizer,
@@ -182,7 +185,11 @@ def fit(
         if _compares(consistency, outcome, recipe):
             baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
             other, _, alone, _ = train_in_stages(baseline, recipe.stages, rows_with, make)
-            note = baseline_note(outcome, alone, len(graph.valid))
+            noise = None
+            if metric is not ACCURACY:
+                logits = predict_logits(other, rows, stage.validation.nodes)
+                noise = partial(stage.validation.noise, logits=logits)
+            note = baseline_note(outcome, alone, len(graph.valid), metric=metric, noise=noise)
             seconds = outcome.train_seconds + alone.train_seconds
             if note is not None:
                 assert consistency is not None
@@ -195,7 +202,7 @@ def fit(
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
         term = TermReport(recipe.consistency, consistency.weight, len(stage.unlabeled), outcome)
         notes += term.notes()
-    notes += collapse_notes(outcome)
+    notes += collapse_notes(outcome, metric)
     return Fitted(encoder, rows, recipe, seed, prepared, outcome, notes, handover, term)
 
 
@@ -208,22 +215,37 @@ def _compares(
     return bool(is_asked and is_whole and outcome.valid_accuracy is not None)
 
 
-def baseline_note(outcome: TrainingOutcome, alone: TrainingOutcome, valid: int) -> str | None:
+def baseline_note(
+    outcome: TrainingOutcome,
+    alone: TrainingOutcome,
+    valid: int,
+    *,
+    metric: Metric = ACCURACY,
+    noise: Callable[[float], float] | None = None,
+) -> str | None:
     """Why the baseline is kept; none: it is not better beyond the noise of the validation nodes.
 
     Args:
         outcome: With the term on unlabeled nodes.
         alone: Without it.
         valid: How many validation nodes there are.
+        metric: What counts.
+        noise: The standard error of the baseline's metric; none: that of an accuracy.
     """
-    best, reached = alone.valid_accuracy, outcome.valid_accuracy
+    is_accuracy = metric is ACCURACY
+    best = alone.valid_accuracy if is_accuracy else alone.valid_metric
+    reached = outcome.valid_accuracy if is_accuracy else outcome.valid_metric
     if best is None or reached is None or alone.stopped == "interrupted":
         return None
-    if best - reached <= COMPARED_NOISE * math.sqrt(best * (1 - best) / valid):
+    error = math.sqrt(best * (1 - best) / valid) if noise is None else noise(best)
+    if metric.sign * (best - reached) <= COMPARED_NOISE * error:
         return None
+    said = "The term on unlabeled nodes was left out: with it"
+    if is_accuracy:
+        return f"{said} {reached:.1%} of the validation nodes are right, without it {best:.1%}"
     return (
-        f"The term on unlabeled nodes was left out: with it {reached:.1%} of the validation nodes "
-        f"are right, without it {best:.1%}"
+        f"{said} {metric.title} on validation nodes is {metric.shown(reached)}, without it "
+        f"{metric.shown(best)}"
     )
 
 
@@ -302,6 +324,11 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
         expected = "`last` where a graph has no validation nodes"
         hint = "give validation nodes, or set training.select=last"
         raise ConfigError("training.select", recipe.training.select, expected, hint=hint)
+    if recipe.training.metric == "roc-auc" and recipe.training.select != "last":
+        classes = len(np.unique(graph.labels[nodes_with_labels(graph, "valid")]))
+        if classes < 2:
+            expected = "another metric where all validation nodes are of one class"
+            raise ConfigError("training.metric", "roc-auc", expected)
 
 
 def all_but(
@@ -320,7 +347,7 @@ def nodes_with_labels(graph: Graph, split: str) -> NDArray[np.int64]:
     return nodes[np.asarray(graph.labels[nodes]) >= 0]
 
 
-def _scored(graph: Graph, split: str) -> ValidationNodes:
+def _scored(graph: Graph, split: str, metric: Metric = ACCURACY) -> ValidationNodes:
     nodes = nodes_with_labels(graph, split)
     labels = np.array(graph.labels[nodes], dtype=np.int64)
-    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels))
+    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels), metric)

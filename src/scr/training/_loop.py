@@ -70,8 +70,9 @@ class Trainer:
         self.states: dict[str, dict[str, Tensor]] = {}
         """Weights that may be kept: the `best`, and the `early` ones from before `select_after`."""
         self.selection = Selection(
-            training.select, training.select_after, training.epochs, len(stage.validation.nodes)
-        )
+            training.keeps, training.select_after, training.epochs,
+            stage.validation.effective_nodes, training.by_metric,
+        )  # fmt: skip
         self.progress = Progress()
 
     def run(self) -> TrainingOutcome:
@@ -89,7 +90,7 @@ class Trainer:
                 break
             record = self._epoch(progress.epoch)
             if self._evaluates(progress.epoch):
-                progress.history.append(asdict(record))
+                progress.history.append(record.table())
             progress.epoch += 1
             progress.seconds += record.seconds
             if stage.on_epoch is not None:
@@ -149,7 +150,7 @@ class Trainer:
         progress, kept = self.progress, self.progress.kept
         score, epoch, collapsed_to = kept.best, kept.best_epoch, None
         if stopped != "interrupted" and kept.collapsed(self.selection):
-            collapsed_to = None if kept.best is None else kept.best.accuracy
+            collapsed_to = None if kept.best is None else kept.best.value
             score, epoch = kept.early, kept.early_epoch
         elif stopped != "interrupted" and self.training.select == "last":
             epoch = progress.epoch
@@ -159,6 +160,7 @@ class Trainer:
             train_seconds=progress.seconds, stopped=stopped,
             activity=progress.activity if isinstance(self.term, UnlabeledTerm) else None,
             collapsed_to=collapsed_to,
+            valid_metric=None if score is None else self.stage.validation.reported(score),
         )  # fmt: skip
 
     def _epoch(self, epoch: int) -> EpochRecord:
@@ -249,12 +251,13 @@ class Trainer:
         return {
             "valid_accuracy": score.accuracy,
             "valid_loss": score.loss,
+            "valid_metric": validation.reported(score),
             **self.term.scores(epoch, self.rows, validation, logits),
         }
 
     def _patience_is_over(self) -> bool:
         progress, patience = self.progress, self.training.patience
-        by_loss = self.training.select == "lowest-loss"
+        by_loss = self.training.keeps == "lowest-loss"
         waited = progress.epoch - (progress.hopeful_epoch if by_loss else progress.kept.best_epoch)
         return bool(patience and progress.kept.best is not None and waited >= patience)
 

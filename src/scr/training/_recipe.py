@@ -66,6 +66,9 @@ class Recipe:
             "encoder": {"name": self.encoder, **self.encoder_settings},
             "training": asdict(self.training),
         }
+        if self.training.metric == "accuracy":
+            # Runs from before there was a choice are the same runs.
+            del tables["training"]["metric"]
         if self.consistency is not None:
             tables["consistency"] = asdict(self.consistency)
         if self.stages.method != "none":

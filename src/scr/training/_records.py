@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from scr.consistency import ConsistencyConfig, confidence_mask
+from scr.metrics import ACCURACY, Metric, effective_nodes
 from scr.selection import KeptWeights, Score
 from scr.training._config import TrainingConfig
 
@@ -23,14 +25,37 @@ class ValidationNodes:
     never for a gradient, a weight or a choice of rows.
     """
 
-    def __init__(self, nodes: Tensor, labels: Tensor) -> None:
+    def __init__(self, nodes: Tensor, labels: Tensor, metric: Metric = ACCURACY) -> None:
         self.nodes = nodes
         self._labels = labels
+        self._metric = metric
 
     def score(self, logits: Tensor) -> Score:
-        """Accuracy and cross-entropy of logits for `nodes`, in their order."""
+        """Accuracy, cross-entropy and the metric of logits for `nodes`, in their order."""
         accuracy = (logits.argmax(dim=-1) == self._labels).float().mean().item()
-        return Score(accuracy, F.cross_entropy(logits, self._labels).item())
+        loss = F.cross_entropy(logits, self._labels).item()
+        if self._metric.name in ("accuracy", "log-loss"):
+            return Score(accuracy, loss)
+        probabilities = logits.softmax(dim=-1).cpu().numpy()
+        return Score(
+            accuracy, loss, self._metric.measure(self._labels.cpu().numpy(), probabilities)
+        )
+
+    def reported(self, score: Score) -> float | None:
+        """The metric of a score, for the history; none: it is accuracy."""
+        return score.loss if self._metric.name == "log-loss" else score.metric
+
+    @property
+    def effective_nodes(self) -> int:
+        """Of how many nodes accuracy would be as uncertain as the metric of these."""
+        return effective_nodes(self._labels.cpu().numpy(), self._metric)
+
+    def noise(self, value: float, logits: Tensor) -> float:
+        """Standard error of the metric's value, which these logits for `nodes` have."""
+        if self._metric.name == "log-loss":
+            losses = F.cross_entropy(logits, self._labels, reduction="none")
+            return losses.std(correction=0).item() / math.sqrt(len(losses))
+        return math.sqrt(value * (1 - value) / self.effective_nodes)
 
     def confident_accuracy(self, probabilities: Tensor, threshold: float) -> float | None:
         """Accuracy on the nodes that the confident set would take: for people, in the history."""
@@ -66,6 +91,15 @@ class EpochRecord:
     test_accuracy: float | None = None
     """Only for curves that a person looks at; nothing in training reads it."""
     stage: int = 1
+    valid_metric: float | None = None
+    """What counts, where that is not accuracy."""
+
+    def table(self) -> dict[str, Any]:
+        """As plain values; without `valid_metric` where there is none."""
+        plain = asdict(self)
+        if self.valid_metric is None:
+            del plain["valid_metric"]
+        return plain
 
 
 @dataclass
@@ -172,7 +206,10 @@ class TrainingOutcome:
     activity: TermActivity | None = None
     """Of the term on unlabeled nodes; none: there is no such term."""
     collapsed_to: float | None = None
-    """Where weights from before `select_after` were kept: the best validation accuracy after it."""
+    """Where weights from before `select_after` were kept: the best validation accuracy after it, or
+    what counts in its place."""
+    valid_metric: float | None = None
+    """What counts, where that is not accuracy."""
 
 
 @dataclass
@@ -286,12 +323,16 @@ class TermReport:
         return []
 
 
-def collapse_notes(outcome: TrainingOutcome) -> list[str]:
-    """What should be known of a run whose validation accuracy collapsed."""
+def collapse_notes(outcome: TrainingOutcome, metric: Metric = ACCURACY) -> list[str]:
+    """What should be known of a run whose validation accuracy, or other metric, collapsed."""
     if outcome.collapsed_to is None or outcome.valid_accuracy is None:
         return []
+    reached = outcome.valid_accuracy
+    if metric.higher_is_better and outcome.valid_metric is not None:
+        reached = outcome.valid_metric
+    title = metric.title if metric.higher_is_better else ACCURACY.title
     return [
-        f"Validation accuracy collapsed from {outcome.valid_accuracy:.1%} in epoch "
+        f"Validation {title} collapsed from {reached:.1%} in epoch "
         f"{outcome.best_epoch} to at most {outcome.collapsed_to:.1%} later on: the weights of that "
         "epoch were kept, although it is before training.select_after; a lower consistency.weight "
         "or a higher consistency.threshold may prevent it"

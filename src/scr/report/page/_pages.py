@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from scr.errors import RunError
+from scr.metrics import ACCURACY, metric_of, per_class_table
 from scr.report import plots
 from scr.report._class_shares import correction_sentences, share_rows
-from scr.report._comparison import ComparisonRow, compare_runs
-from scr.report._conclusion import caption, cautions, differences, headline
+from scr.report._comparison import ComparisonRow, compare_runs, metric_of_all
+from scr.report._conclusion import caption, cautions, differences, headline, second_measure
 from scr.report._examples import ExampleGroup
 from scr.report._explanation import explained_model
 from scr.report._formatting import mapping, number_or_none
-from scr.report._metrics import per_class_table
 from scr.report._records import (
     PredictionSummary,
     read_history,
@@ -55,6 +55,7 @@ def run_page(run_dir: str | Path) -> str:
         run=run,
         recipe=recipe,
         metrics=metrics,
+        metric=metric_of(metrics),
         history=history,
         stages=stage_ends(history),
         stages_sentence=stages_sentence(recipe, history),
@@ -113,7 +114,9 @@ def comparison_page(
     runs: Sequence[Mapping[str, Any]] = compare.get("runs") or []
     rows = cast("Sequence[ComparisonRow]", compare.get("rows") or compare_runs(runs))
     graph, explanation = mapping(compare.get("graph")), mapping(compare.get("explanation"))
-    on_test = any(number_or_none(run.get("test_accuracy")) is not None for run in runs)
+    metric = metric_of_all(rows)
+    kind = "accuracy" if metric is ACCURACY else "metric"
+    on_test = any(number_or_none(run.get(f"test_{kind}")) is not None for run in runs)
     return render(
         "comparison.html",
         title=title or f"Comparison on {graph.get('name')}",
@@ -123,7 +126,9 @@ def comparison_page(
         cautions=cautions(rows),
         notes=compare.get("notes") or (),
         runs=runs,
-        measure="test_accuracy" if on_test else "valid_accuracy",
+        measure=f"test_{kind}" if on_test else f"valid_{kind}",
+        metric=metric,
+        beside=second_measure(metric)[0],
         rows=rows,
         caption=caption(rows),
         regularizers=explanations(row["regularizer"] for row in rows),

@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from scr.errors import RunError
+from scr.metrics import ACCURACY
 from scr.report import _formatting as formatting
 from scr.report import plots
 from scr.report._conclusion import marked_regularizer
@@ -45,10 +46,10 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.ChainableUndefined,
     )  # fmt: skip
     environment.globals.update(
-        missing=formatting.MISSING, plots=plots, drops_of=drops_of, splits=SPLITS
+        missing=formatting.MISSING, plots=plots, drops_of=drops_of, splits=SPLITS, accuracy=ACCURACY
     )
-    names = ("fixed", "interval", "mean_and_spread", "memory", "percent", "plain", "points",
-             "seconds")  # fmt: skip
+    names = ("amount", "fixed", "interval", "mean_and_spread", "memory", "percent", "plain",
+             "points", "seconds")  # fmt: skip
     environment.filters.update({name: getattr(formatting, name) for name in names})
     sentences = (curve_sentence, explanation_sentences, marked_regularizer)
     for each in (*sentences, subset_drops, subset_names):

@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from scr.report._comparison import ComparisonRow
+from scr.metrics import ACCURACY, Metric
+from scr.report._comparison import ComparisonRow, metric_of_all
 from scr.report._formatting import interval, number_or_none, points
 from scr.report.plots import _style as theme
 
@@ -21,6 +22,7 @@ def accuracy_dots(
     runs: Sequence[Mapping[str, Any]],
     *,
     measure: str = "test_accuracy",
+    metric: Metric = ACCURACY,
     file_format: theme.Format = "svg",
 ) -> bytes:
     """Each run as a dot and each mean as a line, grouped by encoder, colored by regularizer."""
@@ -28,7 +30,8 @@ def accuracy_dots(
     for run in runs:
         value = number_or_none(run.get(measure))
         if value is not None:
-            groups.setdefault((run["encoder"], run["regularizer"]), []).append(100 * value)
+            scaled = 100 * value if metric.higher_is_better else value
+            groups.setdefault((run["encoder"], run["regularizer"]), []).append(scaled)
     names = list(dict.fromkeys(regularizer for _, regularizer in groups))
     colors = theme.series_colors(names)
     positions, centers = _positions(list(groups))
@@ -43,8 +46,9 @@ def accuracy_dots(
             [np.mean(values)] * 2, [position - 0.38, position + 0.38], color=color, linewidth=2.6
         )
     axes.set_yticks(list(centers.values()), list(centers), color=theme.INK)
-    kind = "Validation" if measure == "valid_accuracy" else "Test"
-    _finish(axes, f"{kind} accuracy of every run", "percent; line: mean over the seeds")
+    kind = "Validation" if measure.startswith("valid") else "Test"
+    unit = "percent" if metric.higher_is_better else "nats"
+    _finish(axes, f"{kind} {metric.title} of every run", f"{unit}; line: mean over the seeds")
     handles = [
         Line2D([], [], color=colors[name], marker="o", linestyle="", label=name) for name in names
     ]
@@ -60,6 +64,8 @@ def accuracy_dots(
 def difference_dots(rows: Sequence[ComparisonRow], *, file_format: theme.Format = "svg") -> bytes:
     """Paired difference to the base per encoder and regularizer, with its 95% interval."""
     shown = [row for row in rows if row["difference"] is not None]
+    metric = metric_of_all(shown)
+    scale, unit = (100, "points") if metric.higher_is_better else (1, "nats")
     keys = [(row["encoder"], row["regularizer"]) for row in shown]
     colors = theme.series_colors([regularizer for _, regularizer in keys])
     positions, centers = _positions(keys)
@@ -68,17 +74,18 @@ def difference_dots(rows: Sequence[ComparisonRow], *, file_format: theme.Format 
         color, position = colors[key[1]], positions[key]
         low, high = row["difference_low"], row["difference_high"]
         if low is not None and high is not None:
-            axes.plot([100 * low, 100 * high], [position, position], color=color, linewidth=2.4)
-        axes.plot(100 * (row["difference"] or 0.0), position, "o", color=color, markersize=7)
-        between = interval(low, high) or "one seed"
-        theme.annotate_right(axes, f"{points(row['difference'])} ({between})", position)
+            axes.plot([scale * low, scale * high], [position] * 2, color=color, linewidth=2.4)
+        axes.plot(scale * (row["difference"] or 0.0), position, "o", color=color, markersize=7)
+        between = interval(low, high, metric) or "one seed"
+        theme.annotate_right(axes, f"{points(row['difference'], metric)} ({between})", position)
     axes.axvline(0, color=theme.INK, linewidth=0.9)
     axes.set_yticks(
         [positions[key] for key in keys], [f"{a} {b}" for a, b in keys], color=theme.INK
     )
-    _finish(axes, "Difference to the base", "points of accuracy, paired by seed, 95% interval")
+    label = f"{unit} of {metric.title}, paired by seed, 95% interval"
+    _finish(axes, "Difference to the base", label)
     low_limit, high_limit = axes.get_xlim()
-    axes.set_xlim(min(low_limit, -0.1), max(high_limit, 0.1))
+    axes.set_xlim(min(low_limit, -0.001 * scale), max(high_limit, 0.001 * scale))
     return theme.to_bytes(figure, file_format)
 
 

@@ -44,6 +44,7 @@ _PANELS = {
     "accuracy": _Panel(
         "Accuracy", {"valid_accuracy": "validation", "test_accuracy": "test"}, percent=True
     ),
+    "metric": _Panel("Metric that counts, on validation nodes", {"valid_metric": "validation"}),
     "confident_nodes": _Panel("Confident nodes", {"confident_nodes": "nodes"}),
     "confident_accuracy": _Panel(
         "Accuracy of confident validation nodes",
@@ -57,13 +58,14 @@ _PANELS = {
 def training_curves(
     histories: Histories, *, best_epoch: int | None = None, file_format: theme.Format = "svg"
 ) -> dict[str, bytes]:
-    """One picture per aspect: `loss`, `accuracy`, `confident_nodes`, `confident_accuracy`.
+    """One picture per aspect: `loss`, `accuracy`, `metric` where another metric than accuracy
+    counts, `confident_nodes`, `confident_accuracy`.
 
     Pictures for which the histories hold no number are left out.
 
     Args:
         histories: Per model, one history per seed.
-        best_epoch: Epoch whose weights were kept, marked in the accuracy panel.
+        best_epoch: Epoch whose weights were kept, marked in the panels of accuracy and metric.
     """
     images = {}
     runs = [history for seeds in histories.values() for history in seeds]
@@ -72,7 +74,7 @@ def training_curves(
         figure, axes = theme.panel()
         if _draw(axes, spec, histories):
             _mark_stages(axes, ends)
-            if best_epoch is not None and name == "accuracy":
+            if best_epoch is not None and name in ("accuracy", "metric"):
                 axes.axvline(best_epoch, color=theme.INK, linewidth=0.8, linestyle=(0, (2, 2)))
                 is_late = best_epoch > sum(axes.get_xlim()) / 2
                 axes.annotate(

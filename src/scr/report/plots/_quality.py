@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from scr.report._metrics import ReliabilityCurve
+from scr.metrics import ReliabilityCurve
 from scr.report.plots import _style as theme
 
 MOST_CLASSES = 50

@@ -11,57 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scr.errors import GraphError
+from scr.metrics._calibration import reliability_curve
+from scr.metrics._ranking import roc_auc
 
-BINS = 15
-"""Confidence bins of the calibration error, as in Guo et al. 2017, arXiv:1706.04599."""
 # Predictions are made in float32: a zero there means "below its resolution", not "impossible".
 _SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
-    """Accuracy against confidence, in `BINS` equal bins (low, high]; curves of parts add up."""
-
-    nodes: NDArray[np.int64]
-    """Per bin, as the other two."""
-    summed_confidence: NDArray[np.float64]
-    right: NDArray[np.float64]
-
-    edges: ClassVar[NDArray[np.float64]] = np.linspace(0.0, 1.0, BINS + 1)
-
-    def __add__(self, other: ReliabilityCurve) -> ReliabilityCurve:
-        return ReliabilityCurve(
-            self.nodes + other.nodes,
-            self.summed_confidence + other.summed_confidence,
-            self.right + other.right,
-        )
-
-    @property
-    def confidence(self) -> NDArray[np.float64]:
-        """Mean confidence per bin, nan where the bin is empty."""
-        with np.errstate(invalid="ignore"):
-            return self.summed_confidence / self.nodes
-
-    @property
-    def accuracy(self) -> NDArray[np.float64]:
-        """Share of right predictions per bin, nan where the bin is empty."""
-        with np.errstate(invalid="ignore"):
-            return self.right / self.nodes
-
-    @property
-    def calibration_error(self) -> float | None:
-        """Mean of |accuracy - confidence| over the bins, weighted by their nodes (ECE)."""
-        filled = self.nodes > 0
-        if not filled.any():
-            return None
-        gaps = np.abs(self.accuracy[filled] - self.confidence[filled])
-        return float(np.average(gaps, weights=self.nodes[filled]))
 
 
 def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> dict[str, float | None]:
@@ -91,10 +51,13 @@ def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> dict[
 class MetricsInParts:
     """`classification_metrics` of rows that come part by part.
 
-    Of each row with a label it holds four numbers, however many classes there are.
+    Of each row with a label it holds four numbers, however many classes there are. With `ranked`
+    it holds all probabilities of the row, and measures the ROC AUC (`roc_auc`) too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ranked: bool = False) -> None:
+        self._ranked = ranked
+        self._probabilities: list[NDArray[Any]] = []
         self._parts: list[tuple[NDArray[Any], ...]] = []
         self._classes = 0
 
@@ -104,15 +67,19 @@ class MetricsInParts:
         of_label = predicted[np.arange(len(known)), known]
         self._classes = predicted.shape[1]
         self._parts.append((known, predicted.argmax(axis=1), predicted.max(axis=1), of_label))
+        if self._ranked:
+            self._probabilities.append(predicted)
 
-    def measures(self) -> dict[str, float | None]:
-        """Every metric of all rows so far."""
+    def measures(self, *keys: str) -> dict[str, float | None]:
+        """Measures of all rows so far: those named by `keys`, or every one."""
+        chosen = keys or [key for key in MEASURES if self._ranked or key != "roc_auc"]
         if not any(len(part[0]) for part in self._parts):
-            return dict.fromkeys(METRICS)
+            return dict.fromkeys(chosen)
         columns = zip(*self._parts, strict=True)
         labels, predicted, confidence, likelihood = (np.concatenate(each) for each in columns)
-        rows = Predictions(labels, predicted, confidence, likelihood, self._classes)
-        return {name: metric(rows) for name, metric in METRICS.items()}
+        whole = np.concatenate(self._probabilities) if self._ranked else None
+        rows = Predictions(labels, predicted, confidence, likelihood, self._classes, whole)
+        return {key: MEASURES[key](rows) for key in chosen}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +94,8 @@ class Predictions:
     likelihood: NDArray[Any]
     """The probability of the label."""
     classes: int
+    probabilities: NDArray[Any] | None = None
+    """All of them, shape (rows, classes), where a measure ranks rows by them."""
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
@@ -144,14 +113,20 @@ def calibration_error(rows: Predictions) -> float | None:
     return reliability_curve(rows.confidence, rows.predicted == rows.labels).calibration_error
 
 
-METRICS: dict[str, Callable[[Predictions], float | None]] = {
+def ranking(rows: Predictions) -> float | None:
+    """The ROC AUC."""
+    return None if rows.probabilities is None else roc_auc(rows.labels, rows.probabilities)
+
+
+MEASURES: dict[str, Callable[[Predictions], float | None]] = {
     "accuracy": lambda rows: confusion_metrics(rows.confusion)["accuracy"],
     "balanced_accuracy": lambda rows: confusion_metrics(rows.confusion)["balanced_accuracy"],
     "macro_f1": lambda rows: confusion_metrics(rows.confusion)["macro_f1"],
     "log_loss": log_loss,
     "calibration_error": calibration_error,
+    "roc_auc": ranking,
 }
-"""What `metrics.json` and the report's page say of every split, by name."""
+"""What `metrics.json` and the report's page say of every split, by name; `roc_auc` if asked for."""
 
 
 def confusion_metrics(confusion: NDArray[np.int64]) -> dict[str, float | None]:
@@ -195,18 +170,6 @@ def per_class_table(
         row["f1"] = 2 * hits / (nodes + guesses) if nodes + guesses else None
         rows.append(row)
     return rows
-
-
-def reliability_curve(confidence: ArrayLike, correct: ArrayLike) -> ReliabilityCurve:
-    """Group predictions by confidence and compare each group's confidence with its accuracy.
-
-    Both arrays have shape (nodes,); confidence is the largest class probability of a node.
-    """
-    sure, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
-    # A bin is (low, high], so that a confidence of exactly 1 belongs to the last one.
-    position = np.clip(np.ceil(sure * BINS).astype(np.int64) - 1, 0, BINS - 1)
-    nodes, *sums = (np.bincount(position, each, BINS) for each in (None, sure, right))
-    return ReliabilityCurve(nodes.astype(np.int64), *(each.astype(np.float64) for each in sums))
 
 
 def _labeled_rows(

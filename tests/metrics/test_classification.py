@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scr.errors import GraphError
-from scr.report import classification_metrics, confusion_matrix, per_class_table, reliability_curve
+from scr.metrics import classification_metrics, confusion_matrix, per_class_table, reliability_curve
 
 
 def random_predictions(seed: int, nodes: int = 200, classes: int = 5):
