@@ -49,9 +49,10 @@ class SSGCConfig(EncoderConfig):
     """Whether normalization comes before the activation or after it, as GRAND has it."""
     input_norm: Literal["batch", "none"] = "none"
     """`batch` standardizes the input's columns by the statistics of each batch, as GRAND does."""
-    mixture: Literal["mean", "s2gc", "ppr"] = "mean"
+    mixture: Literal["mean", "s2gc", "ppr", "last"] = "mean"
     """Weights of the hops: all alike; the paper's, `alpha` for hop 0 and the rest shared by the
-    others; or personalized PageRank's, alpha (1 - alpha)^k."""
+    others; personalized PageRank's, alpha (1 - alpha)^k; or the farthest hop alone, where near
+    ones are mostly noise."""
     alpha: Share = 0.1
     """Weight of a node's own features in `s2gc` and `ppr`."""
 
@@ -157,7 +158,7 @@ class SSGC(FixedMixture):
 
 
 def mixture_weights(
-    mixture: Literal["mean", "s2gc", "ppr"], alpha: float, hops: int
+    mixture: Literal["mean", "s2gc", "ppr", "last"], alpha: float, hops: int
 ) -> NDArray[np.float32]:
     """Weights of all K + 1 hops, adding up to 1; see `SSGCConfig.mixture`.
 
@@ -175,4 +176,6 @@ def mixture_weights(
         weights = alpha * (1 - alpha) ** steps
         # A walk that has not stopped before hop K ends there.
         weights[-1] = (1 - alpha) ** (hops - 1)
+    elif mixture == "last":
+        weights = np.eye(hops)[-1]
     return weights.astype(np.float32)

@@ -68,7 +68,7 @@ WITHOUT_NOISE = {
 }
 """What is left of a regularizer; `entropy` compares nothing, and `grand` has noise of its own."""
 
-COMPARED_NOISE = 0.75
+COMPARED_NOISE = 1.5
 """Standard errors of the validation accuracy by which a baseline must be better to be kept."""
 
 

@@ -12,7 +12,7 @@ weights are trained on training labels alone, as always.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from scr.features import (
     fit_features,
 )
 from scr.graph import Graph
-from scr.propagation import propagate
+from scr.propagation import PropagationConfig, label_hops, propagate
 
 USUAL_HOPS, FEW_LABELS_HOPS, FEW_LABELS = 4, 8, 10
 """Hops 0 to K are usually averaged; with at most so many labels per class more, since only then
@@ -39,6 +39,12 @@ FEW_LABELS_WEIGHT = 0.5
 some runs settle on them."""
 AVERAGED_HOPS = (0, 2, 4, 8)
 """What is tried; 0 leaves a node's own features alone."""
+LAST_HOPS = (2, 4)
+"""Hops that are tried alone: in large neighborhoods of noisy features only far hops say something,
+and an average is mostly noise."""
+LABEL_HOPS, LABEL_LAYERS, LABEL_NOISE = 2, 2, 0.5
+"""Labels of training nodes are propagated so far and read by a branch of so many layers, if that
+is better by so many standard errors; with few labels they say nothing."""
 FEW_VALID = 50
 """With fewer validation nodes, folds of all labeled nodes are held out instead."""
 MOST_NODES = 2_000
@@ -59,20 +65,25 @@ MOST_WORK, MOST_FEATURES = 2e11, 5e8
 """Nodes and edges times columns times hops, about half a minute for each scale on two cores, and
 nodes times columns, 2 GB, beyond which the look costs too much, and is left."""
 TOO_LARGE = "too large a graph to try averages of its hops"
-NOISE = 0.5
-"""Standard errors by which another average must be better than the usual one."""
+NOISE = 1.25
+"""Standard errors by which another mixture must be better than the usual one: of so many, some look
+better by luck."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a logistic regression made of one average of the hops."""
+    """What a logistic regression made of one mixture of the hops."""
 
     data: FeatureConfig
     hops: int
     accuracy: float
+    is_average: bool = True
+    """Otherwise the farthest hop alone."""
 
     def __str__(self) -> str:
         average = f"{self.hops} hops" if self.hops else "own features"
+        if not self.is_average:
+            average = f"hop {self.hops} alone"
         narrow = f", {self.data.reduce_to} columns" if self.data.reduce == "svd" else ""
         return f"{average} (scale {self.data.scale}{narrow}) {100 * self.accuracy:.1f}%"
 
@@ -123,7 +134,7 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         return Choice(usual, TOO_LARGE)
     if not looks:
         return Choice(usual, "too few labels to try averages of the hops")
-    first = next(look for look in looks if look.hops == hops)
+    first = next(look for look in looks if look.hops == hops and look.is_average)
     best = max(looks, key=lambda look: look.accuracy)
     held_out = len(valid) if len(valid) >= FEW_VALID else len(train) + len(valid)
     noise = NOISE * float(np.sqrt(best.accuracy * (1 - best.accuracy) / held_out))
@@ -134,9 +145,19 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         "propagation": {"hops": chosen.hops},
         "data": {**usual.get("data", {}), "scale": chosen.data.scale},
     }
+    if not chosen.is_average:
+        tables["encoder"]["mixture"] = "last"
+        if chosen.data.scale != "tfidf":  # far hops of dense features differ by little
+            tables["encoder"]["input_norm"] = "batch"
     if chosen.data.reduce == "svd":
         tables["data"] |= {"reduce": "svd", "reduce_to": chosen.data.reduce_to}
     shown = ", ".join(map(str, looks))
+    if not is_scarce and chosen.hops:
+        labeled = _look_with_labels(graph, chosen, train, valid, seed)
+        if labeled is not None and labeled > chosen.accuracy + LABEL_NOISE / NOISE * noise:
+            tables["propagation"]["label_hops"] = LABEL_HOPS
+            tables["encoder"]["label_layers"] = LABEL_LAYERS
+            shown += f"; with labels of {LABEL_HOPS} hops {100 * labeled:.1f}%"
     scored = f"a linear model, scored on {held_out:,} held-out labels"
     return Choice(tables, f"{chosen} by {scored}, of: {shown}")
 
@@ -156,18 +177,61 @@ def _looks(
 ) -> Iterator[Look]:
     """Score every average; nothing if there are too few labels."""
     nodes = np.concatenate([train, valid])
-    order, labels = np.argsort(nodes), graph.labels[nodes]
-    parts = [(np.arange(len(train)), np.arange(len(train), len(nodes)))]
     features = fit_features(graph.features, data).transform(graph.features)
-    hops = propagate(
-        graph, max(AVERAGED_HOPS), "sym", self_loops=True, features=features, rows=nodes[order]
+    mixtures = [(count, True) for count in AVERAGED_HOPS] + [(hop, False) for hop in LAST_HOPS]
+    mixed = _mixed(graph, features, nodes, mixtures)
+    for (count, is_average), rows in zip(mixtures, mixed, strict=True):
+        accuracy = _held_out_accuracy(rows, graph.labels[nodes], len(train), seed)
+        if accuracy is not None:
+            yield Look(data, count, accuracy, is_average)
+
+
+def _look_with_labels(
+    graph: Graph, chosen: Look, train: NDArray[np.int64], valid: NDArray[np.int64], seed: int
+) -> float | None:
+    """Score what was chosen with propagated labels of training nodes beside it."""
+    nodes = np.concatenate([train, valid])
+    features = fit_features(graph.features, chosen.data).transform(graph.features)
+    rows = _mixed(graph, features, nodes, [(chosen.hops, chosen.is_average)])[0]
+    config = PropagationConfig(hops=0, label_hops=LABEL_HOPS)
+    labels = label_hops(graph, config, seed=seed, rows=nodes).reshape(len(nodes), -1)
+    spread = np.linalg.norm(rows - rows.mean(axis=0)) / np.sqrt(len(rows))
+    labels -= labels.mean(axis=0)
+    labels *= spread / max(np.linalg.norm(labels) / np.sqrt(len(rows)), 1e-12)
+    both = np.concatenate([rows, labels], axis=1)
+    return _held_out_accuracy(both, graph.labels[nodes], len(train), seed)
+
+
+def _mixed(
+    graph: Graph,
+    features: NDArray[np.floating[Any]],
+    nodes: NDArray[np.int64],
+    mixtures: Sequence[tuple[int, bool]],
+) -> list[NDArray[np.float32]]:
+    """Mixtures of the hops of some nodes, rows of length 1: averages, or a hop alone."""
+    order, most = np.argsort(nodes), max(count for count, _ in mixtures)
+    hops = np.asarray(
+        propagate(graph, most, "sym", self_loops=True, features=features, rows=nodes[order])
     )
-    array = np.empty_like(np.asarray(hops))
-    array[order] = np.asarray(hops)
-    for count in AVERAGED_HOPS:
-        rows = array[:, : count + 1].mean(axis=1)
+    array = np.empty_like(hops)
+    array[order] = hops
+    mixed = []
+    for count, is_average in mixtures:
+        rows = array[:, : count + 1].mean(axis=1) if is_average else array[:, count].copy()
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        if len(valid) >= FEW_VALID and len(np.unique(labels[: len(train)])) > 1:
-            yield Look(data, count, linear_accuracy(rows, labels, parts))
-        elif (held_out := cross_validate(rows, labels, seed=seed)) is not None:
-            yield Look(data, count, held_out.accuracy)
+        mixed.append(rows)
+    return mixed
+
+
+def _held_out_accuracy(
+    rows: NDArray[np.float32], labels: NDArray[np.int64], train: int, seed: int
+) -> float | None:
+    """Of a logistic regression on the validation nodes, which come after so many training nodes.
+
+    Where they are few, on folds of all; none if there are too few labels.
+    """
+    if len(rows) - train >= FEW_VALID and len(np.unique(labels[:train])) > 1:
+        parts = [(np.arange(train), np.arange(train, len(rows)))]
+        return linear_accuracy(rows, labels, parts)
+    held_out = cross_validate(rows, labels, seed=seed)
+    return None if held_out is None else held_out.accuracy
