@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -131,40 +131,41 @@ def run(name: str, labels: str, split: int) -> Iterator[tuple[str, dict[str, Any
         yield score, measures(graph, by_name[score])
 
 
-def table(results: Results) -> Iterator[str]:
+def table(results: Results, labels: str) -> Iterator[str]:
     """Lines of Markdown: one graph per line, means over its splits."""
-    for labels in LABELS:
-        yield (
-            f"| {labels} labels | ECE before | ECE | coverage | per class | "
-            + " | ".join(f"size by {score}" for score in SCORES)
-            + " | size per class |"
-        )
-        yield "|" + " --- |" * (6 + len(SCORES))
-        lines = [line for name in GRAPHS if (line := _line(results, name, labels))]
-        for name, numbers in lines:
-            yield f"| {plain(name)} | {' | '.join(_shown(number) for number in numbers)} |"
-        if lines:
-            columns = zip(*(numbers for _, numbers in lines), strict=True)
-            means = [statistics.fmean([n for n in column if n is not None]) for column in columns]
-            yield f"| mean | {' | '.join(_shown(number) for number in means)} |"
-        yield ""
+    columns = {
+        "splits": None,
+        "ECE before": ("temperature", "error_before"),
+        "ECE": ("temperature", "error"),
+        "coverage": ("lac", f"all {SHOWN}", "coverage"),
+        "coverage per class": ("lac", f"per_class {SHOWN}", "coverage"),
+        **{f"size by {score}": (score, f"all {SHOWN}", "size") for score in SCORES},
+        "size per class": ("lac", f"per_class {SHOWN}", "size"),
+    }
+    yield f"| {labels} labels | {' | '.join(columns)} |"
+    yield "|" + " --- |" * (1 + len(columns))
+    lines = []
+    for name in GRAPHS:
+        rows = [row for row in results.rows if (row["graph"], row["labels"]) == (name, labels)]
+        if not rows:
+            continue
+        numbers = [_mean(rows, *path) for path in columns.values() if path is not None]
+        lines.append(numbers)
+        splits = len({row["split"] for row in rows})
+        yield f"| {plain(name)} | {splits} | {' | '.join(map(_shown, numbers))} |"
+    # A mean over some of the graphs could not be compared with those beside it.
+    means = [
+        None if None in column else statistics.fmean(filter(None, column))
+        for column in zip(*lines, strict=True)
+    ]
+    if lines:
+        yield f"| mean |  | {' | '.join(map(_shown, means))} |"
 
 
-def _line(results: Results, name: str, labels: str) -> tuple[str, list[float | None]] | None:
-    rows = [row for row in results.rows if (row["graph"], row["labels"]) == (name, labels)]
-    if not rows:
-        return None
-
-    def mean(kind: str, *keys: str) -> float | None:
-        values = [_at(row, *keys) for row in rows if row["kind"] == kind]
-        known = [value for value in values if value is not None]
-        return statistics.fmean(known) if known else None
-
-    everywhere, within = f"all {SHOWN}", f"per_class {SHOWN}"
-    numbers = [mean("temperature", "error_before"), mean("temperature", "error")]
-    numbers += [mean("lac", everywhere, "coverage"), mean("lac", within, "class_coverage")]
-    numbers += [mean(score, everywhere, "size") for score in SCORES]
-    return name, [*numbers, mean("lac", within, "size")]
+def _mean(rows: Sequence[Mapping[str, Any]], kind: str, *keys: str) -> float | None:
+    values = [_at(row, *keys) for row in rows if row["kind"] == kind]
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known and len(known) == len(values) else None
 
 
 def _at(row: Mapping[str, Any], *keys: str) -> float | None:
@@ -197,7 +198,8 @@ def main() -> None:
         for kind, values in run(name, labels, split):
             results.add({**key, "kind": kind}, values)
         console.print(f"{name}, {labels} labels, split {split}")
-    console.print("\n".join(table(results)), soft_wrap=True, markup=False)
+    for labels in LABELS:
+        console.print("\n".join(table(results, labels)), soft_wrap=True, markup=False)
 
 
 if __name__ == "__main__":

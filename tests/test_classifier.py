@@ -112,7 +112,7 @@ def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
         "run.json", "metrics.json", "history.jsonl", "model.safetensors",
-        "predictions.parquet", "split.npz", "explanation.json",
+        "predictions.parquet", "split.npz", "explanation.json", "calibration.npz",
     }  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     for name in (

@@ -188,3 +188,30 @@ def test_what_the_guide_to_metrics_shows_can_be_run(capsys):
     probabilities = probabilities.astype(np.float64)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     assert area == pytest.approx(roc_auc_score(labels, probabilities, multi_class="ovr"), abs=1e-6)
+
+
+PROBABILITIES = (REPOSITORY / "docs/guides/probabilities.md").read_text(encoding="utf-8")
+
+
+def test_what_the_guide_to_probabilities_shows_can_be_run(tmp_path, monkeypatch, capsys):
+    import pyarrow.parquet as pq
+    from typer.testing import CliRunner
+
+    from scr.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for language, _, text in BLOCK.findall(PROBABILITIES):
+        if language == "python":
+            exec(compile(text, "guide", "exec"), names)
+    graph, sets = names["graph"], names["sets"]
+    inside = sets[np.arange(len(graph.test)), np.asarray(graph.labels)[graph.test]]
+    assert inside.mean() == pytest.approx(0.9, abs=0.04)
+    before, after = map(float, capsys.readouterr().out.splitlines()[-1].split())
+    assert after < before
+    for command in re.findall(r"^scr ((?:train|predict) .*)$", PROBABILITIES, re.M):
+        shorter = ["--set", "training.epochs=3"] if command.startswith("train") else []
+        result = CliRunner().invoke(app, [*command.split(), *shorter])
+        assert result.exit_code == 0, result.output
+    table = pq.read_table("sets.parquet").to_pylist()
+    assert all(len(row["prediction_set"]) == row["set_size"] for row in table)

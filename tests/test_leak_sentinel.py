@@ -1,7 +1,8 @@
 """Validation and test labels must not reach training: scrambled, nothing may change, bit for bit.
 
-The stopping epoch is fixed (`select="last"`, no patience), since choosing the epoch is the one use
-of validation labels that is allowed. A planted leak shows that the sentinel can bark.
+The stopping epoch is fixed (`select="last"`, no patience) and probabilities are not tempered, since
+choosing the epoch and the temperature are the uses of validation labels that are allowed. A planted
+leak shows that the sentinel can bark.
 """
 
 import dataclasses
@@ -14,7 +15,8 @@ from scr.classifier import NodeClassifier
 from scr.sources._digits import digits
 from scr.training import _prepare as preparing
 
-FIXED = {"epochs": 6, "select": "last", "patience": 0, "evaluate_every": 2}
+FIXED = {"epochs": 6, "select": "last", "patience": 0, "evaluate_every": 2,
+         "postprocess": {"calibrate": "none"}}  # fmt: skip
 
 
 def scrambled(graph, seed=1):

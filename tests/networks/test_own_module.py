@@ -68,6 +68,7 @@ def graph(seed=0, **settings):
 
 def classifier(encoder, regularizer="scr", **settings):
     settings = {"epochs": 15, "batch_size": 16, "learning_rate": 0.05, **settings}
+    settings = {"postprocess": {"calibrate": "none"}, **settings}
     # Plain features, as the module alone would see them.
     data, propagation = {"scale": "none"}, {"hops": 2, "row_scale": "none"}
     return scr.NodeClassifier(

@@ -121,7 +121,8 @@ def read_calibration(path: Path, run: Mapping[str, Any]) -> Calibration:
     if not file.exists():
         return Calibration(float(temperature))
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        # From memory: of a file that is no archive, numpy would leave it open.
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
             scores, labels = arrays["scores"], arrays["labels"]
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise StoreError(f"The calibration `{file}` cannot be read: {error}") from None

@@ -19,6 +19,8 @@ FEWEST_NODES = 20
 """Nodes from which a temperature is fitted; fewer say more about themselves than about others."""
 RANGE = (0.1, 10.0)
 """Temperatures looked at. Where every node is right, the log-loss falls without end as T does."""
+ACCURACY = 1e-7
+"""Of the logarithm of a temperature: far finer than any number of nodes can tell."""
 FOLDS = 5
 """Parts of the nodes; each is scored with the temperature of the others."""
 ROWS_AT_ONCE = 65_536
@@ -66,10 +68,11 @@ def lowest_loss(logits: NDArray[np.float64], labels: NDArray[np.int64]) -> float
     """
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(
-        lambda log_temperature: log_losses(logits, labels, np.exp(log_temperature)).mean(),
-        bounds=np.log(RANGE), method="bounded", options={"xatol": 1e-7},
-    )  # fmt: skip
+    def loss(log_temperature: float) -> float:
+        return float(log_losses(logits, labels, float(np.exp(log_temperature))).mean())
+
+    low, high = np.log(RANGE).tolist()
+    found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": ACCURACY})
     return float(np.exp(found.x))
 
 
@@ -110,7 +113,8 @@ def apply_temperature(
 def _tempered(probabilities: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
     scaled = log_probabilities(probabilities) / temperature
     powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    rounded = (powers / powers.sum(axis=1, keepdims=True)).astype(probabilities.dtype)
+    rounded: NDArray[np.float32] = powers / powers.sum(axis=1, keepdims=True)
+    rounded = rounded.astype(probabilities.dtype)
     # Rounding may make two classes equal, of which the first would be taken.
     likeliest = probabilities.argmax(axis=1)
     tied = np.flatnonzero(rounded.argmax(axis=1) != likeliest)
