@@ -29,6 +29,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,
     "combinations": LEARNING,
     "defaults": LEARNING,
+    "first_result": (*LEARNING, "cli", "report"),
     "grand": LEARNING,
     "label_guards": LEARNING,
     "regularizers": LEARNING,
