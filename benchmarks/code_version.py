@@ -31,6 +31,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "combinations": LEARNING,
     "defaults": LEARNING,
     "dropped_nodes": LEARNING,
+    "first_result": (*LEARNING, "cli", "report"),
     "grand": LEARNING,
     "label_guards": LEARNING,
     "shift": LEARNING,

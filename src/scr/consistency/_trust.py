@@ -12,12 +12,13 @@ by its own features, nothing where they do not.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from scr.consistency._logistic import cohens_kappa, predicted_classes, stratified_folds
 
 FOLDS = 5
 MOST_ROWS = 2_000
@@ -68,8 +69,6 @@ def cross_validate(
     Returns:
         None where nothing can be held out: a single class, or not two classes with two nodes.
     """
-    from sklearn.model_selection import RepeatedStratifiedKFold
-
     order = np.random.default_rng(seed).permutation(len(labels))[:MOST_ROWS]
     _, codes, counts = np.unique(labels[order], return_inverse=True, return_counts=True)
     folds = _folds(counts)
@@ -78,7 +77,7 @@ def cross_validate(
     common = counts[codes] >= folds  # a rarer class cannot be in every fold
     order, codes = order[common], codes[common]
     repeats = 1 if folds == FOLDS else FEW_ROWS_REPEATS
-    parts = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)
+    parts = stratified_folds(codes, folds, repeats, seed)
     accuracy = linear_accuracy(features[order], codes, parts)
     return HeldOut(accuracy, float(np.bincount(codes).max() / len(codes)), len(codes))
 
@@ -94,10 +93,6 @@ def linear_accuracy(
         parts: Which rows to fit to and which to predict, again and again: pairs of positions, or a
             splitter of scikit-learn.
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import cross_val_score
-
     rows = np.asarray(features, dtype=np.float64)
     rows = rows - rows.mean(axis=0)
     rows /= max(float(np.sqrt(np.square(rows).sum(axis=1).mean())), 1e-12)
@@ -107,10 +102,13 @@ def linear_accuracy(
         rows = left * values
     # A loose tolerance would stop before the first step where classes are many and gradients small;
     # the limit of steps bounds the time instead, long after the accuracy has settled.
-    model = LogisticRegression(C=INVERSE_PENALTY, max_iter=40, tol=1e-5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category=ConvergenceWarning)
-        return float(np.average(cross_val_score(model, rows, labels, cv=parts)))
+    settings = {"inverse_penalty": INVERSE_PENALTY, "steps": 40, "tolerance": 1e-5}
+    accuracies = []
+    for fitted, held_out in parts.split(rows, labels) if hasattr(parts, "split") else parts:
+        classes, codes = np.unique(labels[fitted], return_inverse=True)
+        predicted = predicted_classes(rows[fitted], codes, rows[held_out], **settings)
+        accuracies.append(float(np.average(classes[predicted] == labels[held_out])))
+    return float(np.average(accuracies))
 
 
 def agreement_beyond_chance(
@@ -173,8 +171,6 @@ def neighbor_agreement(
     Returns:
         At most 1; around 0 for neighbors without anything in common; none where no edge counts.
     """
-    from sklearn.metrics import cohen_kappa_score
-
     if len(indices) == 0:
         return None
     drawn = np.unique(np.random.default_rng(seed).integers(len(indices), size=MOST_EDGES))
@@ -186,7 +182,7 @@ def neighbor_agreement(
     classes = [each[counted].argmax(axis=1) for each in ends]
     if len(np.unique(np.concatenate(classes))) < 2:
         return None
-    return float(cohen_kappa_score(*classes))
+    return cohens_kappa(*classes)
 
 
 def usual_agreement(neighbors: float | None) -> float:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from scr.errors import RunError, StoreError
 from scr.storage import write_bytes
+from scr.training._adam import Optimizer
 
 FORMAT = 2
 
@@ -46,12 +46,12 @@ class Checkpoint:
             if name.startswith(start)
         }
 
-    def put_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+    def put_optimizer(self, optimizer: Optimizer) -> None:
         """Add the optimizer's state; its settings come from the recipe."""
         for position, state in optimizer.state_dict()["state"].items():
             self.put(f"optimizer/{position}", state)
 
-    def load_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+    def load_optimizer(self, optimizer: Optimizer) -> None:
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in self.get("optimizer").items():
             position, _, key = name.partition("/")

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from scr.consistency import MeanTeacher
 from scr.errors import TrainingError
 from scr.selection import Selection
+from scr.training._adam import make_adam
 from scr.training._batches import EpochNodes, Step
 from scr.training._checkpoint import Checkpoint
 from scr.training._config import TrainingConfig
@@ -57,11 +58,10 @@ class Trainer:
         if training.average_decay is not None:
             self.averages["average"] = MeanTeacher(student, training.average_decay)
             self.evaluated = self.averages["average"].model
-        self.optimizer = torch.optim.Adam(
+        self.optimizer = make_adam(
             student.parameters(),
-            lr=training.learning_rate,
+            learning_rate=training.learning_rate,
             weight_decay=training.weight_decay,
-            fused=True,  # one pass over all parameters instead of a dozen
         )
         self.turns = make_turns(student, rows, seed=stage.seed)
         self.class_weights: Tensor | None = None
