@@ -63,4 +63,9 @@ class ConsistencyConfig(Settings):
 
     drop_node: Chance = 0.5
     """Chance that a view drops the features of a node before they are propagated (delta of
-    `grand`)."""
+    `grand`, and of `noise = "dropped-nodes"`)."""
+    noise: Literal["dropout", "dropped-nodes"] = "dropout"
+    """What views of SCR and SCR-m differ by: the encoder's dropout, or nodes dropped before
+    propagation beside it, for encoders with a fixed mixture of hops."""
+    top_nodes: Count = 32
+    """Nodes that count most in each row; views with dropped nodes are made of these alone."""

@@ -24,7 +24,9 @@ class ConsistencyLoss(UnlabeledLoss):
     """
 
     # Those of SCR-m's teacher are among them: a run of SCR has always recorded them too.
-    settings = UnlabeledLoss.settings | {"temperature", "distance", "ramp", "teacher_dropout"}
+    settings = UnlabeledLoss.settings | {
+        "temperature", "distance", "ramp", "teacher_dropout", "noise"
+    }  # fmt: skip
 
     def __init__(
         self, weight: float = 0.5, temperature: float = 0.5, distance: DistanceName = "mse"

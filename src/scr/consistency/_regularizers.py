@@ -38,6 +38,8 @@ UNLABELED_LOSSES: dict[str, type[UnlabeledLoss]] = {
 }
 TEACHER_SETTINGS = frozenset({"decay", "judge", "teacher_statistics"})
 """What only SCR-m reads."""
+DROPPED_NODES_SETTINGS = frozenset({"drop_node", "top_nodes"})
+"""What a method with a choice of noise reads only if its views drop nodes."""
 REGULARIZERS: tuple[str, ...] = (NO_REGULARIZER, *UNLABELED_LOSSES)
 
 
@@ -77,10 +79,11 @@ def consistency_config(regularizer: str, values: Mapping[str, Any]) -> Consisten
     least = UNLABELED_LOSSES[regularizer].least_views
     check(config.views >= least, "consistency.views", config.views,
           f"at least {least} for `{regularizer}`, which compares views")  # fmt: skip
+    read = settings_of(regularizer)
+    if "noise" in read and config.noise == "dropped-nodes":
+        read |= DROPPED_NODES_SETTINGS
     unread: dict[str, Any] = {
-        field.name: field.default
-        for field in dataclasses.fields(config)
-        if field.name not in settings_of(regularizer)
+        field.name: field.default for field in dataclasses.fields(config) if field.name not in read
     }
     return dataclasses.replace(config, **unread)
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from scr.propagation._subsets import Subset as Subset
     from scr.propagation._subsets import as_subsets as as_subsets
     from scr.propagation._subsets import choose_subsets as choose_subsets
+    from scr.propagation._top_nodes import TopNodes as TopNodes
+    from scr.propagation._top_nodes import top_nodes as top_nodes
     from scr.propagation._walks import hop_settings as hop_settings
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -24,6 +24,7 @@ from scr.consistency import (
     USUAL_AGREEMENT,
     ConsistencyConfig,
     agreement_beyond_chance,
+    drops_nodes,
     neighbor_agreement,
     trusted_share,
     usual_agreement,
@@ -162,8 +163,11 @@ def fit(
     )
     dropper = node_dropper(graph, recipe, prepared)
 
+    def plain_rows(handover: Handover | None) -> RowSource:
+        return make_rows(prepared, graph, recipe, target, seed=seed, handover=handover)
+
     def rows_with(handover: Handover | None) -> RowSource:
-        rows = make_rows(prepared, graph, recipe, target, seed=seed, handover=handover)
+        rows = plain_rows(handover)
         # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
         return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 
@@ -184,7 +188,8 @@ def fit(
         encoder, rows, outcome, handover = train_in_stages(stage, recipe.stages, rows_with, make)
         if _compares(consistency, outcome, recipe):
             baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
-            other, _, alone, _ = train_in_stages(baseline, recipe.stages, rows_with, make)
+            alike = rows_with if drops_nodes(recipe.regularizer) else plain_rows
+            other, _, alone, _ = train_in_stages(baseline, recipe.stages, alike, make)
             noise = None
             if metric is not ACCURACY:
                 logits = predict_logits(other, rows, stage.validation.nodes)

@@ -10,17 +10,15 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from scr.compute import OnProgress
 from scr.consistency import drops_nodes
-from scr.encoders import HopBatch
 from scr.errors import GraphError, MemoryBudgetError
 from scr.features import FeatureConfig, fit_features
 from scr.graph import Graph
@@ -33,15 +31,16 @@ from scr.propagation import (
     Subset,
     as_subsets,
     choose_subsets,
-    drop_node,
     label_hops,
     load_cached_hops,
     plan_propagation,
     propagate,
     propagate_mixture,
+    top_nodes,
     unit_rows,
 )
 from scr.storage import take_rows
+from scr.training._dropped_nodes import NodeDropper, TopNodeDropper
 from scr.training._prepare_graph import Preparation, PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
@@ -287,45 +286,20 @@ def label_rows(
     return label_hops(graph, recipe.propagation, seed=seed, **some)
 
 
-@dataclass(frozen=True)
-class NodeDropper:
-    """Makes batches whose noisy views are propagated anew, with other nodes dropped in each."""
-
-    propagation: RandomPropagation
-    chance: float
-    """With which the features of a node are dropped (delta)."""
-
-    def __call__(self, batch: HopBatch, nodes: Tensor) -> HopBatch:
-        """The same batch, of which views have nodes dropped."""
-        return RandomBatch(batch.hops, batch.labels, partial(self.draw, nodes))
-
-    def draw(self, nodes: Tensor) -> Tensor:
-        """Rows of some nodes with others dropped, shape (nodes, 1, columns)."""
-        # By torch's default generator, which `torch.manual_seed` governs and checkpoints have.
-        keep = torch.rand(self.propagation.nodes) >= self.chance
-        scale = drop_node(keep.numpy(), self.chance)
-        mixed = self.propagation.mixture(scale, nodes.numpy(), threads=torch.get_num_threads())
-        return torch.from_numpy(mixed[:, np.newaxis])
-
-
-@dataclass(frozen=True)
-class RandomBatch(HopBatch):
-    """Some rows without noise, which predictions are made from, and how noisy ones are drawn."""
-
-    draw: Callable[[], Tensor] | None = None
-
-    def noisy_view(self) -> HopBatch:
-        """The same rows after another random propagation."""
-        if self.draw is None:
-            return self
-        return HopBatch(self.draw().to(self.hops.device), self.labels)
-
-
-def node_dropper(graph: Graph, recipe: Recipe, prepared: Prepared) -> NodeDropper | None:
-    """What a recipe's regularizer drops nodes by, from features prepared as the rows; or none."""
-    mixture = fixed_mixture(recipe)
-    if recipe.consistency is None or mixture is None or not drops_nodes(recipe.regularizer):
+def node_dropper(
+    graph: Graph, recipe: Recipe, prepared: Prepared
+) -> NodeDropper | TopNodeDropper | None:
+    """What a recipe's views drop nodes by, from features prepared as the rows; or none."""
+    mixture, consistency = fixed_mixture(recipe), recipe.consistency
+    if consistency is None or mixture is None or not recipe.drops_nodes:
         return None
     features = node_features(graph, recipe.data, prepared.features).matrix()
-    propagation = RandomPropagation(graph, recipe.propagation, mixture, features)
-    return NodeDropper(propagation, recipe.consistency.drop_node)
+    if drops_nodes(recipe.regularizer):
+        propagation = RandomPropagation(graph, recipe.propagation, mixture, features)
+        return NodeDropper(propagation, consistency.drop_node)
+    top = top_nodes(graph, recipe.propagation, mixture, consistency.top_nodes)
+    dense = features.toarray() if sp.issparse(features) else features
+    return TopNodeDropper(
+        torch.from_numpy(np.array(dense, np.float32)), top, consistency.drop_node,
+        unit=recipe.propagation.row_scale == "unit",
+    )  # fmt: skip

@@ -57,6 +57,12 @@ class Recipe:
         """Settings of the encoder by name."""
         return asdict(self.encoder_config)
 
+    @property
+    def drops_nodes(self) -> bool:
+        """Whether views differ on the graph: by the regularizer, or by the noise it is given."""
+        noise = None if self.consistency is None else self.consistency.noise
+        return drops_nodes(self.regularizer) or noise == "dropped-nodes"
+
     def tables(self) -> dict[str, Any]:
         """As plain tables, the form in which recipes are read and recorded."""
         tables: dict[str, Any] = {
@@ -99,14 +105,15 @@ class Recipe:
 
         settings = filled(encoder_class(name).config_class, "encoder")
         propagation = filled(PropagationConfig, "propagation")
-        _check_mixture(name, settings, regularizer, propagation)
+        consistency = consistency_config(regularizer, tables.get("consistency", {}))
+        _check_mixture(name, settings, regularizer, propagation, consistency)
         return cls(
             encoder=name,
             encoder_config=settings,
             regularizer=regularizer,
             data=filled(FeatureConfig, "data"),
             propagation=propagation,
-            consistency=consistency_config(regularizer, tables.get("consistency", {})),
+            consistency=consistency,
             training=filled(TrainingConfig, "training"),
             stages=filled(StagesConfig, "stages"),
             postprocess=filled(PostprocessConfig, "postprocess"),
@@ -248,21 +255,31 @@ def _names(config: type[Settings]) -> set[str]:
 
 
 def _check_mixture(
-    encoder: str, settings: EncoderConfig, regularizer: str, propagation: PropagationConfig
+    encoder: str,
+    settings: EncoderConfig,
+    regularizer: str,
+    propagation: PropagationConfig,
+    consistency: ConsistencyConfig | None,
 ) -> None:
-    """Refuse random propagation for encoders that do not read one fixed mixture of hops."""
-    if not drops_nodes(regularizer):
+    """Refuse dropped nodes for encoders that do not read one fixed mixture of hops."""
+    noise = None if consistency is None else consistency.noise
+    if not drops_nodes(regularizer) and noise != "dropped-nodes":
         return
+    fitting = "`ssgc`, `sgc` or `mlp`"
+    by = regularizer if drops_nodes(regularizer) else f"consistency.noise = {noise}"
     if encoder_class(encoder).fixed_mixture(settings, propagation.matrices) is None:
+        if not drops_nodes(regularizer):
+            expected = f"{fitting} with `{by}`, which needs a fixed mixture of hops"
+            raise ConfigError("encoder.name", encoder, expected)
         raise PairError(
             encoder,
             regularizer,
-            fitting="`ssgc`, `sgc` or `mlp`",
+            fitting=fitting,
             reason="propagates anew for each view and so needs a fixed mixture of hops",
         )
     if propagation.hop_scale != "none":
         raise ConfigError("propagation.hop_scale", propagation.hop_scale,
-                          f"`none` with `{regularizer}`: a mixture of scaled hops is not linear",
+                          f"`none` with `{by}`: a mixture of scaled hops is not linear",
                           hint="`propagation.row_scale` scales the mixture")  # fmt: skip
 
 
