@@ -5,10 +5,10 @@
     sgc           logistic regression on two hops (Wu et al. 2019)
     gcn           Kipf and Welling 2017: 16 hidden units, dropout 0.5, weight decay 5e-4 on layer 1
     appnp         Gasteiger et al. 2019: 64 hidden units, 10 steps, alpha 0.1
-    gcnii         Chen et al. 2020: 64 hidden units, 16 layers, alpha 0.1, theta 0.5, dropout 0.6,
-                  weight decay 0.01 on convolutions and 5e-4 on the first and last layer
-    c&s           Correct and Smooth over an MLP (Huang et al. 2020): 50 steps with alpha 0.5, scaled
-                  by itself, then 50 with 0.8
+    gcnii         Chen et al. 2020: 64 hidden units, 16 layers, alpha 0.1, theta 0.5, dropout
+                  0.6, weight decay 0.01 on convolutions and 5e-4 on the first and last layer
+    c&s           Correct and Smooth over an MLP (Huang et al. 2020): 50 steps with alpha 0.5,
+                  scaled by itself, then 50 with 0.8
     grand         Feng et al. 2020, settings of the authors' script for Cora
 
 Each is given the features as its paper prepares them: rows that add up to 1. Networks train for 200

@@ -9,8 +9,8 @@
 Every graph is cut into splits with 5, 20 or 50 training labels per class, or with a tenth of all
 labels; 30 validation nodes per class, or another tenth. `scr` is `NodeClassifier()` as it is,
 `base` the same without the consistency term; peers are in `stranger_peers.py`. Settings of `auto`
-were chosen on the graphs in `CHOSEN_ON`, by eye; the others were looked at by nothing but this
-report.
+were chosen on the graphs in `stranger_tables.CHOSEN_ON`, by eye; the others were looked at by
+nothing but this report.
 
 Results are written row by row to results/strangers/GRAPH.json, those of peers, which no change of
 the package alters, to results/stranger_peers/GRAPH.json; what is there is not run again.
@@ -42,7 +42,8 @@ from scr.experiments._runner import use_one_thread
 from scr.graph import Graph, per_class_split, random_split
 from scr.synth import SynthConfig, write_synth_store
 from stranger_peers import PEERS, run_peer
-from stranger_tables import CHOSEN_ON, OURS, kind_of, read_rows, table_lines, verdict_lines
+from stranger_tables import LABELS, OURS, kind_of, read_rows, table_lines
+from stranger_verdict import verdict_lines
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 GRAPHS = (
@@ -50,8 +51,6 @@ GRAPHS = (
     "dblp_citation", "coauthor_cs", "pubmed", "crowd", "wordnet",
 )  # fmt: skip
 """By their number of nodes, small ones first."""
-LABELS = ("20", "5", "10%", "50")
-"""Training labels per class, or a share of all labels."""
 VALID_PER_CLASS = 30
 SPLITS = 5
 FIRST_SPLITS = 3
@@ -284,7 +283,7 @@ def main() -> None:
         methods = methods_of(options.method)
         asked = queue(methods, options.graph or GRAPHS, options.labels or LABELS, options.splits)
         failed = fill(missing(asked, older=options.older), options.jobs)
-    lines = verdict_lines() if options.verdict else table_lines(LABELS)
+    lines = verdict_lines() if options.verdict else table_lines()
     console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
     sys.exit(bool(failed))
 

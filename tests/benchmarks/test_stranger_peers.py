@@ -60,9 +60,7 @@ def pyg_logits(network, x, edges):
 
 @pytest.mark.parametrize("kind", ["gcn", "appnp", "gcnii", "mlp"])
 @pytest.mark.parametrize("dense_from", [0.0, 1.0])
-def test_networks_and_their_gradients_are_those_of_pyg(
-    peers, graph, kind, dense_from, monkeypatch
-):
+def test_networks_and_their_gradients_are_those_of_pyg(peers, graph, kind, dense_from, monkeypatch):
     monkeypatch.setattr(peers, "DENSE", dense_from)
     torch.manual_seed(0)
     network = peers.Network(kind, FEATURES, CLASSES).eval()
