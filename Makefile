@@ -47,6 +47,7 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/papers.py all
 	$(BIN)/python benchmarks/products.py $(if $(OFFICIAL),--official $(OFFICIAL))
 	test -z "$(OFFICIAL)" || $(BIN)/python benchmarks/training.py --official $(OFFICIAL)
+	$(BIN)/python benchmarks/strangers.py
 	$(BIN)/python benchmarks/accuracy.py search
 	$(BIN)/python benchmarks/accuracy.py table
 	$(BIN)/python benchmarks/accuracy.py defaults

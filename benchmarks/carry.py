@@ -33,7 +33,7 @@ def versions_at(revision: str) -> dict[str, str]:
     """The version of every kind of results at a git revision, by the script of that revision."""
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(
-            ["git", "archive", revision, "src", "benchmarks/code_version.py"],
+            ["git", "archive", revision, "src", ":(glob)benchmarks/*.py"],
             cwd=ROOT, check=True, capture_output=True,
         ).stdout  # fmt: skip
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)

@@ -37,6 +37,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "shift": LEARNING,
     "regularizers": LEARNING,
     "networks": LEARNING,
+    "portfolio": LEARNING,
+    "strangers": LEARNING,
+    "stranger_peers": ("../../benchmarks/stranger_peers.py",),
     "heterogeneous": (*LEARNING, "typed_features"),
     "stand_ins": (
         *LEARNING,
@@ -59,7 +62,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "sampling": (*GRAPHS, "networks/sampling"),
     "inference": (*PROPAGATION, "encoders", "networks", "training"),
 }
-"""What decides the results of a kind: folders and files of the package `scr`."""
+"""What decides the results of a kind: folders and files of the package `scr`, or a benchmark that
+does not use it."""
 PACKAGES["stand_ins_larger"] = PACKAGES["stand_ins"]
 EVERYTHING = (".",)
 UNKNOWN = "none"

@@ -194,7 +194,7 @@ def differences(stored: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 def write(file: Path, content: Content) -> None:
     """Write a results file as it was laid out."""
-    indent = 1 if file.stem == "grand" else 2
+    indent = 2 if file.read_text(encoding="utf-8").startswith("{\n  ") else 1
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
     partial.replace(file)

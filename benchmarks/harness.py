@@ -186,13 +186,14 @@ class Results:
     row has the version of the code that it was recorded with.
 
     Args:
-        path: The file; its name without suffix is the kind of the results.
+        path: The file.
         settings: What all rows share.
+        kind: The kind of the results; none: the name of the file without suffix.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, kind: str | None = None) -> None:
         self.path = path
-        self.code = code_version(path.stem)
+        self.code = code_version(kind or path.stem)
         self._content: dict[str, Any] = {
             "command": shown_script(), "settings": dict(settings), "processor": processor(),
             "versions": versions(), "code": self.code, "rows": [],

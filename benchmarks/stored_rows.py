@@ -82,6 +82,9 @@ def _named(kind: str, content: dict[str, Any]) -> Iterator[tuple[str, dict[str, 
     elif kind == "calibration":
         for row in sorted(content["rows"], key=lambda row: row["split"]):
             yield f"{row['graph']} {row['labels']}", row
+    elif kind in ("strangers", "stranger_peers"):
+        for row in sorted(content["rows"], key=lambda row: row["split"]):
+            yield f"{row['method']} {row['labels']}", row
     elif kind in BY_ROW:
         for row in content["rows"]:
             yield " ".join(str(row[key]) for key in NAMING if key in row), row

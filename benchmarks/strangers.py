@@ -1,60 +1,84 @@
 """A stranger's graph: what one gets with no options, beside what others give on the same splits.
 
-    python benchmarks/strangers.py                     run what is missing, then print the table
+    python benchmarks/strangers.py                     run what is missing, then print the tables
+    python benchmarks/strangers.py --method peers --jobs 1
     python benchmarks/strangers.py --graph flickr --labels 20 --splits 1
-    python benchmarks/strangers.py --table
+    python benchmarks/strangers.py --table             print what there is, run nothing
+    python benchmarks/strangers.py --verdict           what the rows say about `NodeClassifier()`
 
 Every graph is cut into splits with 5, 20 or 50 training labels per class, or with a tenth of all
 labels; 30 validation nodes per class, or another tenth. `scr` is `NodeClassifier()` as it is,
 `base` the same without the consistency term; peers are in `stranger_peers.py`. Settings of `auto`
-were chosen on the graphs in `CHOSEN_ON`, by eye; the others were looked at by nothing but this
-report.
+were chosen on the graphs in `stranger_tables.CHOSEN_ON`, by eye; the others were looked at by
+nothing but this report.
 
-Results are written row by row to results/strangers/GRAPH.json; what is there is not run again.
+Results are written row by row to results/strangers/GRAPH.json, those of peers, which no change of
+the package alters, to results/stranger_peers/GRAPH.json; what is there is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
+import signal
 import statistics
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cells import cell, plain
+from code_version import code_version, is_current
 from harness import RESULTS, Results, console
 from scr import NodeClassifier, load_graph
 from scr.experiments._runner import use_one_thread
 from scr.graph import Graph, per_class_split, random_split
 from scr.synth import SynthConfig, write_synth_store
 from stranger_peers import PEERS, run_peer
+from stranger_tables import LABELS, OURS, kind_of, read_rows, table_lines
+from stranger_verdict import verdict_lines
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-FOLDER = RESULTS / "strangers"
-CHOSEN_ON = ("cora", "cora_ml", "acm", "pubmed", "amazon_photo", "uai", "blogcatalog", "actor")
-GRAPHS = (*CHOSEN_ON, "dblp_citation", "coauthor_cs", "flickr", "wordnet", "crowd")
-LABELS = ("20", "5", "50", "10%")
-"""Training labels per class, or a share of all labels."""
+GRAPHS = (
+    "cora", "cora_ml", "acm", "uai", "blogcatalog", "flickr", "actor", "amazon_photo",
+    "dblp_citation", "coauthor_cs", "pubmed", "crowd", "wordnet",
+)  # fmt: skip
+"""By their number of nodes, small ones first."""
 VALID_PER_CLASS = 30
 SPLITS = 5
-OURS = {"scr": None, "base": "none"}
-"""Regularizers of our rows; none: the default."""
-LARGE = 50_000
-SLOW_PEERS = ("gcnii",)
-"""Left out on graphs with more nodes."""
+FIRST_SPLITS = 3
+"""Run with all numbers of labels before the others."""
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "scr": {},
+    "base": {"regularizer": "none"},
+    "best": {"effort": "best", "time_limit": 600},
+}
+"""Keyword arguments of `NodeClassifier` for our rows."""
+LATE = ("gcnii",)
+"""Slow peers: after all others with the same labels and splits."""
+LAST = "grand"
+"""Run on small graphs with 20 labels and two splits, after everything else."""
+SMALL = ("cora", "cora_ml", "acm", "uai")
+LIMITS = {LAST: 3600}
+LIMIT = 900
+"""Processor seconds that a peer may take: a graph on which it needs more is not its graph."""
 
-Cell = tuple[str, str, int]
-"""Graph, labels, split."""
+Run = tuple[str, str, int, str]
+"""Graph, labels, split, method."""
 
 
-@cache
+class OverLimitError(Exception):
+    """A peer took longer than it may."""
+
+
+@lru_cache(maxsize=2)
 def whole_graph(name: str) -> Graph:
     """A graph without a split of ours."""
     if name != "crowd":
@@ -70,9 +94,23 @@ def whole_graph(name: str) -> Graph:
     return load_graph(store)
 
 
-def split_graph(of: Cell) -> Graph:
-    """The graph of a cell with its split."""
-    name, labels, split = of
+@lru_cache(maxsize=2)
+def facts(name: str) -> dict[str, Any]:
+    """What a table says about a graph; homophily: edges between equal labels among known ones."""
+    graph = whole_graph(name)
+    ends = graph.labels[np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))]
+    others = graph.labels[graph.indices]
+    known = (ends >= 0) & (others >= 0)
+    return {
+        "nodes": graph.num_nodes,
+        "edges": len(graph.indices) // 2,
+        "classes": graph.num_classes,
+        "homophily": round(float((ends == others)[known].mean()), 4),
+    }
+
+
+def split_graph(name: str, labels: str, split: int) -> Graph:
+    """A graph with one of its splits."""
     graph = whole_graph(name)
     if labels.endswith("%"):
         share = int(labels.removesuffix("%")) / 100
@@ -82,85 +120,150 @@ def split_graph(of: Cell) -> Graph:
     return dataclasses.replace(graph, train=nodes.train, valid=nodes.valid, test=nodes.test)
 
 
-def run(of: Cell, method: str) -> dict[str, Any]:
-    """Train one method on one cell."""
-    graph, started = split_graph(of), time.perf_counter()
-    found: dict[str, Any] = {}
-    if method in OURS:
-        classifier = NodeClassifier(regularizer=OURS[method], seed=of[2]).fit(graph)
-        answer = classifier.predict()
-        found["calibration_error"] = classifier.metrics("test")["calibration_error"]
-        found["encoder"] = classifier.recipe_.encoder
-        found["hops"] = classifier.recipe_.propagation.hops
-        found["scale"] = classifier.recipe_.data.scale
-    else:
-        answer = run_peer(method, graph, of[2])
-    found["seconds"] = round(time.perf_counter() - started, 2)
-    return scores(graph, answer) | found
+def run(name: str, labels: str, split: int, method: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Train one method on one split; returns its row and the graph's facts."""
+    graph = split_graph(name, labels, split)
+    wall, processor = time.perf_counter(), time.process_time()
+    try:
+        if method in OURS:
+            predictions, row = our_predictions(graph, split, method)
+        else:
+            with processor_limit(LIMITS.get(method, LIMIT)):
+                predictions, row = run_peer(method, graph, split), {}
+        row |= scores(graph, predictions)
+    except OverLimitError:
+        row = {"over_limit": LIMITS.get(method, LIMIT)}
+    row["seconds"] = round(time.perf_counter() - wall, 2)
+    row["processor_seconds"] = round(time.process_time() - processor, 2)
+    return row, facts(name)
 
 
-def scores(graph: Graph, answer: NDArray[Any]) -> dict[str, float]:
+def our_predictions(graph: Graph, seed: int, method: str) -> tuple[NDArray[Any], dict[str, Any]]:
+    """Classes of all nodes, and what `NodeClassifier` chose."""
+    classifier = NodeClassifier(**ARGUMENTS[method], seed=seed).fit(graph)
+    recipe = classifier.recipe_
+    row = {
+        "calibration_error": round(classifier.metrics("test")["calibration_error"], 5),
+        "encoder": recipe.encoder,
+        "hops": recipe.propagation.hops,
+        "scale": recipe.data.scale,
+    }
+    return classifier.predict(), row
+
+
+@contextmanager
+def processor_limit(seconds: float) -> Iterator[None]:
+    """Raise `OverLimitError` after so many seconds of processor time."""
+
+    def stop(*_: object) -> None:
+        raise OverLimitError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def scores(graph: Graph, predictions: NDArray[Any]) -> dict[str, float]:
     """Accuracy and mean recall on test nodes, accuracy on validation nodes."""
-    classes, right = graph.labels[graph.test], (answer == graph.labels)[graph.test]
-    recalls = [float(right[classes == each].mean()) for each in np.unique(classes)]
+    right, classes = predictions == graph.labels, graph.labels[graph.test]
+    recalls = [float(right[graph.test][classes == each].mean()) for each in np.unique(classes)]
     return {
-        "valid_accuracy": round(float((answer == graph.labels)[graph.valid].mean()), 5),
-        "test_accuracy": round(float(right.mean()), 5),
+        "valid_accuracy": round(float(right[graph.valid].mean()), 5),
+        "test_accuracy": round(float(right[graph.test].mean()), 5),
         "balanced_accuracy": round(statistics.fmean(recalls), 5),
     }
 
 
-def fill(name: str, options: argparse.Namespace) -> None:
-    """Run what is missing of one graph."""
-    results = Results(FOLDER / f"{name}.json", {"valid_per_class": VALID_PER_CLASS})
-    methods = options.method or (*OURS, *PEERS)
-    missing = [
-        ((name, labels, split), method)
-        for split in range(options.splits)
-        for labels in options.labels or LABELS
-        for method in methods
-        if not results.find(labels=labels, split=split, method=method)
-        and not (method in SLOW_PEERS and whole_graph(name).num_nodes > LARGE)
+def queue(
+    methods: Iterable[str], graphs: Iterable[str], labels: Iterable[str], splits: int
+) -> list[Run]:
+    """All runs that are asked for, the most telling ones first."""
+    chosen, names, counts = list(methods), list(graphs), list(labels)
+    runs = [
+        (name, count, split, method)
+        for some in (range(min(splits, FIRST_SPLITS)), range(FIRST_SPLITS, splits))
+        for count in LABELS
+        if count in counts
+        for late in (False, True)
+        for name in GRAPHS
+        if name in names
+        for split in some
+        for method in chosen
+        if (method in LATE) == late and method != LAST
     ]
-    with ProcessPoolExecutor(options.jobs, initializer=use_one_thread) as pool:
-        waiting = {pool.submit(run, *each): each for each in missing}
-        for done in as_completed(waiting):
-            (_, labels, split), method = waiting[done]
-            row = results.add({"labels": labels, "split": split, "method": method}, done.result())
-            console.print(
-                f"{name}, {labels} labels, split {split}, {method}: "
-                f"{100 * row['test_accuracy']:.1f}% in {row['seconds']:.1f} s"
-            )
+    if LAST in chosen and "20" in counts:
+        small = [name for name in SMALL if name in names]
+        runs += [(name, "20", split, LAST) for split in range(min(splits, 2)) for name in small]
+    return runs
 
 
-def rows_of(name: str) -> list[dict[str, Any]]:
-    """What was measured on a graph."""
-    path = FOLDER / f"{name}.json"
-    return Results(path, {"valid_per_class": VALID_PER_CLASS}).rows if path.exists() else []
-
-
-def table(labels: str) -> list[str]:
-    """Lines of a Markdown table: one graph per line, the mean over its splits."""
-    columns = (*OURS, *PEERS)
-    lines = [
-        f"| {labels} labels | {' | '.join(columns)} |",
-        f"| --- {'| --- ' * len(columns)}|",
-    ]
+def missing(runs: Iterable[Run], *, older: bool) -> list[Run]:
+    """Runs that have no row, or, if older ones count, none of today's code."""
+    kept: dict[Run, dict[str, Any]] = {}
     for name in GRAPHS:
-        rows = [row for row in rows_of(name) if row["labels"] == labels]
-        if rows:
-            mark = "" if name in CHOSEN_ON else " *"
-            shown = (method_cell(rows, method) for method in columns)
-            lines.append(f"| {plain(name)}{mark} | {' | '.join(shown)} |")
-    return lines
+        for row in read_rows(name):
+            kept[name, row["labels"], row["split"], row["method"]] = row
+    return [
+        each
+        for each in runs
+        if each not in kept
+        or (older and not is_current(kept[each], code_version(kind_of(each[3]))))
+    ]
 
 
-def method_cell(rows: Sequence[Mapping[str, Any]], method: str) -> str:
-    """Accuracy with its spread, balanced accuracy in parentheses."""
-    mine = [row for row in rows if row["method"] == method]
-    if not mine:
-        return ""
-    return cell([r["test_accuracy"] for r in mine], [r["balanced_accuracy"] for r in mine])
+def fill(runs: list[Run], jobs: int) -> int:
+    """Run and write row by row; returns how many failed."""
+    results: dict[tuple[str, str], Results] = {}
+    failed = 0
+    with ProcessPoolExecutor(jobs, initializer=use_one_thread) as pool:
+        waiting = {pool.submit(run, *each): each for each in runs}
+        for done in as_completed(waiting):
+            name, labels, split, method = waiting[done]
+            title = f"{name}, {labels} labels, split {split}, {method}"
+            if done.exception() is not None:
+                failed += 1
+                console.print(f"{title}: {done.exception()!r}", markup=False)
+                continue
+            row, about = done.result()
+            place = kind_of(method), name
+            if place not in results:
+                settings = {"valid_per_class": VALID_PER_CLASS, "graph": about}
+                path = RESULTS / place[0] / f"{name}.json"
+                results[place] = Results(path, settings, kind=place[0])
+            results[place].add({"labels": labels, "split": split, "method": method}, row)
+            console.print(f"{title}: {said(row)}", markup=False, soft_wrap=True)
+    return failed
+
+
+def said(row: dict[str, Any]) -> str:
+    """A row in a few words."""
+    if "over_limit" in row:
+        return f"over the limit of {row['over_limit']} s"
+    return f"{100 * row['test_accuracy']:.1f}% in {row['processor_seconds']:.1f} s"
+
+
+def supported(method: str) -> bool:
+    """Whether `NodeClassifier` takes the arguments of a method of ours."""
+    return set(ARGUMENTS[method]) <= set(inspect.signature(NodeClassifier).parameters)
+
+
+def methods_of(names: list[str] | None) -> list[str]:
+    """The methods of the command line; `peers` and `ours` stand for several."""
+    groups: dict[str, Callable[[], list[str]]] = {
+        "ours": lambda: [each for each in OURS if supported(each)],
+        "peers": lambda: list(PEERS),
+    }
+    chosen: list[str] = []
+    for name in names or list(groups):
+        chosen += groups[name]() if name in groups else [name]
+    unknown = [name for name in chosen if name in OURS and not supported(name)]
+    if unknown:
+        raise SystemExit(f"NodeClassifier does not take {list(ARGUMENTS[unknown[0]])} yet")
+    return list(dict.fromkeys(chosen))
 
 
 def main() -> None:
@@ -168,16 +271,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--graph", action="append", choices=GRAPHS, help="may be repeated")
     parser.add_argument("--labels", action="append", choices=LABELS, help="may be repeated")
-    parser.add_argument("--method", action="append", choices=(*OURS, *PEERS))
+    parser.add_argument("--method", action="append", choices=("ours", "peers", *OURS, *PEERS))
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--older", action="store_true", help="run rows of older code again")
     parser.add_argument("--table", action="store_true", help="print what there is, run nothing")
+    parser.add_argument("--verdict", action="store_true", help="print the claims, run nothing")
     options = parser.parse_args()
-    if not options.table:
-        for name in options.graph or GRAPHS:
-            fill(name, options)
-    for labels in LABELS:
-        console.print("\n".join(table(labels)), soft_wrap=True, markup=False)
+    failed = 0
+    if not (options.table or options.verdict):
+        methods = methods_of(options.method)
+        asked = queue(methods, options.graph or GRAPHS, options.labels or LABELS, options.splits)
+        failed = fill(missing(asked, older=options.older), options.jobs)
+    lines = verdict_lines() if options.verdict else table_lines()
+    console.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

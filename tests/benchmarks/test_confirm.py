@@ -112,3 +112,12 @@ def test_smoothed_accuracies_and_lists_by_split_are_compared_too(confirm):
     assert confirm.differences(stored, same) == ""
     assert confirm.differences(stored, other) == "smooth_test_accuracy was 0.9 and is 0.91"
     assert confirm.differences({"test_accuracy": [0.8, 0.7]}, {"test_accuracy": 0.8}) == ""
+
+
+@pytest.mark.parametrize("indent", [1, 2])
+def test_a_file_keeps_its_layout(confirm, tmp_path, indent):
+    file = tmp_path / "cora.json"
+    text = json.dumps({"rows": [{"split": 0}]}, indent=indent) + "\n"
+    file.write_text(text)
+    confirm.write(file, json.loads(text))
+    assert file.read_text() == text

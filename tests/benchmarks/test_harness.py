@@ -67,3 +67,10 @@ def test_rows_are_kept_over_runs_of_the_same_settings_alone(harness, tmp_path):
     assert again.find(step="a") == {"nodes": 10, "step": "a", "seconds": 3, "code": again.code}
     assert len(again.rows) == 2
     assert harness.Results(file, {"columns": 64}).rows == []
+
+
+def test_a_file_of_any_name_has_the_version_of_the_kind_that_is_named(harness, tmp_path):
+    named = harness.Results(tmp_path / "cora.json", {}, kind="propagation")
+    assert named.code == harness.code_version("propagation")
+    assert harness.Results(tmp_path / "scale.json", {}).code == harness.code_version("scale")
+    assert harness.code_version("cora") != named.code

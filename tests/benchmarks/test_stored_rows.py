@@ -49,6 +49,19 @@ def test_check_names_rows_older_than_the_code_with_their_version(rows, tmp_path,
     ]
 
 
+def test_rows_of_peers_are_older_only_if_the_peers_changed(rows, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(rows, "code_version", lambda kind: f"{kind} now")
+    splits = [{"method": "scr", "labels": "20", "split": split} for split in (0, 1)]
+    ours = [splits[0] | {"code": "before"}, splits[1] | {"code": "strangers now"}]
+    peer = {"method": "gcn", "labels": "5", "split": 0, "code": "stranger_peers now"}
+    write(tmp_path, "strangers/cora.json", rows=ours)
+    write(tmp_path, "stranger_peers/cora.json", rows=[peer])
+    assert rows.check(tmp_path) == 1
+    assert capsys.readouterr().out.splitlines()[:-1] == [
+        "strangers/cora.json: scr 20: before, strangers now, the code is strangers now"
+    ]
+
+
 def test_check_is_silent_where_all_rows_are_current(rows, tmp_path, capsys):
     write(tmp_path, "combinations/cora.json",
           runs=[{"encoder": "gamlp", "method": "rlu+scr", "seed": 0, "code": NOW}])  # fmt: skip

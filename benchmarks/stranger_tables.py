@@ -1,0 +1,286 @@
+"""Tables of what one gets with no options, beside peers, for README.md and docs/results.md.
+
+Reads what `strangers.py` wrote: one file per graph with our rows, one with the rows of peers.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import rankdata
+
+from cells import cell, interval, mean_cell, plain
+from stranger_peers import PEERS
+
+RESULTS = Path(__file__).parent / "results"
+KINDS = ("strangers", "stranger_peers")
+OURS = ("scr", "base", "best")
+METHODS = (*OURS, *PEERS)
+LABELS = ("20", "5", "10%", "50")
+"""Training labels per class, or a share of all labels."""
+CHOSEN_ON = ("cora", "cora_ml", "acm", "pubmed", "amazon_photo", "uai", "blogcatalog", "actor")
+"""Graphs that the settings of `auto` were chosen on."""
+ALIKE = 0.6
+"""Edge homophily from which neighbors are called alike."""
+GROUPS: dict[str, Callable[[float], bool]] = {
+    f"mean, homophily of {ALIKE} or more": lambda homophily: homophily >= ALIKE,
+    f"mean, homophily below {ALIKE}": lambda homophily: homophily < ALIKE,
+}
+COMMAND = "python benchmarks/strangers.py"
+ACCURACY, BALANCED = "test_accuracy", "balanced_accuracy"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was measured on a graph with one number of labels."""
+
+    graph: str
+    facts: dict[str, Any]
+    rows: Sequence[Row]
+
+    @property
+    def homophily(self) -> float:
+        """Share of edges between nodes of the same class."""
+        return float(self.facts["homophily"])
+
+    @property
+    def name(self) -> str:
+        """As tables show it, with a star if no setting was chosen on it."""
+        return plain(self.graph) + ("" if self.graph in CHOSEN_ON else " *")
+
+    def values(self, method: str, measure: str = ACCURACY) -> dict[int, float]:
+        """A measure of a method by split."""
+        rows = (row for row in self.rows if row["method"] == method)
+        return {row["split"]: row[measure] for row in rows if measure in row}
+
+    def mean(self, method: str, measure: str = ACCURACY) -> float | None:
+        """Over all splits; none where there are none."""
+        values = self.values(method, measure)
+        return statistics.fmean(values.values()) if values else None
+
+    def difference(self, method: str, other: str, measure: str = ACCURACY) -> float | None:
+        """The mean difference over the splits that both have."""
+        mine, theirs = self.values(method, measure), self.values(other, measure)
+        common = mine.keys() & theirs.keys()
+        return statistics.fmean(mine[split] - theirs[split] for split in common) if common else None
+
+    def best(self, methods: Sequence[str]) -> str | None:
+        """The method with the highest mean accuracy."""
+        means = {method: mean for method in methods if (mean := self.mean(method)) is not None}
+        return max(means, key=lambda method: means[method]) if means else None
+
+    def cell(self, method: str) -> str:
+        """Accuracy with its spread, balanced accuracy in parentheses; empty: not run."""
+        values = self.values(method)
+        if values:
+            return cell(list(values.values()), list(self.values(method, BALANCED).values()))
+        limits = [row["over_limit"] for row in self.rows if row["method"] == method]
+        return f"over {limits[0]} s" if limits else ""
+
+
+def kind_of(method: str) -> str:
+    """The kind of results that rows of a method belong to."""
+    return KINDS[method not in OURS]
+
+
+def read_file(graph: str, kind: str) -> dict[str, Any] | None:
+    """A results file."""
+    file = RESULTS / kind / f"{graph}.json"
+    if not file.exists():
+        return None
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+def read_rows(graph: str) -> list[Row]:
+    """All rows of a graph, ours and those of peers."""
+    contents = [read_file(graph, kind) for kind in KINDS]
+    return [row for content in contents if content for row in content["rows"]]
+
+
+def read(labels: str) -> list[Measured]:
+    """What was measured with a number of labels, graphs of high homophily first."""
+    names = {file.stem for kind in KINDS for file in (RESULTS / kind).glob("*.json")}
+    measured = []
+    for name in names:
+        content = next(found for kind in KINDS if (found := read_file(name, kind)))
+        rows = [row for row in read_rows(name) if row["labels"] == labels]
+        if rows:
+            measured.append(Measured(name, content["settings"]["graph"], rows))
+    return sorted(measured, key=lambda each: (-each.homophily, each.graph))
+
+
+def titled(labels: str) -> str:
+    """A number of labels in words."""
+    return f"{labels} labels per class" if labels.isdigit() else f"{labels} of all labels"
+
+
+def table_lines(labels: Sequence[str] = LABELS) -> list[str]:
+    """One table for each number of labels."""
+    lines: list[str] = []
+    for count in labels:
+        measured = read(count)
+        if measured:
+            lines += [f"### {titled(count)}", "", *table(measured), ""]
+    return lines
+
+
+def columns_of(measured: Sequence[Measured]) -> list[str]:
+    """`scr`, and methods that have a row."""
+    present = {row["method"] for each in measured for row in each.rows}
+    return [method for method in METHODS if method == "scr" or method in present]
+
+
+def table(measured: Sequence[Measured]) -> list[str]:
+    """One graph per line, then means over graphs and the mean rank."""
+    columns = columns_of(measured)
+    lines = [
+        f"| graph | homophily | {' | '.join(f'`{column}`' for column in columns)} |",
+        f"| --- | --- {'| --- ' * len(columns)}|",
+    ]
+    for each in measured:
+        top = each.best(columns)
+        cells = [bold(each.cell(column), column == top) for column in columns]
+        lines.append(f"| {each.name} | {each.homophily:.2f} | {' | '.join(cells)} |")
+    for title, belongs in GROUPS.items():
+        group = [each for each in measured if belongs(each.homophily)]
+        if group:
+            lines.append(f"| {title} | | {' | '.join(mean_cells(group, columns))} |")
+    return [*lines, f"| mean rank | | {' | '.join(rank_cells(measured, columns))} |"]
+
+
+def bold(text: str, whether: bool) -> str:
+    """In Markdown.
+
+    >>> bold("81.0", True)
+    '**81.0**'
+    """
+    return f"**{text}**" if whether and text else text
+
+
+def mean_cells(group: Sequence[Measured], columns: Sequence[str]) -> list[str]:
+    """Means over graphs; the best of those that all graphs have is bold."""
+    means = {column: over_graphs(group, column) for column in columns}
+    whole = {column: mean for column, (mean, count) in means.items() if count == len(group)}
+    top = max(whole, key=lambda column: whole[column]) if whole else None
+    cells = []
+    for column, (mean, count) in means.items():
+        balanced, _ = over_graphs(group, column, BALANCED)
+        text = mean_cell(mean, None, balanced) if count else ""
+        cells.append(bold(text, column == top) + _graphs(count, len(group)))
+    return cells
+
+
+def over_graphs(
+    group: Sequence[Measured], method: str, measure: str = ACCURACY
+) -> tuple[float, int]:
+    """The mean over graphs that have rows of a method, and how many these are."""
+    means = [mean for each in group if (mean := each.mean(method, measure)) is not None]
+    return (statistics.fmean(means) if means else 0.0), len(means)
+
+
+def rank_cells(measured: Sequence[Measured], columns: Sequence[str]) -> list[str]:
+    """The mean over graphs of a method's rank among those that have rows there; 1 is best."""
+    ranks: dict[str, list[float]] = {column: [] for column in columns}
+    for each in measured:
+        means = {column: mean for column in columns if (mean := each.mean(column)) is not None}
+        for column, rank in zip(means, rankdata([-mean for mean in means.values()]), strict=True):
+            ranks[column].append(float(rank))
+    return [
+        (f"{statistics.fmean(found):.1f}" if found else "") + _graphs(len(found), len(measured))
+        for found in ranks.values()
+    ]
+
+
+def _graphs(count: int, of: int) -> str:
+    return f", {count} of {of} graphs" if 0 < count < of else ""
+
+
+CAPTION = (
+    "Test accuracy in percent, mean ± deviation over splits, and in parentheses balanced accuracy, "
+    "which is the mean recall of the classes. Homophily: the share of edges between nodes of the "
+    "same class. Splits are drawn at random, with 30 validation nodes per class; with a share of "
+    "all labels, as many again for validation."
+)
+STAR = "* A graph that no setting was chosen on."
+
+
+def stranger_lines() -> list[str]:
+    """All tables, for docs/results.md."""
+    tables = table_lines()
+    if not tables:
+        return []
+    return [
+        "## With no options",
+        "",
+        f"{CAPTION} `scr` is `scr.NodeClassifier()` as it is, `base` the same without a "
+        'consistency term, `best` with `effort="best"` and ten minutes. Peers have their published '
+        "settings on every graph (`benchmarks/stranger_peers.py` names them) and choose the epoch, "
+        "or the penalty, on validation nodes; one that takes more than its processor seconds is "
+        f"over the limit. In bold: the best mean. {STAR} Printed by `{COMMAND} --table`, measured "
+        f"by `{COMMAND}`.",
+        "",
+        *tables,
+    ]
+
+
+def headline_lines(labels: str = "20") -> list[str]:
+    """The short table of the README: no options, the best peer of each graph, two hops."""
+    measured = read(labels)
+    if not measured:
+        return []
+    lines = [
+        f"`scr.NodeClassifier()` with no options on graphs that differ, {titled(labels)}, beside "
+        "the best of its peers on each graph (logistic regression on features and on two hops, "
+        "gradient boosting, GCN, APPNP, GCNII, Correct and Smooth, GRAND on small graphs). Which "
+        "peer that is, one knows only after all of them were run.",
+        "",
+        f"{CAPTION} {STAR} `{COMMAND}`; with other numbers of labels and every peer: "
+        "[docs/results.md](docs/results.md#with-no-options).",
+        "",
+        "| graph | homophily | no options | best peer | which | two hops | gain over best peer |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for each in measured:
+        peer = each.best(tuple(PEERS)) or ""
+        gain = interval(each.difference("scr", peer))
+        named = f"`{peer}`" if peer else ""
+        lines.append(
+            f"| {each.name} | {each.homophily:.2f} | {each.cell('scr')} | {each.cell(peer)} | "
+            f"{named} | {each.cell('sgc')} | {gain} |"
+        )
+    for title, belongs in GROUPS.items():
+        group = [each for each in measured if belongs(each.homophily)]
+        if group:
+            lines.append(_headline_mean(title, group))
+    return lines
+
+
+def _headline_mean(title: str, group: Sequence[Measured]) -> str:
+    """Means over graphs, beside the best mean of a peer that all of them have."""
+    means = {peer: over_graphs(group, peer) for peer in PEERS}
+    whole = {peer: mean for peer, (mean, count) in means.items() if count == len(group)}
+    peer = max(whole, key=lambda each: whole[each]) if whole else ""
+    columns = ("scr", peer, "sgc")
+    ours, theirs, two_hops = (_mean_cell(group, column) for column in columns)
+    differences = [each.difference("scr", peer) for each in group]
+    known = [each for each in differences if each is not None]
+    gain = interval(statistics.fmean(known)) if len(known) == len(group) else ""
+    named = f"`{peer}`" if peer else ""
+    return f"| {title} | | {ours} | {theirs} | {named} | {two_hops} | {gain} |"
+
+
+def _mean_cell(group: Sequence[Measured], method: str) -> str:
+    mean, count = over_graphs(group, method)
+    if not count:
+        return ""
+    return mean_cell(mean, None, over_graphs(group, method, BALANCED)[0]) + _graphs(
+        count, len(group)
+    )
