@@ -109,7 +109,7 @@ def measures(graph: Graph, scores: Matrix) -> dict[str, Any]:
 
 def run(name: str, labels: str, split: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Train on one split; what each score gives, and the calibration as `temperature`."""
-    graph = split_graph((name, labels, split))
+    graph = split_graph(name, labels, split)
     classifier = NodeClassifier(seed=split).fit(graph)
     summary = classifier.summary()
     error = summary["calibration_error"]["test"]

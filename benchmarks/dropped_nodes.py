@@ -37,7 +37,7 @@ NOISES: dict[str, dict[str, Any]] = {
 
 def run(name: str, split: int, noise: str) -> dict[str, Any]:
     """Train once."""
-    graph, started = split_graph((name, LABELS, split)), time.perf_counter()
+    graph, started = split_graph(name, LABELS, split), time.perf_counter()
     processor = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InactiveTermWarning)  # recorded instead

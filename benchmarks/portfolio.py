@@ -83,7 +83,7 @@ def fill(name: str, options: argparse.Namespace) -> None:
             ]
             if not wanted:
                 continue
-            graph = split_graph((name, labels, split))
+            graph = split_graph(name, labels, split)
             named = recipes(graph)
             shared: dict[str, Prepared] = {}
             for each in wanted:
@@ -199,7 +199,7 @@ def accuracy_of(case: Case, best: tuple[str, ...]) -> float:
 @cache
 def labels_of(case: Case) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Classes of the validation and test nodes of a case."""
-    graph = split_graph(case)
+    graph = split_graph(*case)
     return graph.labels[graph.valid], graph.labels[graph.test]
 
 

@@ -40,7 +40,7 @@ CORRECTIONS = ("none", "em", "bbse")
 
 def run(name: str, split: int) -> dict[str, Any]:
     """Train on one split, estimate, correct."""
-    graph, started = split_graph((name, LABELS, split)), time.perf_counter()
+    graph, started = split_graph(name, LABELS, split), time.perf_counter()
     classifier = NodeClassifier(seed=split).fit(graph)
     seconds = time.perf_counter() - started
     recorded = classifier.summary()["class_shares"]

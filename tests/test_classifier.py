@@ -184,7 +184,7 @@ def test_a_failed_save_leaves_nothing(fitted, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("scr.prediction._predictor.write_predictions", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="too full"):
         fitted.save(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 

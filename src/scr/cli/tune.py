@@ -13,6 +13,7 @@ from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
 from scr.cli._run import read_layers, shown_command
 from scr.errors import ConfigError
+from scr.metrics import METRICS
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -32,6 +33,7 @@ def tune(
     recipe: option.RecipeFile = None,
     settings: option.Assignments = None,
     preset: option.Preset = "auto",
+    metric: option.Metric = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides folds, weights and dropout.")] = 0,
     splits: Annotated[
         str | None, typer.Option(help="A splits file, per-class:20,30 or random:0.1,0.1.")
@@ -52,13 +54,14 @@ def tune(
     columns = prediction.ProbabilityColumns.parse(probabilities)
     compute.usable_device(device)
     limit = seconds(time)
-    layers = read_layers(recipe, settings, preset)
+    layers = read_layers(recipe, settings, preset, metric)
     loaded = sources.load_graph(graph, split=split, splits=splits, features=features)
     named = {"encoder": {"name": encoder}} if encoder else {}
     with counted("Tuning") as show:
 
         def on_trial(trial: tuning.Trial, score: float, best: float) -> None:
-            state = f"{trial.member.name} {score:.1%} of {len(trial.folds)} folds, best {best:.1%}"
+            folds = f"{len(trial.folds)} fold{'s' * (len(trial.folds) > 1)}"
+            state = f"{trial.member.name} {abs(score):.3f} on {folds}, best {abs(best):.3f}"
             show(advance=1, state=state)
 
         predictor = tuning.tune(
@@ -70,13 +73,14 @@ def tune(
     write_page(out / runs.REPORT, run_page(out))
     print_notes(predictor.model.notes)
     _print_trials(runs.read_json(out / prediction.ENSEMBLE))
-    summary = predictor.summary()
-    test = summary.get("test")
-    shown = "" if test is None else f", on test nodes {test['accuracy']:.1%}"
-    print_line(
-        f"Accuracy on held-out labels {summary['valid_accuracy']:.1%}{shown}, "
-        f"{summary['seconds']:.0f} s"
-    )
+    summary, counts = predictor.summary(), predictor.metric
+    parts = {"held-out labels": summary["valid"], "test nodes": summary.get("test")}
+    shown = [
+        f"on {name} {counts.shown(measured[counts.key])}"
+        for name, measured in parts.items()
+        if measured is not None and measured[counts.key] is not None
+    ]
+    print_line(f"{counts.heading} {', '.join(shown)}, {summary['seconds']:.0f} s")
     print_line(f"Wrote {out} (page: {out / runs.REPORT})")
 
 
@@ -96,12 +100,14 @@ def seconds(text: str) -> float | None:
 
 def _print_trials(content: dict[str, Any]) -> None:
     """What was tried, the best first."""
-    headings = ("tried", "encoder", "regularizer", "folds", "held-out %", "seconds", "weight")
+    metric = METRICS[content["metric"]]
+    title = f"held-out {metric.title}"
+    headings = ("tried", "encoder", "regularizer", "folds", title, "seconds", "weight")
     tried = table(headings, numbers=headings[3:])
     for each in content["trials"]:
         tried.add_row(
             each["name"], each["encoder"], each["regularizer"], str(each["folds"]),
-            f"{100 * each['accuracy']:.1f}", f"{each['seconds']:.1f}",
+            metric.shown(metric.sign * each["score"]), f"{each['seconds']:.1f}",
             f"{each['weight']:.2f}" if each["weight"] else "",
         )  # fmt: skip
     console.print(tried)

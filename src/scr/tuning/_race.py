@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.graph import Graph
+from scr.metrics import ACCURACY, METRICS, Metric
 from scr.tuning._portfolio import Member
 from scr.tuning._trials import Trial, run_trial
+from scr.tuning._weights import score
 
 ROUNDS: tuple[tuple[int, int | None, float], ...] = ((1, None, 0.5), (3, 6, 0.75), (5, 4, 1.0))
 """Folds that are finished after a round, members that take part (none: all), and the share of the
@@ -57,8 +59,8 @@ class Race:
     folder: Path
     """Of the trials."""
     clock: Clock
-    score: Callable[[NDArray[np.integer[Any]], NDArray[np.float32]], float]
-    """How good probabilities are for these labels; more is better."""
+    metric: Metric = ACCURACY
+    """What counts."""
     seed: int = 0
     device: str = "cpu"
     jobs: int = 1
@@ -98,12 +100,18 @@ class Race:
     def ranked(self, trials: Any) -> list[Trial]:
         """Trials with a finished fold, those with more folds and better scores first."""
         done = [trial for trial in trials if trial.folds]
-        return sorted(done, key=lambda trial: (-len(trial.folds), -self.scored(trial)))
+        return sorted(done, key=lambda trial: (-len(trial.folds), *self._order(trial)))
+
+    def _order(self, trial: Trial) -> tuple[float, float]:
+        """By score; of equal ones the surer is better, since few labels tie often."""
+        labels, soft = held_out(trial, self.graphs, sorted(trial.folds))
+        return -self.scored(trial), -score(METRICS["log-loss"], labels, soft)
 
     def scored(self, trial: Trial) -> float:
         """How good a trial is on what its folds held out, less its handicap."""
         labels, soft = held_out(trial, self.graphs, sorted(trial.folds))
-        return self.score(labels, soft) - trial.member.handicap
+        handicap = trial.member.handicap if self.metric is ACCURACY else 0.0
+        return score(self.metric, labels, soft) - handicap
 
 
 def held_out(

@@ -6,30 +6,30 @@ every known label has trained some model and has judged the others.
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from scr import runs
 from scr.compute import peak_bytes
 from scr.errors import ConfigError, RunError
 from scr.graph import Graph, check_graph
+from scr.metrics import ACCURACY, METRICS, MetricsInParts
 from scr.prediction import ENSEMBLE, EnsemblePredictor, ProbabilityColumns, WeightedModel
 from scr.prediction.calibration import Calibration, write_calibration
-from scr.report import classification_metrics
 from scr.training import check_trainable
 from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
 from scr.tuning._race import Clock, Race, held_out
 from scr.tuning._refine import refine
-from scr.tuning._trials import Trial
+from scr.tuning._trials import TIMES, Trial
 from scr.tuning._weights import chosen_members
 
 TIME_LIMIT = 600.0
@@ -106,12 +106,15 @@ def tune(
         command=command,
         threads=torch.get_num_threads(),
     )
-    if runs.start_run(out, run, resume=resume):
-        return read_tuned(out, graph, device=device)
+    if resume and (out / runs.METRICS).exists() and (out / ENSEMBLE).exists():
+        return _finished(out, graph, seed, device)
+    runs.start_run(out, run, resume=resume)
     race = Race(
-        graphs, out / MODELS, clock, _accuracy, seed=seed, device=device,
-        jobs=effort.jobs or _cores(), on_trial=_watched(effort.on_trial, graphs),
+        graphs, out / MODELS, clock, METRICS[first.training.metric], seed=seed, device=device,
+        jobs=effort.jobs or _cores(),
     )  # fmt: skip
+    if effort.on_trial is not None:
+        race = replace(race, on_trial=_watched(effort.on_trial, race))
     trials: list[Trial] = []
     try:
         trials = race.run(members)
@@ -125,6 +128,17 @@ def tune(
             hint="give more time, or `scr train` for a single model",
         )
     return _write(graph, out, race, trials, run, probabilities)
+
+
+def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredictor:
+    """The answer of a call before this one, if that was for the same graph and seed."""
+    before = runs.read_run(out)
+    if (before["graph"]["fingerprint"], before["seed"]) != (graph.fingerprint(), seed):
+        raise RunError(
+            f"The run in `{out}` was made with another graph or seed; expected the same",
+            hint="choose another folder",
+        )
+    return read_tuned(out, graph, device=device)
 
 
 def read_tuned(out: Path, graph: Graph | None = None, *, device: str = "cpu") -> EnsemblePredictor:
@@ -148,25 +162,16 @@ def _cores() -> int:
     return int(cpu_count())
 
 
-def _accuracy(labels: NDArray[np.integer[Any]], soft: NDArray[np.float32]) -> float:
-    """Accuracy; of equal ones the surer is better, by less than one node could change."""
-    likely = np.clip(soft[np.arange(len(labels)), labels], 1e-6, 1)
-    right = float((soft.argmax(axis=1) == labels).mean())
-    return right + float(np.log(likely).mean()) / 1000 / len(labels)
-
-
 def _watched(
-    on_trial: Callable[[Trial, float, float], None] | None, graphs: Sequence[Graph]
-) -> Callable[[Trial], None] | None:
-    if on_trial is None:
-        return None
-    best = 0.0
+    on_trial: Callable[[Trial, float, float], None], race: Race
+) -> Callable[[Trial], None]:
+    """Tells of a trial, its score, and the best one so far."""
+    best = -math.inf
 
     def watch(trial: Trial) -> None:
         nonlocal best
         if trial.folds:
-            labels, soft = held_out(trial, graphs, sorted(trial.folds))
-            score = float((soft.argmax(axis=1) == labels).mean())
+            score = _score(race, trial)
             best = max(best, score)
             on_trial(trial, score, best)
 
@@ -187,7 +192,7 @@ def _write(
     equal = [trial for trial in trials if sorted(trial.folds) == folds]
     labels, _ = held_out(trials[0], race.graphs, folds)
     soft = [held_out(trial, race.graphs, folds)[1] for trial in equal]
-    chosen = chosen_members(labels, soft)
+    chosen = chosen_members(labels, soft, race.metric)
     models = [
         WeightedModel(f"{MODELS}/{equal[position].member.name}/fold-{fold}", 1 / len(chosen) / most)
         for position in chosen
@@ -201,8 +206,8 @@ def _write(
             "encoder": trial.member.recipe.encoder,
             "regularizer": trial.member.recipe.regularizer,
             "folds": len(trial.folds),
-            "accuracy": round(race.scored(trial) + trial.member.handicap, 5),
-            "handicap": trial.member.handicap,
+            "score": round(_score(race, trial), 5),
+            "handicap": trial.member.handicap if race.metric is ACCURACY else 0.0,
             "seconds": round(trial.seconds, 2),
             "weight": round(1 / len(chosen), 4) if trial.member.name in names else 0.0,
             "settings": trial.member.recipe.tables(),
@@ -211,6 +216,7 @@ def _write(
     ]
     content = {
         "schema": 1,
+        "metric": race.metric.name,
         "models": [{"folder": each.folder, "weight": each.weight} for each in models],
         "trials": table,
         "folds": len(race.graphs),
@@ -228,6 +234,7 @@ def _write(
         **run,
         "encoder": best.member.recipe.encoder,
         "regularizer": best.member.recipe.regularizer,
+        "recipe": best.member.recipe.tables(),
         "temperature": calibration.temperature,
         "notes": [note, *calibration.notes],
     }
@@ -240,23 +247,29 @@ def _write(
     predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
     runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())
     test = predictor.metrics("test") if len(predictor.labeled("test")) else None
-    valid = classification_metrics(labels, calibration.apply(held))
-    parameters = sum(
-        w.numel() for each in predictor.members for w in each.model.encoder.parameters()
-    )
+    measured = MetricsInParts(ranked=race.metric.name == "roc-auc")
+    measured.add(labels, calibration.apply(held))
+    valid = measured.measures()
+    encoders = [each.model.encoder for each in predictor.members]
+    chosen_metric = {}
+    if race.metric is not ACCURACY:
+        values = {"valid_metric": valid[race.metric.key]}
+        values |= {} if test is None else {"test_metric": test[race.metric.key]}
+        chosen_metric = {"metric": race.metric.name, **values}
     summary = {
         "valid_accuracy": valid["accuracy"],
         "test_accuracy": None if test is None else test["accuracy"],
-        "best_epoch": 0,
-        "epochs": 0,
+        "best_epoch": runs.read_json(heaviest / TIMES)["best_epoch"],
+        "epochs": predictor.model.history[-1]["epoch"],
         "stopped": "epochs",
         "train_seconds": round(sum(trial.seconds for trial in trials), 3),
         "propagate_seconds": 0.0,
         "seconds": round(time.time() - race.clock.started, 3),
         "peak_memory_bytes": peak_bytes(),
-        "parameters": parameters,
+        "parameters": sum(w.numel() for each in encoders for w in each.parameters()),
         "nodes": graph.num_targets,
         "temperature": calibration.temperature,
+        **chosen_metric,
         "valid": valid,
         **({} if test is None else {"test": test}),
     }
@@ -268,16 +281,21 @@ def _write(
     return predictor
 
 
+def _score(race: Race, trial: Trial) -> float:
+    """Of held-out labels, without a handicap."""
+    return race.scored(trial) + (trial.member.handicap if race.metric is ACCURACY else 0.0)
+
+
 def what_mattered(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each setting that differs: the best accuracy with each of its values."""
-    flat = [(_flat(trial["settings"]), trial["accuracy"]) for trial in trials]
+    """For each setting that differs: the best score with each of its values."""
+    flat = [(_flat(trial["settings"]), trial["score"]) for trial in trials]
     found = []
     for key in sorted({key for settings, _ in flat for key in settings}):
         values: dict[str, float] = {}
-        for settings, accuracy in flat:
+        for settings, score in flat:
             if key in settings:
                 value = str(settings[key])
-                values[value] = max(accuracy, values.get(value, 0.0))
+                values[value] = max(score, values.get(value, -math.inf))
         if len(values) > 1:
             spread = max(values.values()) - min(values.values())
             found.append({"setting": key, "spread": round(spread, 5), "best": values})

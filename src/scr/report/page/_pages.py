@@ -39,9 +39,15 @@ def run_page(run_dir: str | Path) -> str:
             f"`{path}` has no run.json; expected a run directory",
             hint="give the run directory that `scr train` wrote",
         )
-    run, metrics, smooth, explained = (
+    run, metrics, smooth, explained, ensemble = (
         read_object(file) if (file := path / name).is_file() else {}
-        for name in ("run.json", "metrics.json", "smooth/smooth.json", "explanation.json")
+        for name in (
+            "run.json",
+            "metrics.json",
+            "smooth/smooth.json",
+            "explanation.json",
+            "ensemble.json",
+        )
     )
     history, table = read_history(path / "history.jsonl"), path / "predictions.parquet"
     predictions = summarize_predictions(table) if table.is_file() else None
@@ -60,6 +66,8 @@ def run_page(run_dir: str | Path) -> str:
         stages=stage_ends(history),
         stages_sentence=stages_sentence(recipe, history),
         smooth=smooth,
+        ensemble=ensemble,
+        tried_by=metric_of(ensemble),
         quality=_quality(predictions, graph.get("class_names") or ()) if predictions else None,
         predictions=predictions,
         shares=share_rows(metrics.get("class_shares"), graph.get("class_names") or ()),

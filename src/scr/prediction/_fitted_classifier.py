@@ -1,0 +1,199 @@
+"""What a classifier tells once it has a model: predictions, figures, explanations, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+
+from scr.errors import RunError
+from scr.graph import Graph
+from scr.networks import OWN
+from scr.prediction._explanation import MOST_NODES, Explanation
+from scr.prediction._predictor import Predictor
+from scr.prediction._table import ProbabilityColumns
+
+if TYPE_CHECKING:
+    from scr.training import Recipe
+
+
+class FittedClassifier:
+    """The part of `scr.NodeClassifier` that needs a model, from a fit or from a run."""
+
+    _predictor: Predictor | None = None
+
+    @property
+    def recipe_(self) -> Recipe:
+        """All settings of the run."""
+        return self._trained().model.recipe
+
+    @property
+    def module_(self) -> nn.Module:
+        """The trained torch module: your own, if you gave one, else the encoder."""
+        encoder = self._trained().model.encoder
+        return cast(nn.Module, encoder.module) if self.recipe_.encoder in OWN else encoder
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One record per evaluated epoch."""
+        return self._trained().model.history
+
+    @property
+    def notes_(self) -> list[str]:
+        """What the run decided by itself, in sentences."""
+        return self._trained().model.notes
+
+    @property
+    def inactive_(self) -> bool:
+        """Whether a regularizer was asked for and had no part in the weights that were kept."""
+        return not self._trained().model.ending("acted") and self.stopped_ != "interrupted"
+
+    @property
+    def best_epoch_(self) -> int:
+        """The epoch whose weights were kept."""
+        return int(self._trained().model.ending("best_epoch"))
+
+    @property
+    def stopped_(self) -> str:
+        """Why training ended: `epochs`, `patience` or `interrupted`."""
+        return str(self._trained().model.ending("stopped"))
+
+    def predict_proba(
+        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None,
+        class_shares: str = "none",
+    ) -> NDArray[np.float32]:  # fmt: skip
+        """Class probabilities.
+
+        Args:
+            nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
+            graph: Another graph with the same kind of features, for nodes that were not there at
+                training; none: the graph that the classifier was fitted on.
+            class_shares: ``"em"`` or ``"bbse"`` corrects by an estimate of how common classes are
+                among unlabeled nodes; see the guide to class shares.
+
+        Returns:
+            Shape (nodes, classes).
+        """
+        return self._trained().probabilities(nodes, graph, class_shares)
+
+    def predict(
+        self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
+    ) -> NDArray[np.int64]:
+        """The likeliest class of each node, as its number; see `predict_proba`."""
+        predicted: NDArray[np.int64] = self.predict_proba(nodes, graph=graph).argmax(axis=1)
+        return predicted
+
+    def predict_sets(
+        self,
+        nodes: ArrayLike | None = None,
+        coverage: float = 0.9,
+        per_class: bool = False,
+        *,
+        graph: Graph | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which classes a node may have: sets that hold the true one as often as asked for.
+
+        Args:
+            nodes: As of `predict_proba`.
+            coverage: Share of the nodes whose class is in their set, if they are drawn like the
+                validation nodes.
+            per_class: Keep that share within every class, also where classes are not as frequent
+                as among the validation nodes; sets grow, and every class needs validation nodes.
+            graph: As of `predict_proba`.
+
+        Returns:
+            Shape (nodes, classes).
+        """
+        return self._trained().sets(nodes, graph, coverage=coverage, per_class=per_class)
+
+    def score(self, split: str = "test") -> float:
+        """Accuracy, or the `metric` of the training, on the labeled nodes of a split."""
+        return self._trained().score(split)
+
+    def metrics(self, split: str = "test") -> dict[str, float | None]:
+        """Accuracy, balanced accuracy, macro-F1, log-loss and calibration error of a split."""
+        return self._trained().metrics(split)
+
+    def explain(
+        self, nodes: ArrayLike | None = None, *, at_most: int = MOST_NODES, seed: int = 0
+    ) -> Explanation:
+        """Which hops and relations carry the predictions; see `Explanation`.
+
+        Args:
+            nodes: The nodes to look at; none: labeled validation nodes, or training nodes where
+                there are none.
+            at_most: Of more nodes, so many are drawn.
+            seed: Decides which nodes are drawn and how parts of the input are shuffled.
+        """
+        return self._trained().explain(nodes, at_most=at_most, seed=seed)
+
+    def summary(self) -> dict[str, Any]:
+        """The content of `metrics.json`; after `load`, what the run has recorded."""
+        return self._trained().summary()
+
+    def save(self, path: str | Path, *, source: str | None = None) -> Path:
+        """Write a run directory that `load`, `scr predict` and `scr report` read.
+
+        Args:
+            path: A new folder; written whole or not at all.
+            source: Where the graph can be loaded from again; none: where `load_graph` found it, or
+                its store. A graph that was changed since then is refused when it is loaded again.
+        """
+        return self._trained().save(Path(path), source=source)
+
+    def write_into(
+        self,
+        path: Path,
+        run: Mapping[str, Any],
+        *,
+        probabilities: ProbabilityColumns | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> dict[str, Any]:
+        """Write model, history, predictions and, last, metrics into a run directory."""
+        return self._trained().write_run(
+            path, run, probabilities=probabilities, on_progress=on_progress
+        )
+
+    def write_predictions(
+        self,
+        path: str | Path,
+        *,
+        graph: Graph | None = None,
+        nodes: ArrayLike | None = None,
+        columns: ProbabilityColumns | None = None,
+        coverage: float | None = None,
+        per_class: bool = False,
+        class_shares: str = "none",
+        on_rows: Callable[[int], None] | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        """Stream predictions to a Parquet file, with the user's own ids.
+
+        Args:
+            path: The file.
+            graph: Another graph, for new nodes; none: the one of the fit.
+            nodes: Which nodes; none: all, or all that hops were kept for.
+            columns: Which probabilities to add.
+            coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
+            per_class: Of the sets, as of `predict_sets`.
+            class_shares: As of `predict_proba`.
+            on_rows: Called with how many rows were just written.
+            on_progress: Called with what is done, how many rows of it, and how many there are.
+
+        Raises:
+            GraphError: Hops of one of the nodes were not kept; nothing is written.
+        """
+        self._trained().write_predictions(
+            Path(path), graph=graph, nodes=nodes, columns=columns, coverage=coverage,
+            per_class=per_class, class_shares=class_shares, on_rows=on_rows,
+            on_progress=on_progress,
+        )  # fmt: skip
+
+    def _trained(self) -> Predictor:
+        if self._predictor is None:
+            raise RunError("The classifier has no model yet; expected a call of `fit` or `load`")
+        return self._predictor
