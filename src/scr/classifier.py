@@ -244,7 +244,7 @@ class NodeClassifier:
     def predict_proba(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
     ) -> NDArray[np.float32]:
-        """Class probabilities.
+        """Probabilities of the classes, or of several targets.
 
         Args:
             nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
@@ -259,9 +259,8 @@ class NodeClassifier:
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
     ) -> NDArray[np.int64]:
-        """The likeliest class of each node, as its number; see `predict_proba`."""
-        predicted: NDArray[np.int64] = self.predict_proba(nodes, graph=graph).argmax(axis=1)
-        return predicted
+        """The likeliest class of each node, as its number; 0 or 1 for each of several targets."""
+        return self._trained().predict(nodes, graph)
 
     def score(self, split: str = "test") -> float:
         """Accuracy, or the `metric` of the training, on the labeled nodes of a split."""

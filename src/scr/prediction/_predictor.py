@@ -16,7 +16,7 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
-from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts
+from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts, target_metrics
 from scr.networks import GraphEncoder
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._stored_model import (
@@ -40,7 +40,7 @@ class Predictor:
     ) -> None:
         """Take a model and the graph of its training; none: loaded again, when needed."""
         self.model, self.device = model, device
-        self._graph = None if graph is None else with_classes(graph, model.class_names)
+        self._graph = None if graph is None else model_graph(graph, model)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
 
     def fitted(self) -> training.Fitted:
@@ -99,8 +99,16 @@ class Predictor:
                 hint="ask for fewer `nodes`, or write them to disk with `scr predict`",
             )
         return training.predict_probabilities(
-            self.model.encoder, rows, torch.from_numpy(index)
+            self.model.encoder, rows, torch.from_numpy(index), multilabel=self.model.multilabel
         ).numpy()
+
+    def predict(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[np.int64]:
+        """The likeliest class of some nodes; of several targets 0 or 1, shape (nodes, targets)."""
+        probabilities = self.probabilities(nodes, graph)
+        if self.model.multilabel:
+            return (probabilities > 0.5).astype(np.int64)
+        predicted: NDArray[np.int64] = probabilities.argmax(axis=1)
+        return predicted
 
     @property
     def metric(self) -> Metric:
@@ -112,8 +120,8 @@ class Predictor:
         value = self.metrics(split)[self.metric.key]
         if value is None:
             raise GraphError(
-                f"All labels of the split `{split}` are of one class; expected several for the "
-                f"{self.metric.title}"
+                f"All labels of the split `{split}` are of one class, or the same for each target; "
+                f"expected several for the {self.metric.title}"
             )
         return value
 
@@ -125,6 +133,8 @@ class Predictor:
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
+        if self.model.multilabel:
+            return target_metrics(labels, self.probabilities(nodes, None))
         measured, done = MetricsInParts(ranked=self.metric.name == "roc-auc"), 0
         rows, index = self.rows(None, nodes), torch.from_numpy(nodes)
         for part, logits in training.stream_logits(self.model.encoder, rows, index):
@@ -140,6 +150,11 @@ class Predictor:
         self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
     ) -> Explanation:
         """Which hops and relations carry the predictions."""
+        if self.model.multilabel:
+            raise GraphError(
+                "Predictions of several targets per node are not explained; expected one class "
+                "per node"
+            )
         split = None
         if nodes is None:
             split = "valid" if len(self.labeled("valid")) else "train"
@@ -192,14 +207,16 @@ class Predictor:
         """Stream predictions to a Parquet file."""
         known = self.graph
         if graph is not None:
-            known = with_classes(check_graph(graph), self.model.class_names)
+            known = model_graph(check_graph(graph), self.model)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
         rows, encoder = self.rows(graph, chosen), self.model.encoder
         if chosen is not None and rows.kept is not None:
             training.positions_of(chosen, rows.kept)  # at once, not after hours
 
         def predict(part: NDArray[np.int64]) -> NDArray[np.float32]:
-            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+            return training.predict_probabilities(
+                encoder, rows, torch.tensor(part), multilabel=self.model.multilabel
+            ).numpy()
 
         index = rows.kept if chosen is None else chosen
         done, total = 0, known.num_targets if index is None else len(index)
@@ -212,7 +229,10 @@ class Predictor:
             if on_progress is not None:
                 on_progress("Predicting", done, total)
 
-        write_predictions(path, known, predict, nodes=index, columns=columns, on_rows=progress)
+        write_predictions(
+            path, known, predict, nodes=index, columns=columns, on_rows=progress,
+            multilabel=self.model.multilabel,
+        )  # fmt: skip
 
     def write_run(
         self,
@@ -243,7 +263,8 @@ class Predictor:
             handover = fitted.handover or training.Handover.nothing(fitted.rows.classes)
             write_handover(path / runs.HANDOVER, handover)
         summary = self.summary()
-        runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
+        if not self.model.multilabel:
+            runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
         runs.write_json(path / runs.METRICS, summary)
         runs.remove_checkpoints(path)
         return summary
@@ -267,6 +288,22 @@ def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
     if len(wrong):
         raise GraphError(f"There is no node {wrong[0]}; expected numbers from 0 to {count - 1:,}")
     return index
+
+
+def model_graph(graph: Graph, model: TrainedModel) -> Graph:
+    """The graph under the names of a model's classes or targets.
+
+    Labels of targets are not translated: their names must be those of the model.
+    """
+    has_labels = bool(graph.class_names)
+    if has_labels and (graph.is_multilabel or model.multilabel):
+        same = graph.is_multilabel == model.multilabel and graph.class_names == model.class_names
+        if not same:
+            raise GraphError(
+                f"The labels of the graph `{graph.name}` are not of the targets that the model was "
+                "trained on; expected the same targets in the same order, or no labels"
+            )
+    return with_classes(graph, model.class_names)
 
 
 def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
@@ -328,7 +365,7 @@ def rows_of_other_graph(
     of some nodes; none: of those of the graph's splits.
     """
     encoder, recipe = model.encoder, model.recipe
-    graph = with_classes(graph, model.class_names)
+    graph = model_graph(graph, model)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, model.relations)
     rows_with = _rows_maker(graph, model, device, nodes)

@@ -42,6 +42,8 @@ class TrainedModel:
     """Full names of the relations trained on; none of a graph of one type and relation."""
     notes: list[str]
     """What the run decided by itself, in sentences."""
+    multilabel: bool = False
+    """Whether outputs are of several yes-or-no targets, which `class_names` names."""
     origin: Fitted | Path
     """The fit of this process, or the run directory that the model was read from."""
 
@@ -53,7 +55,7 @@ class TrainedModel:
             features=fitted.prepared.features, subsets=fitted.prepared.subsets,
             class_names=graph.class_names,
             relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
-            notes=fitted.notes, origin=fitted,
+            notes=fitted.notes, multilabel=fitted.multilabel, origin=fitted,
         )  # fmt: skip
 
     @property
@@ -139,7 +141,8 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
         features=restore_fitted(json.loads(header["features"]), arrays),
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
-        relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]), origin=path,
+        relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]),
+        multilabel=bool(run["graph"].get("multilabel")), origin=path,
     )  # fmt: skip
 
 

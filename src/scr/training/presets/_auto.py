@@ -55,6 +55,7 @@ OTHER_SCALES: dict[str, tuple[Scale, ...]] = {
 MOST_WORK, MOST_FEATURES = 2e11, 5e8
 """Nodes and edges times columns times hops, about half a minute for each scale on two cores, and
 nodes times columns, 2 GB, beyond which the look costs too much, and is left."""
+SEVERAL_TARGETS = "several targets per node: averages of the hops were not tried"
 TOO_LARGE = "too large a graph to try averages of its hops"
 NOISE = 0.5
 """Standard errors by which another average must be better than the usual one."""
@@ -100,6 +101,8 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
     data = FeatureConfig(**usual.get("data", {}))
     if is_reduced := choose_reduction(graph.features, data) != "none":
         columns = data.reduce_to
+    if graph.is_multilabel:
+        return Choice(usual, SEVERAL_TARGETS)
     if is_scarce:
         gentle = {"consistency": {"weight": FEW_LABELS_WEIGHT}}
         usual["for"] = dict.fromkeys(("scr", "scr-m"), gentle)
