@@ -53,8 +53,9 @@ def test_a_linear_encoder_is_logistic_regression_of_each_target():
     made = graph()
     settings = {"epochs": 400, "learning_rate": 0.05, "weight_decay": 0.0, "patience": 0}
     classifier = scr.NodeClassifier(
-        {"name": "sgc", "input_dropout": 0.0}, "none", preset="none", data={"scale": "none", "reduce": "none"},
-        propagation={"hops": 0}, select="last", evaluate_every=400, **settings,
+        {"name": "sgc", "input_dropout": 0.0}, "none", preset="none",
+        data={"scale": "none", "reduce": "none"}, propagation={"hops": 0},
+        select="last", evaluate_every=400, **settings,
     ).fit(made)  # fmt: skip
     ours = classifier.predict_proba(made.test)
     for target in range(3):
@@ -162,6 +163,17 @@ def test_a_resumed_run_ends_in_the_same_weights(tmp_path):
         graph(), checkpoint=tmp_path / "c.safetensors"
     )
     np.testing.assert_array_equal(whole.predict_proba(), resumed.predict_proba())
+
+
+@pytest.mark.parametrize("metric", ["roc-auc", "log-loss"])
+def test_a_term_that_does_harm_is_left_out_where_trust_is_compared(metric):
+    settings = {"metric": metric, "epochs": 20, "evaluate_every": 2, "learning_rate": 0.02}
+    term = {"weight": 1000.0, "warmup": 0, "threshold": 0.0, "trust": "compared"}
+    alone = scr.NodeClassifier("mlp", "none", **settings).fit(graph())
+    with pytest.warns(match="had no part"):
+        compared = scr.NodeClassifier("mlp", "scr", consistency=term, **settings).fit(graph())
+    np.testing.assert_array_equal(compared.predict_proba(), alone.predict_proba())
+    assert METRICS[metric].title in compared.notes_[0]
 
 
 @pytest.mark.parametrize(

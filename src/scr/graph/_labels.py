@@ -1,7 +1,8 @@
 """From labels as people have them, numbers or names with gaps, to class numbers.
 
-What is missing becomes -1. Labels that cannot be meant, such as 99 among the numbers 0 to 6, are
-refused here, before a model is built with outputs that nothing ever trains.
+Where nodes have several yes-or-no targets, labels have a column for each. What is missing becomes
+-1. Labels that cannot be meant, such as 99 among the numbers 0 to 6, are refused here, before a
+model is built with outputs that nothing ever trains.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PIECE = 1 << 22
 def known_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Which nodes have a label; of several targets, for one of them at least."""
     known: NDArray[np.bool_] = labels >= 0
-    return known if known.ndim == 1 else known.any(axis=1)
+    return known if known.ndim == 1 else np.asarray(known.any(axis=1))
 
 
 def as_labels(
