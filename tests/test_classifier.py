@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 
 import scr
-from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError
+from scr.errors import ConfigError, GraphError, InactiveTermWarning, RunError, StoreError
 from scr.sources._digits import digits
 
 QUICK = {"epochs": 8, "evaluate_every": 2}

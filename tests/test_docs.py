@@ -183,11 +183,15 @@ def test_what_the_guide_to_metrics_shows_can_be_run(capsys):
             exec(compile(text, "guide", "exec"), names)
     graph, classifier = names["graph"], names["classifier"]
     labels, probabilities = graph.labels[graph.test], classifier.predict_proba(graph.test)
-    area, accuracy = map(float, capsys.readouterr().out.split())
+    area, accuracy = map(float, capsys.readouterr().out.split()[:2])
     assert accuracy == pytest.approx(accuracy_score(labels, probabilities.argmax(axis=1)))
     probabilities = probabilities.astype(np.float64)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     assert area == pytest.approx(roc_auc_score(labels, probabilities, multi_class="ovr"), abs=1e-6)
+    several, model = names["several"], names["model"]
+    truth, likely = several.labels[several.test], model.predict_proba(several.test)
+    areas = [roc_auc_score(y[y >= 0], p[y >= 0]) for y, p in zip(truth.T, likely.T, strict=True)]
+    assert model.score("test") == pytest.approx(np.mean(areas))
 
 
 PROBABILITIES = (REPOSITORY / "docs/guides/probabilities.md").read_text(encoding="utf-8")

@@ -134,7 +134,9 @@ def describe(graph: Graph) -> Table:
     """What a graph holds and what was done to it, ready to print."""
     import numpy as np
 
-    known = int(np.count_nonzero(graph.labels >= 0))
+    from scr.graph import known_labels
+
+    known = int(np.count_nonzero(known_labels(np.asarray(graph.labels))))
     parts = {name: len(getattr(graph, name)) for name in ("train", "valid", "test")}
     split = ", ".join(f"{count:,} {name}" for name, count in parts.items())
     return facts([

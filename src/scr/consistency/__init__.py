@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from scr.consistency._regularizers import make_unlabeled_loss as make_unlabeled_loss
     from scr.consistency._regularizers import settings_of as settings_of
     from scr.consistency._sharpening import sharpen as sharpen
+    from scr.consistency._targets import TargetConsistencyLoss as TargetConsistencyLoss
+    from scr.consistency._targets import target_confidence as target_confidence
     from scr.consistency._teacher import MeanTeacher as MeanTeacher
     from scr.consistency._teacher import ema_decay_at as ema_decay_at
     from scr.consistency._trust import FEW_ROWS as FEW_ROWS

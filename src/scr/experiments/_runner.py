@@ -222,7 +222,7 @@ class _Worker:
                 {name: epoch[name] for name in WATCHED if epoch[name] is not None}
                 for epoch in epochs
             ]
-        if task.explain:
+        if task.explain and not graph.is_multilabel:
             record["explanation"] = classifier.explain().tables()
         if recipe.postprocess.method != "none":
             record["smooth"] = _smoothed(graph, classifier, recipe, task.seed)

@@ -58,7 +58,8 @@ def from_edges(
         cls: `Graph`.
         edge_index: Node numbers of shape (2, edges), or pairs; NumPy, torch, pandas or lists.
         features: Numbers of shape (nodes, features), dense or SciPy sparse.
-        labels: Class numbers or names, one per node; -1, NaN, none or empty text where unknown.
+        labels: Class numbers or names, one per node; -1, NaN, none or empty text where unknown. Or
+            0 and 1 of shape (nodes, targets), for several yes-or-no targets per node.
         train: Training nodes, as a mask or node numbers.
         valid: Validation nodes.
         test: Test nodes.
@@ -67,7 +68,7 @@ def from_edges(
         num_nodes: How many nodes there are; otherwise the rows of features, labels or ids say it,
             or the largest node number.
         ids: The user's own names of the nodes, distinct.
-        class_names: The names of the classes 0, 1, 2...
+        class_names: The names of the classes 0, 1, 2..., or of the targets.
         name: What to call the graph in tables.
         self_loops: What to do with edges from a node to itself.
         duplicates: What to do with repeated unweighted edges: forget or count them.

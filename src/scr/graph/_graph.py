@@ -51,8 +51,9 @@ class Graph:
     """One weight per stored edge; none means that all are 1."""
     features: NDArray[Any] | sp.csr_array | None = None
     """Of the target nodes. Shape (targets, features), float32 or float16, dense or sparse."""
-    labels: NDArray[np.int64]
-    """Class of each target node, -1 where unknown. Shape (targets,)."""
+    labels: NDArray[Any]
+    """Class of each target node, -1 where unknown. Shape (targets,). Or of several yes-or-no
+    targets per node 0, 1, or -1 where unknown. Shape (nodes, targets), int8."""
     train: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
     """Numbers of the training nodes, ascending; empty where there is no split."""
     valid: NDArray[np.int64] = dataclasses.field(default_factory=_no_nodes)
@@ -115,15 +116,21 @@ class Graph:
         types = ""
         if self.is_typed:
             types = f"types={dict(self.node_types)}, relations={len(self.relations)}, "
+        classes = "targets" if self.is_multilabel else "classes"
         return (
             f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, {types}"
-            f"features={self.num_features:,}, classes={self.num_classes:,}, {splits})"
+            f"features={self.num_features:,}, {classes}={self.num_classes:,}, {splits})"
         )
 
     @property
     def is_typed(self) -> bool:
         """Whether there are several types of nodes or several relations."""
         return len(self.node_types) > 1 or len(self.relations) > 1
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether nodes have several yes-or-no targets instead of one class."""
+        return self.labels.ndim == 2
 
     @property
     def target(self) -> str:
@@ -188,7 +195,7 @@ class Graph:
 
     @property
     def num_classes(self) -> int:
-        """How many classes a node may have."""
+        """How many classes a node may have, or how many targets there are."""
         return len(self.class_names)
 
     def adjacency(self) -> sp.csr_array:

@@ -1,7 +1,8 @@
 """From labels as people have them, numbers or names with gaps, to class numbers.
 
-What is missing becomes -1. Labels that cannot be meant, such as 99 among the numbers 0 to 6, are
-refused here, before a model is built with outputs that nothing ever trains.
+Where nodes have several yes-or-no targets, labels have a column for each. What is missing becomes
+-1. Labels that cannot be meant, such as 99 among the numbers 0 to 6, are refused here, before a
+model is built with outputs that nothing ever trains.
 """
 
 from __future__ import annotations
@@ -20,19 +21,28 @@ _PIECE = 1 << 22
 """Labels looked at in one go."""
 
 
+def known_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which nodes have a label; of several targets, for one of them at least."""
+    known: NDArray[np.bool_] = labels >= 0
+    return known if known.ndim == 1 else np.asarray(known.any(axis=1))
+
+
 def as_labels(
     labels: Any, num_nodes: int, class_names: tuple[str, ...] | None
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Number the classes: labels in -1 .. classes - 1, and the names of the classes.
 
     Labels are class numbers, or class names as text, one per node; what is missing (-1, NaN, none,
-    empty text) becomes -1.
+    empty text) becomes -1. Or they are 0 and 1, of shape (nodes, targets), for several yes-or-no
+    targets per node, which the class names then name.
     """
     if labels is None:
         return np.full(num_nodes, UNKNOWN, np.int64), class_names or ()
     array = as_numpy(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 2 and len(array) == num_nodes:
+        return _target_labels(array, class_names)
     if array.shape != (num_nodes,):
         raise GraphError(
             f"Labels have the shape {array.shape}; expected ({num_nodes},), one per node"
@@ -50,6 +60,35 @@ def as_labels(
             f"The label of node {bad[0]} is {numbers[bad[0]]}, out of range; expected {expected} "
             "where the class is unknown"
         )
+    return numbers, names
+
+
+def _target_labels(
+    array: NDArray[Any], names: tuple[str, ...] | None
+) -> tuple[NDArray[np.int8], tuple[str, ...]]:
+    """Labels of several targets, int8; what is missing (-1, NaN) becomes -1."""
+    if array.dtype.kind not in "biuf":
+        raise GraphError(f"Labels of several targets are {array.dtype}; expected 0, 1, or -1")
+    if names is None:
+        names = tuple(str(number) for number in range(array.shape[1]))
+    if len(names) != array.shape[1] or not names:
+        raise GraphError(
+            f"There are {len(names)} names of targets; expected {array.shape[1]}, one for each "
+            "column of the labels, and at least one"
+        )
+    numbers = np.full(array.shape, UNKNOWN, np.int8)
+    for start in range(0, len(array), _PIECE // len(names) + 1):
+        part = array[start : start + _PIECE // len(names) + 1]
+        if part.dtype.kind == "f":
+            part = np.where(np.isnan(part), UNKNOWN, part)
+        wrong = np.argwhere(~np.isin(part, (UNKNOWN, 0, 1)))
+        if len(wrong):
+            node, target = wrong[0].tolist()
+            raise GraphError(
+                f"The label of node {start + node} for target {target} is {part[node, target]}; "
+                "expected 0 or 1, or -1 where it is unknown"
+            )
+        numbers[start : start + len(part)] = part
     return numbers, names
 
 

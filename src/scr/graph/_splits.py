@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError, SourceError
 from scr.graph._graph import Graph
+from scr.graph._labels import known_labels
 
 _Number = TypeVar("_Number", int, float)
 _SMALL_CLASS_SHARE = 3
@@ -93,7 +94,7 @@ def random_split(
             f"Splits of {train} for training and {valid} for validation were asked for; "
             "expected two positive fractions with a sum of at most 1"
         )
-    labeled = np.flatnonzero(np.asarray(labels) >= 0)
+    labeled = np.flatnonzero(known_labels(np.asarray(labels)))
     shuffled = np.random.default_rng(seed).permutation(labeled)
     counts = max(1, round(train * len(labeled))), max(1, round(valid * len(labeled)))
     if is_whole:
@@ -118,6 +119,12 @@ def per_class_split(
             "expected at least 1 and 0"
         )
     labels = np.asarray(labels)
+    if labels.ndim == 2:
+        raise GraphError(
+            "A split with so many nodes per class needs one class per node; expected another rule, "
+            "since nodes have several targets",
+            hint="draw `random:0.1,0.1`, or give a file of splits",
+        )
     generator = np.random.default_rng(seed)
     parts = []
     for label in np.unique(labels[labels >= 0]):
@@ -177,7 +184,7 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
             f"`{path}` has no split {index}: expected `train_{index}` and `val_{index}`; {present}"
         )
     if test is None:
-        is_free = np.asarray(labels) >= 0
+        is_free = known_labels(np.asarray(labels))
         is_free[train] = is_free[valid] = False
         test = np.flatnonzero(is_free)
     return Split(train, valid, test)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
+from scr.graph._labels import known_labels
 from scr.storage import ranges, stream_rows
 
 if TYPE_CHECKING:
@@ -105,13 +106,16 @@ def check_splits(
 def _is_known(labels: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
     known = np.empty(len(nodes), bool)
     for start, stop in ranges(len(nodes), _BLOCK_VALUES):
-        known[start:stop] = labels[nodes[start:stop]] >= 0
+        known[start:stop] = known_labels(labels[nodes[start:stop]])
     return known
 
 
 def warn_missing_classes(graph: Graph) -> None:
     """Warn of classes that no training node has: a model can never learn to predict them."""
     if len(graph.train) == 0:
+        return
+    if graph.is_multilabel:
+        _warn_constant_targets(graph)
         return
     counts = np.bincount(graph.labels[graph.train], minlength=graph.num_classes)
     missing = [graph.class_names[number] for number in np.flatnonzero(counts == 0)]
@@ -121,4 +125,18 @@ def warn_missing_classes(graph: Graph) -> None:
             f"{len(missing)} of {graph.num_classes} classes have no training label ({shown}); "
             "they will not be predicted",
             stacklevel=3,
+        )
+
+
+def _warn_constant_targets(graph: Graph) -> None:
+    """Warn of targets for which training nodes do not have both labels."""
+    labels = np.asarray(graph.labels[graph.train])
+    constant = ~((labels == 0).any(axis=0) & (labels == 1).any(axis=0))
+    missing = [graph.class_names[number] for number in np.flatnonzero(constant)]
+    if missing:
+        shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        warnings.warn(
+            f"{len(missing)} of {graph.num_classes} targets do not have both labels among training "
+            f"nodes ({shown}); they cannot be learned",
+            stacklevel=4,
         )

@@ -23,5 +23,6 @@ if TYPE_CHECKING:
     from scr.metrics._classification import confusion_matrix as confusion_matrix
     from scr.metrics._classification import per_class_table as per_class_table
     from scr.metrics._ranking import roc_auc as roc_auc
+    from scr.metrics._targets import target_metrics as target_metrics
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

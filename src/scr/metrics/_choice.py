@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scr.metrics._classification import MetricsInParts
+from scr.metrics._targets import rarer_counts, target_metrics
 
 MetricName = Literal["accuracy", "balanced", "macro-f1", "roc-auc", "log-loss"]
 
@@ -50,10 +51,12 @@ class Metric:
         return f"{value:.1%}" if self.higher_is_better else f"{value:.3f}"
 
     def measure(self, labels: ArrayLike, probabilities: ArrayLike) -> float | None:
-        """Its value; arguments as of `classification_metrics`.
+        """Its value; arguments as of `classification_metrics`, or of `target_metrics`.
 
         None where it has no meaning: without labels, and the ROC AUC of a single class.
         """
+        if np.ndim(labels) == 2:
+            return target_metrics(labels, probabilities)[self.key]
         measured = MetricsInParts(ranked=self.key == "roc_auc")
         measured.add(labels, probabilities)
         return measured.measures(self.key)[self.key]
@@ -82,10 +85,14 @@ def effective_nodes(labels: NDArray[Any], metric: Metric) -> int:
 
     A mean over classes is as uncertain as its rarest classes are: of counts n_c of C classes, it is
     C^2 / sum_c 1/n_c. For the ROC AUC, n_c is at most the number of nodes outside of the class
-    (van Dantzig's bound on its variance).
+    (van Dantzig's bound on its variance). Of several targets per node (2-D labels), n_c is the
+    count of a target's rarer label, and all nodes are the most, since targets may go together.
     """
     if metric.key not in ("balanced_accuracy", "macro_f1", "roc_auc") or len(labels) == 0:
         return len(labels)
+    if labels.ndim == 2:
+        rarer = rarer_counts(labels).astype(np.float64)
+        return min(int(len(rarer) ** 2 / (1 / rarer).sum()), len(labels)) if len(rarer) else 0
     counts = np.unique(labels, return_counts=True)[1].astype(np.float64)
     if metric.key == "roc_auc":
         counts = np.maximum(np.minimum(counts, len(labels) - counts), 1)

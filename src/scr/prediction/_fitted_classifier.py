@@ -66,7 +66,7 @@ class FittedClassifier:
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None,
         class_shares: str = "none",
     ) -> NDArray[np.float32]:  # fmt: skip
-        """Class probabilities.
+        """Probabilities of the classes, or of several targets.
 
         Args:
             nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
@@ -83,9 +83,8 @@ class FittedClassifier:
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
     ) -> NDArray[np.int64]:
-        """The likeliest class of each node, as its number; see `predict_proba`."""
-        predicted: NDArray[np.int64] = self.predict_proba(nodes, graph=graph).argmax(axis=1)
-        return predicted
+        """The likeliest class of each node, as its number; 0 or 1 for each of several targets."""
+        return self._trained().predict(nodes, graph)
 
     def predict_sets(
         self,

@@ -45,6 +45,22 @@ def node_numbers(nodes: ArrayLike, count: int) -> NDArray[np.int64]:
     return index
 
 
+def model_graph(graph: Graph, model: TrainedModel) -> Graph:
+    """The graph under the names of a model's classes or targets.
+
+    Labels of targets are not translated: their names must be those of the model.
+    """
+    has_labels = bool(graph.class_names)
+    if has_labels and (graph.is_multilabel or model.multilabel):
+        same = graph.is_multilabel == model.multilabel and graph.class_names == model.class_names
+        if not same:
+            raise GraphError(
+                f"The labels of the graph `{graph.name}` are not of the targets that the model was "
+                "trained on; expected the same targets in the same order, or no labels"
+            )
+    return with_classes(graph, model.class_names)
+
+
 def with_classes(graph: Graph, class_names: tuple[str, ...]) -> Graph:
     """The graph under the class names of a model.
 
@@ -109,7 +125,7 @@ def rows_of_other_graph(
     of some nodes; none: of those of the graph's splits.
     """
     encoder, recipe = model.encoder, model.recipe
-    graph = with_classes(graph, model.class_names)
+    graph = model_graph(graph, model)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, model.relations)
     rows_with = rows_maker(graph, model, device, nodes, shared)

@@ -14,16 +14,16 @@ from scr import runs, training
 from scr.compute import available_bytes, peak_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
-from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts, reliability_curve
+from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts, reliability_curve, target_metrics
 from scr.prediction._class_shares import ClassShares, check_estimate
 from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._other_graphs import (
     Nodes,
+    model_graph,
     node_numbers,
     rows_maker,
     rows_of_other_graph,
-    with_classes,
 )
 from scr.prediction._stored_model import (
     TrainedModel,
@@ -60,7 +60,7 @@ class Predictor:
         """
         self.model, self.device = model, device
         self._shared = shared
-        self._graph = None if graph is None else with_classes(graph, model.class_names)
+        self._graph = None if graph is None else model_graph(graph, model)
         self._rows = None if isinstance(model.origin, Path) else model.origin.rows
         self._class_shares: ClassShares | None = None
 
@@ -138,7 +138,9 @@ class Predictor:
             training.positions_of(nodes, rows.kept)  # at once, not after hours
 
         def predict(part: Nodes) -> NDArray[np.float32]:
-            return training.predict_probabilities(encoder, rows, torch.tensor(part)).numpy()
+            return training.predict_probabilities(
+                encoder, rows, torch.tensor(part), multilabel=self.model.multilabel
+            ).numpy()
 
         return rows.kept if nodes is None else nodes, predict
 
@@ -156,11 +158,15 @@ class Predictor:
 
     def _set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
         names = self.model.class_names
+        if self.model.multilabel:
+            raise GraphError(
+                "Prediction sets are of one class per node; the model has several targets per node"
+            )
         return self.model.calibration.limits(coverage, names, per_class=per_class)
 
     def class_shares(self) -> ClassShares | None:
         """Shares of the classes among nodes that neither train nor validate; none without any."""
-        if self._class_shares is None:
+        if self._class_shares is None and not self.model.multilabel:
             index, predict = self.answers(None, None)
             self._class_shares = self._shares_in(self.graph, index, predict, check=True)
         return self._class_shares
@@ -199,6 +205,14 @@ class Predictor:
             )  # fmt: skip
         return lambda part: shares.corrected(calibrated(part), estimate=estimate)
 
+    def predict(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[np.int64]:
+        """The likeliest class of some nodes; of several targets 0 or 1, shape (nodes, targets)."""
+        probabilities = self.probabilities(nodes, graph)
+        if self.model.multilabel:
+            return (probabilities > 0.5).astype(np.int64)
+        predicted: NDArray[np.int64] = probabilities.argmax(axis=1)
+        return predicted
+
     @property
     def metric(self) -> Metric:
         """What counts."""
@@ -209,8 +223,8 @@ class Predictor:
         value = self.metrics(split)[self.metric.key]
         if value is None:
             raise GraphError(
-                f"All labels of the split `{split}` are of one class; expected several for the "
-                f"{self.metric.title}"
+                f"All labels of the split `{split}` are of one class, or the same for each target; "
+                f"expected several for the {self.metric.title}"
             )
         return value
 
@@ -226,6 +240,8 @@ class Predictor:
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
             raise GraphError(f"The split `{split}` has no labeled nodes; expected at least one")
+        if self.model.multilabel:
+            return target_metrics(labels, self.probabilities(nodes, None)), None
         measured = MetricsInParts(ranked=self.metric.name == "roc-auc")
         before = reliability_curve([], [])
         _, predict = self.answers(nodes, None)
@@ -246,6 +262,11 @@ class Predictor:
         self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
     ) -> Explanation:
         """Which hops and relations carry the predictions."""
+        if self.model.multilabel:
+            raise GraphError(
+                "Predictions of several targets per node are not explained; expected one class "
+                "per node"
+            )
         split = None
         if nodes is None:
             split = "valid" if len(self.labeled("valid")) else "train"
@@ -287,6 +308,7 @@ class Predictor:
             "calibration_error": {
                 name: {"before": before, "after": measures["calibration_error"]}
                 for name, (measures, before) in both.items()
+                if before is not None
             },
             **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
             **({} if shares is None else {"class_shares": shares.tables()}),
@@ -311,7 +333,7 @@ class Predictor:
         check_estimate(class_shares)
         known = self.graph
         if graph is not None:
-            known = with_classes(check_graph(graph), self.model.class_names)
+            known = model_graph(check_graph(graph), self.model)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
         index, raw = self.answers(chosen, graph)
         predict = self._corrected(class_shares, None if graph is None else known, index, raw)
@@ -326,8 +348,9 @@ class Predictor:
                 on_progress("Predicting", done, total)
 
         write_predictions(
-            path, known, predict, nodes=index, columns=columns, set_limits=limits, on_rows=progress
-        )
+            path, known, predict, nodes=index, columns=columns, set_limits=limits,
+            on_rows=progress, multilabel=self.model.multilabel,
+        )  # fmt: skip
 
     def save(self, path: Path, *, source: str | None = None) -> Path:
         """Write a run directory, whole or not at all."""
@@ -374,7 +397,8 @@ class Predictor:
             handover = fitted.handover or training.Handover.nothing(fitted.rows.classes)
             write_handover(path / runs.HANDOVER, handover)
         summary = self.summary()
-        runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
+        if not self.model.multilabel:
+            runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
         runs.write_json(path / runs.METRICS, summary)
         runs.remove_checkpoints(path)
         return summary

@@ -55,6 +55,8 @@ class TrainedModel:
     """Full names of the relations trained on; none of a graph of one type and relation."""
     notes: list[str]
     """What the run decided by itself, in sentences."""
+    multilabel: bool = False
+    """Whether outputs are of several yes-or-no targets, which `class_names` names."""
     origin: Fitted | Path
     """The fit of this process, or the run directory that the model was read from."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -63,17 +65,19 @@ class TrainedModel:
     @classmethod
     def of(cls, fitted: Fitted, graph: Graph) -> TrainedModel:
         """The model of a fit on a graph, calibrated on its labeled validation nodes."""
-        valid = calibration_nodes(graph)
-        calibration = Calibration.of(
-            predict_probabilities(fitted.encoder, fitted.rows, torch.from_numpy(valid)).numpy(),
-            np.array(graph.labels[valid], dtype=np.int64), fitted.recipe.postprocess.calibrate,
-        )  # fmt: skip
+        calibration, valid = Calibration(), calibration_nodes(graph)
+        if not fitted.multilabel:
+            calibration = Calibration.of(
+                predict_probabilities(fitted.encoder, fitted.rows, torch.from_numpy(valid)).numpy(),
+                np.array(graph.labels[valid], dtype=np.int64), fitted.recipe.postprocess.calibrate,
+            )  # fmt: skip
         return cls(
             encoder=fitted.encoder, recipe=fitted.recipe, seed=fitted.seed,
             features=fitted.prepared.features, subsets=fitted.prepared.subsets,
             class_names=graph.class_names,
             relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
-            notes=[*fitted.notes, *calibration.notes], origin=fitted, calibration=calibration,
+            notes=[*fitted.notes, *calibration.notes], multilabel=fitted.multilabel, origin=fitted,
+            calibration=calibration,
         )  # fmt: skip
 
     @property
@@ -159,7 +163,8 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
         features=restore_fitted(json.loads(header["features"]), arrays),
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
-        relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]), origin=path,
+        relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]),
+        multilabel=bool(run["graph"].get("multilabel")), origin=path,
         calibration=read_calibration(path, run),
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, StoreError
-from scr.graph import Graph
+from scr.graph import Graph, known_labels
 from scr.prediction.calibration import prediction_sets
 from scr.storage import atomic_file
 
@@ -57,8 +57,12 @@ def write_predictions(
     columns: ProbabilityColumns | None = None,
     set_limits: NDArray[np.float64] | None = None,
     on_rows: Callable[[int], None] | None = None,
+    multilabel: bool = False,
 ) -> None:
     """Write one row per node: id, prediction, confidence, split, label, set, probabilities.
+
+    Of several targets, prediction and label are lists of the names of those that are 1, confidence
+    is the mean over targets of max(p, 1 - p), and every target has a column of probabilities.
 
     Args:
         path: The Parquet file; replaced if it exists.
@@ -68,6 +72,7 @@ def write_predictions(
         columns: Which probabilities to add.
         set_limits: Of the classes of prediction sets (`prediction_sets`); none: no sets.
         on_rows: Called with how many rows were just written.
+        multilabel: Whether probabilities are of several targets, not of classes.
     """
     import pyarrow.parquet as pq
 
@@ -80,7 +85,12 @@ def write_predictions(
             for start in range(0, count, ROWS_PER_PART):
                 stop = min(start + ROWS_PER_PART, count)
                 part = np.arange(start, stop) if nodes is None else nodes[start:stop]
-                batch = _part_table(graph, part, predict(part), splits[part], columns, set_limits)
+                if multilabel:
+                    batch = _target_table(graph, part, predict(part), splits[part])
+                else:
+                    batch = _part_table(
+                        graph, part, predict(part), splits[part], columns, set_limits
+                    )
                 writer = writer or pq.ParquetWriter(temporary, batch.schema)
                 writer.write_table(batch)
                 if on_rows is not None:
@@ -139,4 +149,37 @@ def _part_table(
             data[f"probability_{rank + 1}"] = pa.array(
                 np.take_along_axis(probabilities, chosen[:, None], axis=1)[:, 0]
             )
+    return pa.table(data)
+
+
+def _target_table(
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    probabilities: NDArray[np.float32],
+    splits: NDArray[np.int8],
+) -> pa.Table:
+    """The same of several targets; the label is null where none of them is known."""
+    import pyarrow as pa
+
+    names = np.array(graph.class_names)
+    labels = np.asarray(graph.labels[nodes])
+    if labels.ndim == 1:  # of a graph without labels
+        labels = np.full(probabilities.shape, -1, np.int8)
+    lists = pa.list_(pa.string())
+    known = known_labels(labels)
+    data: dict[str, Any] = {
+        "id": pa.array(nodes if graph.ids is None else np.asarray(graph.ids[nodes])),
+        "prediction": pa.array([names[row].tolist() for row in probabilities > 0.5], lists),
+        "confidence": pa.array(np.maximum(probabilities, 1 - probabilities).mean(axis=1)),
+        "split": pa.array([*SPLITS, ""], pa.string()).take(pa.array(splits)),
+        "label": pa.array(
+            [
+                names[row].tolist() if is_known else None
+                for row, is_known in zip(labels == 1, known.tolist(), strict=True)
+            ],
+            lists,
+        ),
+    }
+    for position, name in enumerate(graph.class_names):
+        data[f"probability_{name}"] = pa.array(probabilities[:, position])
     return pa.table(data)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, GraphError
-from scr.graph import as_numpy
+from scr.graph import as_numpy, known_labels
 from scr.storage import in_memory, ranges, stream_rows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
         return np.unique(np.concatenate(splits)).astype(np.int64)
     parts = ranges(graph.num_targets, LABELS_PER_STEP)
     read = zip(parts, stream_rows([np.asarray(graph.labels)], parts), strict=True)
-    found = [start + np.flatnonzero(labels >= 0) for (start, _), (labels,) in read]
+    found = [start + np.flatnonzero(known_labels(labels)) for (start, _), (labels,) in read]
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 

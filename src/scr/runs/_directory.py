@@ -80,6 +80,7 @@ def describe_run(
             "steps": list(graph.steps),
             **({} if other_features is None else {"features_file": str(other_features)}),
             **types,
+            **({"multilabel": True} if graph.is_multilabel else {}),
         },
         "encoder": recipe.encoder,
         "regularizer": recipe.regularizer,

@@ -32,7 +32,7 @@ from scr.consistency import (
 from scr.encoders import Encoder
 from scr.errors import ConfigError, GraphError
 from scr.features import FeatureConfig, choose_reduction
-from scr.graph import Graph
+from scr.graph import Graph, known_labels
 from scr.metrics import ACCURACY, METRICS, Metric
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
@@ -89,11 +89,13 @@ class Fitted:
     """What the last of several stages was given; its label hops were built from it."""
     term: TermReport | None = None
     """What the term on unlabeled nodes did; none: there was none."""
+    multilabel: bool = False
+    """Whether outputs are of several yes-or-no targets."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
         """Class probabilities of some nodes, or of all that have hops."""
         index = torch.tensor(self.rows.nodes()) if nodes is None else nodes
-        return predict_probabilities(self.encoder, self.rows, index)
+        return predict_probabilities(self.encoder, self.rows, index, multilabel=self.multilabel)
 
 
 def graph_facts(graph: Graph, choice: Choice | None = None) -> GraphFacts:
@@ -111,6 +113,7 @@ def graph_facts(graph: Graph, choice: Choice | None = None) -> GraphFacts:
         reduced=graph.features is not None and choose_reduction(graph.features, data) != "none",
         types=len(graph.node_types),
         relations=len(graph.relations),
+        multilabel=graph.is_multilabel,
     )
 
 
@@ -148,7 +151,7 @@ def fit(
     metric = METRICS[recipe.training.metric]
     stage = Stage(
         train=torch.from_numpy(np.array(graph.train, dtype=np.int64)),
-        train_labels=torch.from_numpy(np.array(graph.labels[graph.train], dtype=np.int64)),
+        train_labels=_labels_of(graph, graph.train),
         unlabeled=all_but(graph.train, graph.num_targets, prepared.kept),
         validation=_scored(graph, "valid", metric),
         training=recipe.training,
@@ -208,7 +211,9 @@ def fit(
         term = TermReport(recipe.consistency, consistency.weight, len(stage.unlabeled), outcome)
         notes += term.notes()
     notes += collapse_notes(outcome, metric)
-    return Fitted(encoder, rows, recipe, seed, prepared, outcome, notes, handover, term)
+    return Fitted(
+        encoder, rows, recipe, seed, prepared, outcome, notes, handover, term, graph.is_multilabel
+    )
 
 
 def _compares(
@@ -281,6 +286,8 @@ def judge_trust(
     """
     if consistency is None or consistency.trust == "full" or consistency.weight == 0:
         return consistency, []
+    if graph.is_multilabel:
+        return consistency, []  # the linear model predicts one class per node
     chosen = np.random.default_rng(0).permutation(len(graph.train))[:MOST_ROWS]
     train = np.asarray(graph.train)[chosen]
     rows = train if prepared.kept is None else positions_of(train, prepared.kept)
@@ -330,8 +337,11 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
         hint = "give validation nodes, or set training.select=last"
         raise ConfigError("training.select", recipe.training.select, expected, hint=hint)
     if recipe.training.metric == "roc-auc" and recipe.training.select != "last":
-        classes = len(np.unique(graph.labels[nodes_with_labels(graph, "valid")]))
-        if classes < 2:
+        labels = np.asarray(graph.labels[nodes_with_labels(graph, "valid")])
+        if labels.ndim == 2 and not ((labels == 0).any(axis=0) & (labels == 1).any(axis=0)).any():
+            expected = "another metric where no target has both labels among validation nodes"
+            raise ConfigError("training.metric", "roc-auc", expected)
+        if labels.ndim == 1 and len(np.unique(labels)) < 2:
             expected = "another metric where all validation nodes are of one class"
             raise ConfigError("training.metric", "roc-auc", expected)
 
@@ -349,10 +359,14 @@ def all_but(
 def nodes_with_labels(graph: Graph, split: str) -> NDArray[np.int64]:
     """Nodes of a split, `train`, `valid` or `test`, whose labels are known."""
     nodes = np.array(getattr(graph, split), dtype=np.int64)
-    return nodes[np.asarray(graph.labels[nodes]) >= 0]
+    return nodes[known_labels(np.asarray(graph.labels[nodes]))]
 
 
 def _scored(graph: Graph, split: str, metric: Metric = ACCURACY) -> ValidationNodes:
     nodes = nodes_with_labels(graph, split)
-    labels = np.array(graph.labels[nodes], dtype=np.int64)
-    return ValidationNodes(torch.from_numpy(nodes), torch.from_numpy(labels), metric)
+    return ValidationNodes(torch.from_numpy(nodes), _labels_of(graph, nodes), metric)
+
+
+def _labels_of(graph: Graph, nodes: NDArray[np.int64]) -> Tensor:
+    kind = np.int8 if graph.is_multilabel else np.int64
+    return torch.from_numpy(np.array(graph.labels[nodes], dtype=kind))

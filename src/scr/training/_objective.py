@@ -89,17 +89,33 @@ def supervised_loss(
 ) -> Tensor:
     """Cross-entropy of logits, shape (views, labeled, classes), averaged over views and rows.
 
+    Of several targets (2-D `targets`), binary cross-entropy averaged over the known entries.
     Factors of each row's loss, `row_weights`, are not scaled to a mean of 1: they make up for how
     often a row is drawn.
     """
     if len(targets) == 0:  # of which the mean is not a number
         return logits.sum() * 0
+    if targets.ndim == 2:
+        return target_loss(logits, targets, row_weights)
     views = logits.shape[0]
     rows, classes = logits.flatten(0, 1), targets.repeat(views)
     if row_weights is None:
         return F.cross_entropy(rows, classes, weight=class_weights)
     losses = F.cross_entropy(rows, classes, weight=class_weights, reduction="none")
     return (losses * row_weights.repeat(views)).mean()
+
+
+def target_loss(logits: Tensor, targets: Tensor, row_weights: Tensor | None = None) -> Tensor:
+    """Binary cross-entropy of logits, shape (..., rows, targets), over known entries.
+
+    Targets are 0, 1, or -1 where unknown, shape (rows, targets).
+    """
+    known = (targets >= 0).to(logits.dtype).expand_as(logits)
+    truth = targets.clamp_min(0).to(logits.dtype).expand_as(logits)
+    losses = F.binary_cross_entropy_with_logits(logits, truth, reduction="none") * known
+    if row_weights is not None:
+        losses = losses * row_weights[:, None]
+    return losses.sum() / known.sum().clamp_min(1)
 
 
 def reliable_loss(logits: Tensor, soft_labels: Tensor) -> Tensor:

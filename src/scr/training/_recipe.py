@@ -21,7 +21,7 @@ from scr.consistency import (
     drops_nodes,
 )
 from scr.encoders import PREFIX, EncoderConfig
-from scr.errors import ConfigError, PairError
+from scr.errors import ConfigError, GraphError, PairError
 from scr.features import FeatureConfig
 from scr.networks import ENCODERS, encoder_class
 from scr.propagation import PropagationConfig
@@ -167,8 +167,34 @@ def resolve(
     base["encoder"] = {key: value for key, value in settings.items() if key in known}
     named = [specialize(layer, *names) for layer in layers]
     fixed = {"encoder": {"name": encoder}, "regularizer": regularizer}
+    if facts.multilabel:
+        base = merge({"training": {"metric": "roc-auc"}}, base)
     reason = "; ".join(filter(None, (chosen[1], choice.reason if choice else "")))
-    return Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=reason)
+    recipe = Recipe.from_tables(merge(base, *named, fixed), preset=chosen[0], reason=reason)
+    if facts.multilabel:
+        check_multilabel(recipe, facts)
+    return recipe
+
+
+def check_multilabel(recipe: Recipe, facts: GraphFacts) -> None:
+    """Refuse what there is for one class per node only."""
+    targets = "where nodes have several targets"
+    if facts.types > 1 or facts.relations > 1:
+        raise GraphError(
+            f"The graph has {facts.types} types of nodes, {facts.relations} relations and several "
+            "targets per node; expected one type and relation, or one class per node"
+        )
+    if recipe.regularizer not in ("none", "scr"):
+        raise ConfigError("regularizer", recipe.regularizer, f"`none` or `scr` {targets}")
+    plain = (
+        ("stages.method", recipe.stages.method, "none"),
+        ("postprocess.method", recipe.postprocess.method, "none"),
+        ("training.class_weights", recipe.training.class_weights, "none"),
+        ("propagation.label_hops", recipe.propagation.label_matrices, 0),
+    )
+    for setting, value, expected in plain:
+        if value != expected:
+            raise ConfigError(setting, value, f"`{expected}` {targets}")
 
 
 def check_regularizer(name: object, setting: str = "regularizer") -> None:

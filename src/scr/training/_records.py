@@ -12,10 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scr.consistency import ConsistencyConfig, confidence_mask
+from scr.consistency import ConsistencyConfig, confidence_mask, target_confidence
 from scr.metrics import ACCURACY, Metric, effective_nodes
 from scr.selection import KeptWeights, Score
 from scr.training._config import TrainingConfig
+from scr.training._objective import target_loss
+from scr.training._rows import as_probabilities
 
 
 class ValidationNodes:
@@ -32,14 +34,24 @@ class ValidationNodes:
 
     def score(self, logits: Tensor) -> Score:
         """Accuracy, cross-entropy and the metric of logits for `nodes`, in their order."""
-        accuracy = (logits.argmax(dim=-1) == self._labels).float().mean().item()
-        loss = F.cross_entropy(logits, self._labels).item()
+        is_multilabel = self._labels.ndim == 2
+        if is_multilabel:
+            accuracy = self._targets_right(logits > 0)
+            loss = target_loss(logits, self._labels).item()
+        else:
+            accuracy = (logits.argmax(dim=-1) == self._labels).float().mean().item()
+            loss = F.cross_entropy(logits, self._labels).item()
         if self._metric.name in ("accuracy", "log-loss"):
             return Score(accuracy, loss)
-        probabilities = logits.softmax(dim=-1).cpu().numpy()
-        return Score(
-            accuracy, loss, self._metric.measure(self._labels.cpu().numpy(), probabilities)
-        )
+        probabilities = as_probabilities(logits, is_multilabel).cpu().numpy()
+        value = self._metric.measure(self._labels.cpu().numpy(), probabilities)
+        return Score(accuracy, loss, value)
+
+    def _targets_right(self, predicted: Tensor, rows: Tensor | None = None) -> float:
+        """Share of the known entries, of some rows, whose target is predicted right."""
+        labels = self._labels if rows is None else self._labels[rows]
+        right = (predicted if rows is None else predicted[rows]) == (labels == 1)
+        return right[labels >= 0].float().mean().item()
 
     def reported(self, score: Score) -> float | None:
         """The metric of a score, for the history; none: it is accuracy."""
@@ -53,15 +65,23 @@ class ValidationNodes:
     def noise(self, value: float, logits: Tensor) -> float:
         """Standard error of the metric's value, which these logits for `nodes` have."""
         if self._metric.name == "log-loss":
-            losses = F.cross_entropy(logits, self._labels, reduction="none")
+            if self._labels.ndim == 2:
+                rows = zip(logits, self._labels, strict=True)
+                losses = torch.stack([target_loss(row, label) for row, label in rows])
+            else:
+                losses = F.cross_entropy(logits, self._labels, reduction="none")
             return losses.std(correction=0).item() / math.sqrt(len(losses))
-        return math.sqrt(value * (1 - value) / self.effective_nodes)
+        return math.sqrt(value * (1 - value) / max(self.effective_nodes, 1))
 
     def confident_accuracy(self, probabilities: Tensor, threshold: float) -> float | None:
         """Accuracy on the nodes that the confident set would take: for people, in the history."""
-        mask = confidence_mask(probabilities, threshold)
+        is_multilabel = self._labels.ndim == 2
+        sure = target_confidence(probabilities)[:, None] if is_multilabel else probabilities
+        mask = confidence_mask(sure, threshold)
         if not bool(mask.any()):
             return None
+        if is_multilabel:
+            return self._targets_right(probabilities > 0.5, mask)
         right = probabilities[mask].argmax(dim=-1) == self._labels[mask]
         return right.float().mean().item()
 
@@ -165,7 +185,7 @@ class Stage:
     train: Tensor
     """Training nodes; one may come twice."""
     train_labels: Tensor
-    """Their classes."""
+    """Their classes, or 0, 1 and -1 of several targets, shape (nodes, targets)."""
     unlabeled: Tensor
     """Nodes that may take part in the term on unlabeled nodes."""
     validation: ValidationNodes

@@ -218,12 +218,22 @@ def predict_logits(
     return stacked((logits.float() for logits in parts), len(index), rows.classes)
 
 
+def as_probabilities(logits: Tensor, multilabel: bool) -> Tensor:
+    """Probabilities of classes, or of several targets, each for itself."""
+    return torch.sigmoid(logits) if multilabel else torch.softmax(logits, dim=-1)
+
+
 def predict_probabilities(
-    model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
+    model: nn.Module,
+    rows: RowSource,
+    index: Tensor,
+    *,
+    at_once: int = ROWS_AT_ONCE,
+    multilabel: bool = False,
 ) -> Tensor:
-    """Class probabilities without dropout; see `predict_logits`."""
+    """Probabilities of classes, or of several targets, without dropout; see `predict_logits`."""
     parts = (logits for _, logits in stream_logits(model, rows, index, at_once=at_once))
-    probabilities = (torch.softmax(logits, dim=-1).float() for logits in parts)
+    probabilities = (as_probabilities(logits, multilabel).float() for logits in parts)
     return stacked(probabilities, len(index), rows.classes)
 
 

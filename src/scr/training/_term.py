@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from scr import consistency
 from scr.training._checkpoint import Checkpoint
 from scr.training._records import Stage, ValidationNodes
-from scr.training._rows import RowSource, predict_logits, stream_logits
+from scr.training._rows import RowSource, as_probabilities, predict_logits, stream_logits
 
 
 class NoTerm:
@@ -65,7 +65,13 @@ class UnlabeledTerm(NoTerm):
         self.student, self.epochs = student, stage.training.epochs
         self.config = config = stage.consistency
         self.views, self.teacher_dropout = config.views, config.teacher_dropout
-        loss = consistency.make_unlabeled_loss(stage.regularizer, config, rows.classes)
+        self.is_multilabel = stage.train_labels.ndim == 2
+        if self.is_multilabel:
+            loss: consistency.UnlabeledLoss = consistency.TargetConsistencyLoss.from_config(
+                config, rows.classes
+            )
+        else:
+            loss = consistency.make_unlabeled_loss(stage.regularizer, config, rows.classes)
         self.loss = loss.to(rows.device)
         if config.decay is not None:
             self.teacher = consistency.MeanTeacher(
@@ -104,8 +110,15 @@ class UnlabeledTerm(NoTerm):
             judge = self.teacher.model
         scored = stream_logits(judge, rows, self.confident.to_score(epoch))
         with closing(scored):
-            parts = (torch.softmax(logits, dim=-1) for _, logits in scored)
+            parts = (self.confidences(logits) for _, logits in scored)
             self.confident.update_by_parts(parts, epoch, self.epochs)
+
+    def confidences(self, logits: Tensor) -> Tensor:
+        """Columns of which the largest says how confident a row is."""
+        probabilities = as_probabilities(logits, self.is_multilabel)
+        if self.is_multilabel:
+            return consistency.target_confidence(probabilities)[:, None]
+        return probabilities
 
     def end_step(self, epoch: int) -> None:
         if self.teacher is not None and self.is_active(epoch):
@@ -119,7 +132,8 @@ class UnlabeledTerm(NoTerm):
             taught = predict_logits(self.teacher.model, rows, validation.nodes)
             scores["teacher_valid_accuracy"] = validation.score(taught).accuracy
             logits = taught if self.config.judge == "teacher" else logits
-        accuracy = validation.confident_accuracy(logits.softmax(dim=-1), self.threshold)
+        probabilities = as_probabilities(logits, self.is_multilabel)
+        accuracy = validation.confident_accuracy(probabilities, self.threshold)
         return {**scores, "confident_valid_accuracy": accuracy}
 
     def put(self, state: Checkpoint) -> None:

@@ -22,6 +22,11 @@ def fold_graphs(graph: Graph, *, seed: int = 0, folds: int = FOLDS) -> list[Grap
     Known labels are those of training and validation nodes; test nodes stay what they are. Folds
     are stratified by class.
     """
+    if graph.is_multilabel:
+        raise GraphError(
+            f"The graph `{graph.name}` has several targets per node; expected one class per node "
+            'for `effort="best"`'
+        )
     if len(graph.train) >= MANY_LABELS and len(graph.valid):
         return [graph]
     known = np.union1d(graph.train, graph.valid).astype(np.int64)

@@ -86,6 +86,11 @@ def smooth_predictions(
     Raises:
         MemoryBudgetError: It does not fit into the memory that is free.
     """
+    if graph.is_multilabel:
+        raise GraphError(
+            "Correct and Smooth spreads classes along the edges, and nodes have several targets; "
+            "expected one class per node"
+        )
     probabilities = _checked(graph, probabilities)
     _check_memory(graph, config)
     roles = _share_roles(graph, config, seed)

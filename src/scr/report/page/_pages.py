@@ -50,8 +50,9 @@ def run_page(run_dir: str | Path) -> str:
         )
     )
     history, table = read_history(path / "history.jsonl"), path / "predictions.parquet"
-    predictions = summarize_predictions(table) if table.is_file() else None
     graph, recipe = mapping(run.get("graph")), mapping(run.get("recipe"))
+    has_classes = table.is_file() and not graph.get("multilabel")
+    predictions = summarize_predictions(table) if has_classes else None
     encoder = run.get("encoder") or mapping(recipe.get("encoder")).get("name")
     regularizer = run.get("regularizer")
     model = " with ".join(str(part) for part in (encoder, regularizer) if part) or path.name

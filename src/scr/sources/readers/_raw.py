@@ -22,8 +22,8 @@ class _RawNodes:
 
     name: str
     """Of the graph."""
-    labels: NDArray[np.int64] | None = None
-    """Class of each (target) node, -1 where unknown."""
+    labels: NDArray[Any] | None = None
+    """Class of each (target) node, -1 where unknown; of several targets, shape (nodes, targets)."""
     class_names: tuple[str, ...] | None = None
     ids: NDArray[Any] | None = None
     """The user's own ids of the (target) nodes; none: row numbers."""
@@ -68,9 +68,11 @@ def unexpected_array(what: str, array: NDArray[Any], expected: str) -> SourceErr
     return SourceError(f"{what} is {array.dtype} of shape {array.shape}; expected {expected}")
 
 
-def as_labels(labels: Any, what: str) -> NDArray[np.int64]:
-    """Check that `what`, an array of a file, has one whole number per node."""
+def as_labels(labels: Any, what: str) -> NDArray[Any]:
+    """Check that `what`, an array of a file, has one whole number per node, or one per target."""
     array: NDArray[Any] = np.asarray(labels)
+    if array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "biuf":
+        return array  # of several targets; their values are checked where the graph is made
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise unexpected_array(what, array, "one whole number per node, -1 where unknown")
     return array.astype(np.int64, copy=False)

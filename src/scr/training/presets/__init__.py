@@ -42,6 +42,8 @@ class GraphFacts:
     """Types of nodes."""
     relations: int = 1
     """Kinds of edges."""
+    multilabel: bool = False
+    """Whether nodes have several yes-or-no targets instead of one class."""
 
 
 def choose_preset(facts: GraphFacts) -> tuple[str, str]:

@@ -64,6 +64,7 @@ columns a few labels say little, and nodes that share no word are alike in a nar
 MOST_WORK, MOST_FEATURES = 2e11, 5e8
 """Nodes and edges times columns times hops, about half a minute for each scale on two cores, and
 nodes times columns, 2 GB, beyond which the look costs too much, and is left."""
+SEVERAL_TARGETS = "several targets per node: averages of the hops were not tried"
 TOO_LARGE = "too large a graph to try averages of its hops"
 NOISE = 1.25
 """Standard errors by which another mixture must be better than the usual one: of so many, some look
@@ -115,6 +116,8 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
     data = FeatureConfig(**usual.get("data", {}))
     if is_reduced := choose_reduction(graph.features, data) != "none":
         columns = data.reduce_to
+    if graph.is_multilabel:
+        return Choice(usual, SEVERAL_TARGETS)
     if is_scarce:
         gentle = {"consistency": {"weight": FEW_LABELS_WEIGHT}}
         usual["for"] = dict.fromkeys(("scr", "scr-m"), gentle)
