@@ -42,9 +42,9 @@ AVERAGED_HOPS = (0, 2, 4, 8)
 LAST_HOPS = (2, 4)
 """Hops that are tried alone: in large neighborhoods of noisy features only far hops say something,
 and an average is mostly noise."""
-LABEL_HOPS, LABEL_LAYERS, LABEL_NOISE = 2, 2, 0.5
+LABEL_HOPS, LABEL_LAYERS = 2, 2
 """Labels of training nodes are propagated so far and read by a branch of so many layers, if that
-is better by so many standard errors; with few labels they say nothing."""
+is better beyond noise; with few labels they say nothing."""
 FEW_VALID = 50
 """With fewer validation nodes, folds of all labeled nodes are held out instead."""
 MOST_NODES = 2_000
@@ -65,10 +65,12 @@ MOST_WORK, MOST_FEATURES = 2e11, 5e8
 """Nodes and edges times columns times hops, about half a minute for each scale on two cores, and
 nodes times columns, 2 GB, beyond which the look costs too much, and is left."""
 SEVERAL_TARGETS = "several targets per node: averages of the hops were not tried"
+SHOWN = 4
+"""Looks that the reason names."""
 TOO_LARGE = "too large a graph to try averages of its hops"
-NOISE = 1.25
-"""Standard errors by which another mixture must be better than the usual one: of so many, some look
-better by luck."""
+NOISE, WIDE_NOISE = 0.5, 1.25
+"""Standard errors by which another average of the same features must be better than the usual one,
+and anything else: of so many, some look better by luck."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,16 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
     if not looks:
         return Choice(usual, "too few labels to try averages of the hops")
     first = next(look for look in looks if look.hops == hops and look.is_average)
-    best = max(looks, key=lambda look: look.accuracy)
     held_out = len(valid) if len(valid) >= FEW_VALID else len(train) + len(valid)
-    noise = NOISE * float(np.sqrt(best.accuracy * (1 - best.accuracy) / held_out))
-    chosen = best if best.accuracy > first.accuracy + noise else first
+    most = max(look.accuracy for look in looks)
+    error = float(np.sqrt(most * (1 - most) / held_out))
+
+    def beyond_noise(look: Look) -> float:
+        is_alike = look.is_average and look.hops > 0 and look.data.reduce == data.reduce
+        margin = 0.0 if look is first else NOISE if is_alike else WIDE_NOISE
+        return look.accuracy - margin * error
+
+    chosen = max(looks, key=beyond_noise)
     tables = {
         **usual,
         "encoder": {"name": "ssgc" if chosen.hops else "mlp"},
@@ -154,15 +162,16 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
             tables["encoder"]["input_norm"] = "batch"
     if chosen.data.reduce == "svd":
         tables["data"] |= {"reduce": "svd", "reduce_to": chosen.data.reduce_to}
-    shown = ", ".join(map(str, looks))
+    best = sorted(looks, key=lambda look: -look.accuracy)[:SHOWN]
+    shown = f"of {len(looks)} looks the best: {', '.join(map(str, best))}"
     if not is_scarce and chosen.hops:
         labeled = _look_with_labels(graph, chosen, train, valid, seed)
-        if labeled is not None and labeled > chosen.accuracy + LABEL_NOISE / NOISE * noise:
+        if labeled is not None and labeled > chosen.accuracy + NOISE * error:
             tables["propagation"]["label_hops"] = LABEL_HOPS
             tables["encoder"]["label_layers"] = LABEL_LAYERS
             shown += f"; with labels of {LABEL_HOPS} hops {100 * labeled:.1f}%"
     scored = f"a linear model, scored on {held_out:,} held-out labels"
-    return Choice(tables, f"{chosen} by {scored}, of: {shown}")
+    return Choice(tables, f"{chosen} by {scored}; {shown}")
 
 
 def _some(nodes: NDArray[np.int64], columns: int, seed: int) -> NDArray[np.int64]:
