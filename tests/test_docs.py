@@ -219,3 +219,32 @@ def test_what_the_guide_to_probabilities_shows_can_be_run(tmp_path, monkeypatch,
         assert result.exit_code == 0, result.output
     table = pq.read_table("sets.parquet").to_pylist()
     assert all(len(row["prediction_set"]) == row["set_size"] for row in table)
+
+
+def test_what_the_guide_to_tuning_shows_can_be_run(tmp_path, monkeypatch, capsys):
+    from typer.testing import CliRunner
+
+    from scr.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    members = {"first": {}, "base": {"regularizer": "none"}}
+    monkeypatch.setattr("scr.tuning._portfolio.read_portfolio", lambda typed: members)
+    monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
+    guide = (REPOSITORY / "docs" / "guides" / "tuning.md").read_text(encoding="utf-8")
+    for language, _, text in BLOCK.findall(guide):
+        if language == "python":
+            shorter = text.replace("time_limit=20", "time_limit=2, epochs=10, select_after=0.0")
+            exec(compile(shorter, "guide", "exec"), {})
+    assert float(capsys.readouterr().out) > 0.7
+    (command,) = re.findall(r"^scr (tune .*)$", guide, re.M)
+    shorter = ["--time", "2s", "--jobs", "1", "--set", "training.epochs=10"]
+    result = CliRunner().invoke(
+        app, [*command.split(), *shorter, "--set", "training.select_after=0"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "Accuracy on held-out labels" in result.output
+    for command in (["predict", "tuned", "--out", "p.parquet"], ["report", "tuned"]):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(app, ["smooth", "tuned"])
+    assert result.exit_code == 0, result.output
