@@ -104,7 +104,10 @@ def test_a_recorded_recipe_makes_the_same_recipe():
 
 
 def test_tables_hold_every_setting_and_are_read_back():
-    changed = {"propagation": {"subsets": "single", "label_paths": ["^writes writes"]}}
+    changed = {
+        "propagation": {"subsets": "single", "label_paths": ["^writes writes"]},
+        "training": {"metric": "macro-f1"},  # accuracy alone is not written down
+    }
     recipe = resolve(SMALL, regularizer="scr", layers=[changed])
     tables = recipe.tables()
     for section, config in (
