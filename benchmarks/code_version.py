@@ -32,6 +32,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "first_result": (*LEARNING, "cli", "report"),
     "grand": LEARNING,
     "label_guards": LEARNING,
+    "refit": LEARNING,
     "regularizers": LEARNING,
     "networks": LEARNING,
     "heterogeneous": (*LEARNING, "typed_features"),

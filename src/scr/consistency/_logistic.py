@@ -86,7 +86,7 @@ def stratified_folds(codes: Codes, folds: int, repeats: int, seed: int) -> Itera
 
     They are those of `RepeatedStratifiedKFold`, which draws by NumPy's old generator.
     """
-    generator = np.random.RandomState(seed)  # noqa: NPY002
+    generator = np.random.RandomState(seed)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     encoded = np.argsort(np.argsort(first))[inverse]  # classes by order of appearance
     ordered = np.sort(encoded)

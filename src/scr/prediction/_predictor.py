@@ -30,6 +30,8 @@ from scr.prediction._table import SPLITS, ProbabilityColumns, write_predictions
 from scr.report import MetricsInParts
 
 Nodes = NDArray[np.int64]
+BEFORE_REFIT = "before the refit"
+"""When the validation accuracy of a run with a refit was measured."""
 
 
 class Predictor:
@@ -57,6 +59,11 @@ class Predictor:
             self._graph = load_run_graph(self.model.origin)
         return self._graph
 
+    @property
+    def known(self) -> Graph:
+        """The same; where a refit trained on validation nodes, these are training nodes."""
+        return training.with_known_labels(self.graph, self.model.recipe)
+
     def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> training.RowSource:
         """Rows of the graph of the training, or of another one; of some nodes if possible."""
         model = self.model
@@ -68,7 +75,7 @@ class Predictor:
             handover = None
             if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            rows = _rows_maker(self.graph, model, self.device, nodes)(handover=handover)
+            rows = _rows_maker(self.known, model, self.device, nodes)(handover=handover)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
             self._rows = rows
@@ -106,6 +113,11 @@ class Predictor:
         """Measures of the predictions for the labeled nodes of a split."""
         if split not in SPLITS:
             raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
+        if split == "valid" and self.model.recipe.training.refit:
+            raise GraphError(
+                "The refit trained on the validation nodes; expected `test` to measure on",
+                hint="`summary()` has the validation accuracy from before the refit",
+            )
         nodes = self.labeled(split)
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
@@ -119,7 +131,7 @@ class Predictor:
 
     def labeled(self, split: str) -> NDArray[np.int64]:
         """Nodes of a split whose labels are known."""
-        return training.nodes_with_labels(self.graph, split)
+        return training.nodes_with_labels(self.known, split)
 
     def explain(
         self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
@@ -144,9 +156,11 @@ class Predictor:
             return read_summary(self.model.origin)
         fitted, outcome = self.model.origin, self.model.origin.outcome
         scored = {name: self.metrics(name) for name in SPLITS[1:] if len(self.labeled(name))}
+        before = outcome.valid_accuracy if fitted.recipe.training.refit else None
         return {
-            "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
+            "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else before,
             "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
+            **({"valid_accuracy_is": BEFORE_REFIT} if fitted.recipe.training.refit else {}),
             "best_epoch": outcome.best_epoch,
             "epochs": outcome.epochs,
             "stopped": outcome.stopped,
@@ -170,7 +184,7 @@ class Predictor:
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a Parquet file."""
-        known = self.graph
+        known = self.known
         if graph is not None:
             known = with_classes(check_graph(graph), self.model.class_names)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
@@ -308,7 +322,7 @@ def rows_of_other_graph(
     of some nodes; none: of those of the graph's splits.
     """
     encoder, recipe = model.encoder, model.recipe
-    graph = with_classes(graph, model.class_names)
+    graph = training.with_known_labels(with_classes(graph, model.class_names), recipe)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, model.relations)
     rows_with = _rows_maker(graph, model, device, nodes)

@@ -48,6 +48,9 @@ class TrainingConfig(Settings):
     select_after: Chance = 0.0
     """Share of the epochs that pass before weights may be kept: a small validation set likes some
     early ones by luck."""
+    refit: bool = False
+    """Train once more from scratch on training and validation labels together, for as many epochs
+    as were chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)

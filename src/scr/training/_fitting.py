@@ -46,7 +46,21 @@ from scr.training._records import (
     ValidationNodes,
     collapse_notes,
 )
-from scr.training._rows import Rows, RowSource, positions_of, predict_probabilities
+from scr.training._refit import (
+    Selected,
+    check_refit,
+    refit_note,
+    refit_stage,
+    refitted,
+    with_known_labels,
+)
+from scr.training._rows import (
+    Rows,
+    RowSource,
+    positions_of,
+    predict_logits,
+    predict_probabilities,
+)
 from scr.training._stages import train_in_stages
 from scr.training.presets import GraphFacts
 from scr.training.presets._auto import Choice
@@ -159,8 +173,10 @@ def fit(
     )
     dropper = node_dropper(graph, recipe, prepared)
 
+    known = graph  # of a refit, with more training nodes
+
     def rows_with(handover: Handover | None) -> RowSource:
-        rows = make_rows(prepared, graph, recipe, target, seed=seed, handover=handover)
+        rows = make_rows(prepared, known, recipe, target, seed=seed, handover=handover)
         # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
         return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 
@@ -178,8 +194,14 @@ def fit(
 
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
-        encoder, rows, outcome, handover = train_in_stages(stage, recipe.stages, rows_with, make)
-        if _compares(consistency, outcome, recipe):
+        selected = Selected.read(stage) if recipe.training.refit else None
+        if selected is not None:
+            notes[:], outcome, handover = selected.notes, selected.outcome, None
+        else:
+            encoder, rows, outcome, handover = train_in_stages(
+                stage, recipe.stages, rows_with, make
+            )
+        if selected is None and _compares(consistency, outcome, recipe):
             baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
             other, _, alone, _ = train_in_stages(baseline, recipe.stages, rows_with, make)
             note = baseline_note(outcome, alone, len(graph.valid))
@@ -190,6 +212,23 @@ def fit(
                 consistency = dataclasses.replace(consistency, weight=0.0)
                 notes.append(note)
             outcome = dataclasses.replace(outcome, train_seconds=seconds)
+            if recipe.training.refit and alone.stopped == "interrupted":
+                outcome = dataclasses.replace(outcome, stopped="interrupted")
+        if recipe.training.refit and outcome.stopped != "interrupted":
+            if selected is None:
+                logits = predict_logits(encoder, rows, stage.validation.nodes)
+                accuracy = stage.validation.score(logits).accuracy
+                outcome = dataclasses.replace(outcome, valid_accuracy=accuracy)
+                weight = None if consistency is None else consistency.weight
+                selected = Selected(outcome, weight, list(notes))
+                selected.write(stage)
+            labeled = with_known_labels(graph, recipe)
+            unlabeled = all_but(labeled.train, graph.num_targets, prepared.kept)
+            stage = refit_stage(stage, labeled, selected, unlabeled)
+            consistency, known = stage.consistency, labeled
+            encoder, rows, last, handover = train_in_stages(stage, recipe.stages, rows_with, make)
+            outcome = refitted(outcome, last)
+            notes.append(refit_note(labeled, selected.outcome.best_epoch))
     encoder.eval()
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
@@ -302,6 +341,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
         expected = "`last` where a graph has no validation nodes"
         hint = "give validation nodes, or set training.select=last"
         raise ConfigError("training.select", recipe.training.select, expected, hint=hint)
+    check_refit(graph, recipe)
 
 
 def all_but(
