@@ -34,6 +34,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "first_result": (*LEARNING, "cli", "report"),
     "grand": LEARNING,
     "label_guards": LEARNING,
+    "refit": LEARNING,
     "shift": LEARNING,
     "regularizers": LEARNING,
     "networks": LEARNING,

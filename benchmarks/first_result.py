@@ -22,6 +22,7 @@ TORCH = [sys.executable, "-c", "import torch"]
 
 
 def main() -> None:
+    """Measure what is missing, and print the medians."""
     results = Results(RESULTS / "first_result.json", {"turns": TURNS})
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

@@ -24,7 +24,7 @@ from scr.consistency import ConsistencyConfig
 from scr.graph import Graph
 from scr.sources import load_graph
 from scr.training import Prepared, graph_facts, prepare, resolve
-from scr.training._fitting import judge_trust
+from scr.training._trust import judge_trust
 
 GRAPHS = (
     "cora", "pubmed", "amazon_photo", "dblp_citation", "coauthor_cs", "cora_ml", "acm", "uai",

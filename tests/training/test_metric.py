@@ -12,7 +12,7 @@ import scr
 from scr.errors import ConfigError, GraphError
 from scr.metrics import METRICS
 from scr.sources._digits import digits
-from scr.training._fitting import baseline_note
+from scr.training._trust import baseline_note
 from scr.training._records import TrainingOutcome, ValidationNodes, collapse_notes
 
 FUNCTIONS = {

@@ -65,7 +65,10 @@ def smooth(
         with console.status("Predicting"):
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
             every = np.arange(graph.num_targets)
-            before = scr.NodeClassifier.load(run, graph=graph, device=device).predict_proba(every)
+            classifier = scr.NodeClassifier.load(run, graph=graph, device=device)
+            before = classifier.predict_proba(every)
+        # After a refit, no validation node is left to choose settings on.
+        graph = training.with_known_labels(graph, classifier.recipe_)
         with console.status("Correcting and smoothing"):
             smoothed = smooth_predictions(graph, before, config, seed=record["seed"])
         prediction.write_predictions(

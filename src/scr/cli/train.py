@@ -60,6 +60,9 @@ def train(
     ] = None,
     split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
     features: option.FeaturesFile = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Train once more, with validation labels too.")
+    ] = False,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: option.Probabilities = "none",
     device: option.Device = "cpu",
@@ -73,6 +76,8 @@ def train(
     compute.usable_device(device)
     if refresh_sample is not None:
         settings = [*(settings or []), f"consistency.refresh_sample={refresh_sample}"]
+    if refit:
+        settings = [*(settings or []), "training.refit=true"]
     layers = read_layers(recipe, settings, preset, metric)
     loaded = sources.load_graph(graph, split=split, splits=splits, features=features)
     classifier = scr.NodeClassifier(
@@ -131,6 +136,9 @@ def train(
 def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
     line, metric = Text(), metric_of(summary)
+    if "valid_accuracy_is" in summary:
+        line.append("valid accuracy ").append(f"{summary['valid_accuracy']:.1%}", "bold")
+        line.append(f" {summary['valid_accuracy_is']}, ")
     for split in ("valid", "test"):
         if split in summary:
             measured = summary[split]

@@ -30,7 +30,14 @@ from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
 from scr.report import classification_metrics, read_history
 from scr.runs import run_identity, subsets_identity, versions, write_json
 from scr.sources import IngestOptions, draw_split
-from scr.training import Prepared, Recipe, chosen_subsets, prepare, what_is_prepared
+from scr.training import (
+    Prepared,
+    Recipe,
+    chosen_subsets,
+    prepare,
+    what_is_prepared,
+    with_known_labels,
+)
 
 RUNS = "runs.jsonl"
 WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy",
@@ -245,7 +252,8 @@ def _smoothed(
     """Accuracies after Correct and Smooth, and its settings."""
     # All nodes: where hops were kept for some nodes only, one sentence says so.
     probabilities = classifier.predict_proba(np.arange(graph.num_targets))
-    smoothed = smooth_predictions(graph, probabilities, recipe.postprocess, seed=seed)
+    known = with_known_labels(graph, recipe)
+    smoothed = smooth_predictions(known, probabilities, recipe.postprocess, seed=seed)
     test = classification_metrics(graph.labels[graph.test], smoothed.probabilities[graph.test])
     return {
         "valid_accuracy": smoothed.valid_accuracy,

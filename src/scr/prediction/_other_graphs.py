@@ -125,7 +125,7 @@ def rows_of_other_graph(
     of some nodes; none: of those of the graph's splits.
     """
     encoder, recipe = model.encoder, model.recipe
-    graph = model_graph(graph, model)
+    graph = training.with_known_labels(model_graph(graph, model), recipe)
     if isinstance(encoder, GraphEncoder) and encoder.aggregation == "relations":
         graph = with_relations(graph, model.relations)
     rows_with = rows_maker(graph, model, device, nodes, shared)

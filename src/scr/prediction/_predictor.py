@@ -11,10 +11,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from scr import runs, training
-from scr.compute import available_bytes, peak_bytes
+from scr.compute import available_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
-from scr.metrics import ACCURACY, METRICS, Metric, MetricsInParts, reliability_curve, target_metrics
+from scr.metrics import METRICS, Metric, MetricsInParts, reliability_curve, target_metrics
 from scr.prediction._class_shares import ClassShares, check_estimate
 from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
@@ -33,6 +33,7 @@ from scr.prediction._stored_model import (
     write_handover,
     write_model,
 )
+from scr.prediction._summary import fit_summary
 from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
 from scr.prediction.calibration import prediction_sets, write_calibration
 from scr.storage import atomic_folder
@@ -78,6 +79,11 @@ class Predictor:
             self._graph = load_run_graph(self.model.origin)
         return self._graph
 
+    @property
+    def known(self) -> Graph:
+        """The same; where a refit trained on validation nodes, these are training nodes."""
+        return training.with_known_labels(self.graph, self.model.recipe)
+
     def rows(self, graph: Graph | None, nodes: NDArray[np.int64] | None) -> training.RowSource:
         """Rows of the graph of the training, or of another one; of some nodes if possible."""
         model = self.model
@@ -91,7 +97,7 @@ class Predictor:
             handover = None
             if training.rebuilds_label_hops(model.recipe):
                 handover = read_handover(model.origin / runs.HANDOVER)
-            make = rows_maker(self.graph, model, self.device, nodes, self._shared)
+            make = rows_maker(self.known, model, self.device, nodes, self._shared)
             rows = make(handover=handover)
             if nodes is not None and rows.kept is not None:
                 return rows  # another call may ask for other nodes
@@ -230,12 +236,17 @@ class Predictor:
 
     def metrics(self, split: str) -> dict[str, float | None]:
         """Measures of the predictions for the labeled nodes of a split."""
-        return self._measured(split)[0]
+        return self.measured(split)[0]
 
-    def _measured(self, split: str) -> tuple[dict[str, float | None], float | None]:
+    def measured(self, split: str) -> tuple[dict[str, float | None], float | None]:
         """Measures, and the calibration error without a temperature."""
         if split not in SPLITS:
             raise ConfigError("split", split, f"one of {', '.join(SPLITS)}")
+        if split == "valid" and self.model.recipe.training.refit:
+            raise GraphError(
+                "The refit trained on the validation nodes; expected `test` to measure on",
+                hint="`summary()` has the validation accuracy from before the refit",
+            )
         nodes = self.labeled(split)
         labels = np.asarray(self.graph.labels[nodes])
         if len(nodes) == 0:
@@ -256,7 +267,7 @@ class Predictor:
 
     def labeled(self, split: str) -> NDArray[np.int64]:
         """Nodes of a split whose labels are known."""
-        return training.nodes_with_labels(self.graph, split)
+        return training.nodes_with_labels(self.known, split)
 
     def explain(
         self, nodes: ArrayLike | None, *, at_most: int = MOST_NODES, seed: int = 0
@@ -284,36 +295,7 @@ class Predictor:
         """The content of `metrics.json`: measured after a fit, of a stored model what it has."""
         if isinstance(self.model.origin, Path):
             return read_summary(self.model.origin)
-        fitted, outcome = self.model.origin, self.model.origin.outcome
-        both = {name: self._measured(name) for name in SPLITS[1:] if len(self.labeled(name))}
-        scored = {name: measures for name, (measures, _) in both.items()}
-        shares = self.class_shares()
-        chosen = {}
-        if self.metric is not ACCURACY:
-            values = {f"{name}_metric": each[self.metric.key] for name, each in scored.items()}
-            chosen = {"metric": self.metric.name, **values}
-        return {
-            **chosen,
-            "valid_accuracy": scored["valid"]["accuracy"] if "valid" in scored else None,
-            "test_accuracy": scored["test"]["accuracy"] if "test" in scored else None,
-            "best_epoch": outcome.best_epoch,
-            "epochs": outcome.epochs,
-            "stopped": outcome.stopped,
-            "train_seconds": outcome.train_seconds,
-            "propagate_seconds": fitted.prepared.seconds,
-            "peak_memory_bytes": peak_bytes(),
-            "parameters": sum(weight.numel() for weight in fitted.encoder.parameters()),
-            "nodes": self.graph.num_targets,
-            "temperature": self.model.calibration.temperature,
-            "calibration_error": {
-                name: {"before": before, "after": measures["calibration_error"]}
-                for name, (measures, before) in both.items()
-                if before is not None
-            },
-            **({} if fitted.term is None else {"consistency": fitted.term.summary()}),
-            **({} if shares is None else {"class_shares": shares.tables()}),
-            **scored,
-        }
+        return fit_summary(self)
 
     def write_predictions(
         self,
@@ -331,7 +313,7 @@ class Predictor:
         """Stream predictions to a Parquet file."""
         limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
         check_estimate(class_shares)
-        known = self.graph
+        known = self.known
         if graph is not None:
             known = model_graph(check_graph(graph), self.model)
         chosen = None if nodes is None else node_numbers(nodes, known.num_targets)

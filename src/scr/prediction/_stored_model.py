@@ -34,6 +34,7 @@ from scr.training import (
     Preparation,
     Recipe,
     SubsetNames,
+    nodes_with_labels,
     predict_probabilities,
 )
 from scr.typed_features import restore_fitted
@@ -65,12 +66,18 @@ class TrainedModel:
     @classmethod
     def of(cls, fitted: Fitted, graph: Graph) -> TrainedModel:
         """The model of a fit on a graph, calibrated on its labeled validation nodes."""
-        calibration, valid = Calibration(), calibration_nodes(graph)
+        calibration = Calibration()
         if not fitted.multilabel:
-            calibration = Calibration.of(
-                predict_probabilities(fitted.encoder, fitted.rows, torch.from_numpy(valid)).numpy(),
-                np.array(graph.labels[valid], dtype=np.int64), fitted.recipe.postprocess.calibrate,
-            )  # fmt: skip
+            valid = calibration_nodes(graph)
+            soft = fitted.held_out  # after a refit, validation nodes were trained on
+            if soft is None:
+                index = torch.from_numpy(valid)
+                soft = predict_probabilities(fitted.encoder, fitted.rows, index)
+            else:
+                soft = soft[np.searchsorted(nodes_with_labels(graph, "valid"), valid)]
+            labels = np.array(graph.labels[valid], dtype=np.int64)
+            method = fitted.recipe.postprocess.calibrate
+            calibration = Calibration.of(soft.numpy(), labels, method)
         return cls(
             encoder=fitted.encoder, recipe=fitted.recipe, seed=fitted.seed,
             features=fitted.prepared.features, subsets=fitted.prepared.subsets,

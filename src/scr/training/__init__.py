@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scr.training._records import EpochRecord as EpochRecord
     from scr.training._records import Handover as Handover
     from scr.training._records import Stage as Stage
+    from scr.training._refit import with_known_labels as with_known_labels
     from scr.training._rows import Rows as Rows
     from scr.training._rows import RowSource as RowSource
     from scr.training._rows import positions_of as positions_of

@@ -49,6 +49,9 @@ class TrainingConfig(Settings):
     select_after: Chance = 0.0
     """Share of the epochs that pass before weights may be kept: a small validation set likes some
     early ones by luck."""
+    refit: bool = False
+    """Train once more from scratch on training and validation labels together, for as many epochs
+    as were chosen."""
     metric: MetricName = "accuracy"
     """What counts: it picks the weights, ends patience, and heads the report. `log-loss` keeps the
     weights that `select = "lowest-loss"` keeps."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,22 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from scr.compute import keep_freed_memory, usable_device
 from scr.consistency import (
-    FEW_ROWS,
-    MOST_ROWS,
-    USUAL_AGREEMENT,
-    ConsistencyConfig,
-    agreement_beyond_chance,
     drops_nodes,
-    neighbor_agreement,
-    trusted_share,
-    usual_agreement,
 )
 from scr.encoders import Encoder
 from scr.errors import ConfigError, GraphError
@@ -49,8 +39,23 @@ from scr.training._records import (
     ValidationNodes,
     collapse_notes,
 )
-from scr.training._rows import Rows, RowSource, positions_of, predict_logits, predict_probabilities
+from scr.training._refit import (
+    Selected,
+    check_refit,
+    refit_note,
+    refit_stage,
+    refitted,
+    with_known_labels,
+)
+from scr.training._rows import (
+    Rows,
+    RowSource,
+    as_probabilities,
+    predict_logits,
+    predict_probabilities,
+)
 from scr.training._stages import train_in_stages
+from scr.training._trust import baseline_note, compares, judge_trust
 from scr.training.presets import GraphFacts
 from scr.training.presets._auto import Choice
 
@@ -68,9 +73,6 @@ WITHOUT_NOISE = {
     "softmatch": "`softmatch` is taught its own predictions without noise",
 }
 """What is left of a regularizer; `entropy` compares nothing, and `grand` has noise of its own."""
-
-COMPARED_NOISE = 1.5
-"""Standard errors of the validation accuracy by which a baseline must be better to be kept."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Fitted:
     """What the term on unlabeled nodes did; none: there was none."""
     multilabel: bool = False
     """Whether outputs are of several yes-or-no targets."""
+    held_out: Tensor | None = None
+    """Of a refit: probabilities of the labeled validation nodes by the weights before it."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
         """Class probabilities of some nodes, or of all that have hops."""
@@ -166,8 +170,10 @@ def fit(
     )
     dropper = node_dropper(graph, recipe, prepared)
 
+    known = graph  # of a refit, with more training nodes
+
     def plain_rows(handover: Handover | None) -> RowSource:
-        return make_rows(prepared, graph, recipe, target, seed=seed, handover=handover)
+        return make_rows(prepared, known, recipe, target, seed=seed, handover=handover)
 
     def rows_with(handover: Handover | None) -> RowSource:
         rows = plain_rows(handover)
@@ -188,8 +194,14 @@ def fit(
 
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
-        encoder, rows, outcome, handover = train_in_stages(stage, recipe.stages, rows_with, make)
-        if _compares(consistency, outcome, recipe):
+        selected = Selected.read(stage) if recipe.training.refit else None
+        if selected is not None:
+            notes[:], outcome, handover = selected.notes, selected.outcome, None
+        else:
+            encoder, rows, outcome, handover = train_in_stages(
+                stage, recipe.stages, rows_with, make
+            )
+        if selected is None and compares(consistency, outcome, recipe):
             baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
             alike = rows_with if drops_nodes(recipe.regularizer) else plain_rows
             other, _, alone, _ = train_in_stages(baseline, recipe.stages, alike, make)
@@ -205,6 +217,24 @@ def fit(
                 consistency = dataclasses.replace(consistency, weight=0.0)
                 notes.append(note)
             outcome = dataclasses.replace(outcome, train_seconds=seconds)
+            if recipe.training.refit and alone.stopped == "interrupted":
+                outcome = dataclasses.replace(outcome, stopped="interrupted")
+        if recipe.training.refit and outcome.stopped != "interrupted":
+            if selected is None:
+                logits = predict_logits(encoder, rows, stage.validation.nodes)
+                accuracy = stage.validation.score(logits).accuracy
+                outcome = dataclasses.replace(outcome, valid_accuracy=accuracy)
+                weight = None if consistency is None else consistency.weight
+                soft = as_probabilities(logits, graph.is_multilabel).cpu()
+                selected = Selected(outcome, weight, list(notes), soft)
+                selected.write(stage)
+            labeled = with_known_labels(graph, recipe)
+            unlabeled = all_but(labeled.train, graph.num_targets, prepared.kept)
+            stage = refit_stage(stage, labeled, selected, unlabeled)
+            consistency, known = stage.consistency, labeled
+            encoder, rows, last, handover = train_in_stages(stage, recipe.stages, rows_with, make)
+            outcome = refitted(outcome, last)
+            notes.append(refit_note(labeled, selected.outcome.best_epoch))
     encoder.eval()
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
@@ -212,51 +242,9 @@ def fit(
         notes += term.notes()
     notes += collapse_notes(outcome, metric)
     return Fitted(
-        encoder, rows, recipe, seed, prepared, outcome, notes, handover, term, graph.is_multilabel
-    )
-
-
-def _compares(
-    consistency: ConsistencyConfig | None, outcome: TrainingOutcome, recipe: Recipe
-) -> bool:
-    """Whether the baseline is to be trained beside a finished run."""
-    is_asked = consistency is not None and consistency.trust == "compared" and consistency.weight
-    is_whole = outcome.stopped != "interrupted" and not recipe.stages.active
-    return bool(is_asked and is_whole and outcome.valid_accuracy is not None)
-
-
-def baseline_note(
-    outcome: TrainingOutcome,
-    alone: TrainingOutcome,
-    valid: int,
-    *,
-    metric: Metric = ACCURACY,
-    noise: Callable[[float], float] | None = None,
-) -> str | None:
-    """Why the baseline is kept; none: it is not better beyond the noise of the validation nodes.
-
-    Args:
-        outcome: With the term on unlabeled nodes.
-        alone: Without it.
-        valid: How many validation nodes there are.
-        metric: What counts.
-        noise: The standard error of the baseline's metric; none: that of an accuracy.
-    """
-    is_accuracy = metric is ACCURACY
-    best = alone.valid_accuracy if is_accuracy else alone.valid_metric
-    reached = outcome.valid_accuracy if is_accuracy else outcome.valid_metric
-    if best is None or reached is None or alone.stopped == "interrupted":
-        return None
-    error = math.sqrt(best * (1 - best) / valid) if noise is None else noise(best)
-    if metric.sign * (best - reached) <= COMPARED_NOISE * error:
-        return None
-    said = "The term on unlabeled nodes was left out: with it"
-    if is_accuracy:
-        return f"{said} {reached:.1%} of the validation nodes are right, without it {best:.1%}"
-    return (
-        f"{said} {metric.title} on validation nodes is {metric.shown(reached)}, without it "
-        f"{metric.shown(best)}"
-    )
+        encoder, rows, recipe, seed, prepared, outcome, notes, handover, term, graph.is_multilabel,
+        None if selected is None else selected.held_out,
+    )  # fmt: skip
 
 
 def _identity(graph: Graph, recipe: Recipe, seed: int, prepared: Prepared) -> str:
@@ -274,55 +262,6 @@ def denormals_flushed() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
-
-
-def judge_trust(
-    consistency: ConsistencyConfig | None, prepared: Prepared, graph: Graph
-) -> tuple[ConsistencyConfig | None, list[str]]:
-    """Turn the consistency weight down where pseudo labels would mislead; and say so in notes.
-
-    Held-out training labels are predicted from averages of the prepared rows; neighbors in the
-    graph are asked, too, where labels are few.
-    """
-    if consistency is None or consistency.trust == "full" or consistency.weight == 0:
-        return consistency, []
-    if graph.is_multilabel:
-        return consistency, []  # the linear model predicts one class per node
-    chosen = np.random.default_rng(0).permutation(len(graph.train))[:MOST_ROWS]
-    train = np.asarray(graph.train)[chosen]
-    rows = train if prepared.kept is None else positions_of(train, prepared.kept)
-    usual = USUAL_AGREEMENT
-    if len(chosen) < FEW_ROWS:
-        usual = usual_agreement(_neighbor_agreement(graph))
-    labels = np.asarray(graph.labels[train])
-    agreement = agreement_beyond_chance(prepared.averages(rows), labels, usual=usual)
-    share = trusted_share(agreement)
-    if share == 1:
-        return consistency, []
-    weight = consistency.weight * share
-    note = (
-        f"Consistency weight turned down from {consistency.weight:g} to {weight:.3g}: held-out "
-        f"training labels{' and neighbors' if len(chosen) < FEW_ROWS else ''} agree with a linear "
-        f"model {agreement:.0%} of the way from chance to certainty, so pseudo labels deserve "
-        "little trust here"
-        + (", and the term on unlabeled nodes did not act" if share == 0 else "")
-    )
-    return dataclasses.replace(consistency, weight=weight), [note]
-
-
-def _neighbor_agreement(graph: Graph) -> float | None:
-    """Whether neighbors agree by their own features; none of a graph that cannot be asked."""
-    if graph.features is None or graph.is_typed:
-        return None
-    labels = np.asarray(graph.labels[graph.train])
-    own = graph.features[np.asarray(graph.train)]
-    by_class = sp.csr_array(
-        (np.ones(len(labels), np.float32), (labels, np.arange(len(labels)))),
-        shape=(graph.num_classes, len(labels)),
-    )
-    examples = by_class @ own
-    dense = examples.toarray() if sp.issparse(examples) else np.asarray(examples, np.float32)
-    return neighbor_agreement(graph.features, graph.indptr, graph.indices, dense)
 
 
 def check_trainable(graph: Graph, recipe: Recipe) -> None:
@@ -344,6 +283,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
         if labels.ndim == 1 and len(np.unique(labels)) < 2:
             expected = "another metric where all validation nodes are of one class"
             raise ConfigError("training.metric", "roc-auc", expected)
+    check_refit(graph, recipe)
 
 
 def all_but(

@@ -51,7 +51,7 @@ def train_in_stages(
     handover: Handover | None = None
     finished: list[TrainingOutcome] = []
     for number in range(1, count + 1):
-        file = _beside(whole.checkpoint, f"-{number}-handover")
+        file = beside(whole.checkpoint, f"-{number}-handover")
         if number < count and file is not None and file.exists():
             handover, outcome = _read(file, whole.identity)
             finished.append(outcome)
@@ -152,7 +152,7 @@ def _stage(
     stage = replace(
         whole, number=number, epochs_before=epochs_before,
         seed=whole.seed + SEED_STEP * (number - 1), training=training, consistency=consistency,
-        checkpoint=_beside(whole.checkpoint, "" if number == 1 else f"-{number}"),
+        checkpoint=beside(whole.checkpoint, "" if number == 1 else f"-{number}"),
     )  # fmt: skip
     if handover is None:
         return stage
@@ -182,7 +182,7 @@ def _weighs_rows(regularizer: str) -> bool:
     return loss is not None and loss.chooses_rows
 
 
-def _beside(checkpoint: Path | None, suffix: str) -> Path | None:
+def beside(checkpoint: Path | None, suffix: str) -> Path | None:
     """A file of one stage; the checkpoint of the first is the file given."""
     if checkpoint is None:
         return None

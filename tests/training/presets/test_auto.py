@@ -12,7 +12,7 @@ import scr
 from scr.errors import InactiveTermWarning, MemoryBudgetError
 from scr.graph import Graph
 from scr.training import choose
-from scr.training._fitting import baseline_note
+from scr.training._trust import baseline_note
 from scr.training._records import TrainingOutcome
 from scr.training.presets import _auto
 
