@@ -293,7 +293,7 @@ def node_dropper(
     mixture, consistency = fixed_mixture(recipe), recipe.consistency
     if consistency is None or mixture is None or not recipe.drops_nodes:
         return None
-    features = node_features(graph, recipe.data, prepared.features).matrix()
+    features: Any = node_features(graph, recipe.data, prepared.features).matrix()
     if drops_nodes(recipe.regularizer):
         propagation = RandomPropagation(graph, recipe.propagation, mixture, features)
         return NodeDropper(propagation, consistency.drop_node)
