@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
@@ -293,12 +292,12 @@ def node_dropper(
     mixture, consistency = fixed_mixture(recipe), recipe.consistency
     if consistency is None or mixture is None or not recipe.drops_nodes:
         return None
-    features = node_features(graph, recipe.data, prepared.features).matrix()
+    features: Any = node_features(graph, recipe.data, prepared.features).matrix()
     if drops_nodes(recipe.regularizer):
         propagation = RandomPropagation(graph, recipe.propagation, mixture, features)
         return NodeDropper(propagation, consistency.drop_node)
     top = top_nodes(graph, recipe.propagation, mixture, consistency.top_nodes)
-    dense = features.toarray() if sp.issparse(features) else features
+    dense = features if isinstance(features, np.ndarray) else features.toarray()
     return TopNodeDropper(
         torch.from_numpy(np.array(dense, np.float32)), top, consistency.drop_node,
         unit=recipe.propagation.row_scale == "unit",
