@@ -26,7 +26,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -42,7 +42,7 @@ from scr.experiments._runner import use_one_thread
 from scr.graph import Graph, per_class_split, random_split
 from scr.synth import SynthConfig, write_synth_store
 from stranger_peers import PEERS, run_peer
-from stranger_tables import LABELS, OURS, kind_of, read_rows, table_lines
+from stranger_tables import LABELS, OURS, kind_of, read_file, read_rows, table_lines
 from stranger_verdict import verdict_lines
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -61,8 +61,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "best": {"effort": "best", "time_limit": 600},
 }
 """Keyword arguments of `NodeClassifier` for our rows."""
+LARGE = ("crowd", "wordnet")
+"""Run after all others with the same labels and splits."""
 LATE = ("gcnii",)
-"""Slow peers: after all others with the same labels and splits."""
+"""Slow peers, likewise."""
 LAST = "grand"
 """Run on small graphs with 20 labels and two splits, after everything else."""
 SMALL = ("cora", "cora_ml", "acm", "uai")
@@ -188,9 +190,10 @@ def queue(
         for some in (range(min(splits, FIRST_SPLITS)), range(FIRST_SPLITS, splits))
         for count in LABELS
         if count in counts
+        for large in (False, True)
         for late in (False, True)
         for name in GRAPHS
-        if name in names
+        if name in names and (name in LARGE) == large
         for split in some
         for method in chosen
         if (method in LATE) == late and method != LAST
@@ -217,26 +220,61 @@ def missing(runs: Iterable[Run], *, older: bool) -> list[Run]:
 
 def fill(runs: list[Run], jobs: int) -> int:
     """Run and write row by row; returns how many failed."""
-    results: dict[tuple[str, str], Results] = {}
-    failed = 0
+    kept, failed, waiting = Kept(), 0, dict[Future[Any], Run]()
     with ProcessPoolExecutor(jobs, initializer=use_one_thread) as pool:
-        waiting = {pool.submit(run, *each): each for each in runs}
-        for done in as_completed(waiting):
-            name, labels, split, method = waiting[done]
-            title = f"{name}, {labels} labels, split {split}, {method}"
-            if done.exception() is not None:
-                failed += 1
-                console.print(f"{title}: {done.exception()!r}", markup=False)
+        for each in (*runs, *[None] * jobs):
+            if each is not None and not kept.over_limit(each):
+                waiting[pool.submit(run, *each)] = each
+            if each is not None and len(waiting) < jobs:
                 continue
-            row, about = done.result()
-            place = kind_of(method), name
-            if place not in results:
-                settings = {"valid_per_class": VALID_PER_CLASS, "graph": about}
-                path = RESULTS / place[0] / f"{name}.json"
-                results[place] = Results(path, settings, kind=place[0])
-            results[place].add({"labels": labels, "split": split, "method": method}, row)
-            console.print(f"{title}: {said(row)}", markup=False, soft_wrap=True)
+            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                failed += not kept.settle(waiting.pop(done), done)
     return failed
+
+
+class Kept:
+    """The results files that rows are added to."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], Results] = {}
+
+    def settle(self, of: Run, done: Future[Any]) -> bool:
+        """Write what a run found, and say it; whether it found something."""
+        error = done.exception()
+        if error is not None:
+            console.print(f"{titled(of)}: {error!r}", markup=False, soft_wrap=True)
+            return False
+        self.add(of, *done.result())
+        return True
+
+    def add(self, of: Run, row: dict[str, Any], about: dict[str, Any]) -> None:
+        """Write a row of a graph."""
+        name, labels, split, method = of
+        place = kind_of(method), name
+        if place not in self._files:
+            settings = {"valid_per_class": VALID_PER_CLASS, "graph": about}
+            path = RESULTS / place[0] / f"{name}.json"
+            self._files[place] = Results(path, settings, kind=place[0])
+        self._files[place].add({"labels": labels, "split": split, "method": method}, row)
+        console.print(f"{titled(of)}: {said(row)}", markup=False, soft_wrap=True)
+
+    def over_limit(self, of: Run) -> bool:
+        """Note a run as over the limit where another split with these labels was."""
+        name, labels, _, method = of
+        content = read_file(name, kind_of(method))
+        for row in content["rows"] if content else ():
+            same = (row["labels"], row["method"]) == (labels, method)
+            if same and row.get("over_limit") == LIMITS.get(method, LIMIT):
+                known = {"over_limit": row["over_limit"], "as_split": row["split"]}
+                self.add(of, known, content["settings"]["graph"])
+                return True
+        return False
+
+
+def titled(of: Run) -> str:
+    """A run in a few words."""
+    name, labels, split, method = of
+    return f"{name}, {labels} labels, split {split}, {method}"
 
 
 def said(row: dict[str, Any]) -> str:

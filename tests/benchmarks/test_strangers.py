@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -87,7 +88,10 @@ def test_facts_of_a_graph_count_edges_once_and_leave_unknown_labels_out(stranger
     assert facts == {"nodes": 4, "edges": 4, "classes": 2, "homophily": 0.5}
 
 
-def test_rows_are_written_one_by_one_into_the_file_of_their_kind(strangers, tmp_path, monkeypatch):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rows_are_written_one_by_one_into_the_file_of_their_kind(
+    strangers, tmp_path, monkeypatch, jobs
+):
     about = {"nodes": 4, "homophily": 0.5}
 
     class Pool:
@@ -101,24 +105,26 @@ def test_rows_are_written_one_by_one_into_the_file_of_their_kind(strangers, tmp_
             pass
 
         def submit(self, function, *each):
-            from concurrent.futures import Future
-
+            assert each[2] == 0, "ran a split that is known to be over the limit"
             future = Future()
             if each[3] == "gcn":
                 future.set_exception(MemoryError())
+            elif each[3] == "gcnii":
+                future.set_result(({"over_limit": strangers.LIMIT}, about))
             else:
                 row = {"test_accuracy": 0.5, "processor_seconds": 1.0}
                 future.set_result((row, about))
             return future
 
     monkeypatch.setattr(strangers, "ProcessPoolExecutor", Pool)
-    runs = [("cora", "20", 0, method) for method in ("scr", "sgc", "gcn")]
-    assert strangers.fill(runs, 1) == 1
-    for kind, method in (("strangers", "scr"), ("stranger_peers", "sgc")):
+    runs = [("cora", "20", 0, method) for method in ("scr", "sgc", "gcn", "gcnii")]
+    assert strangers.fill([*runs, ("cora", "20", 1, "gcnii")], jobs) == 1
+    for kind, methods in (("strangers", ["scr"]), ("stranger_peers", ["sgc", "gcnii", "gcnii"])):
         content = json.loads((tmp_path / kind / "cora.json").read_text())
-        (row,) = content["rows"]
-        assert (row["method"], row["code"]) == (method, strangers.code_version(kind))
+        assert sorted(row["method"] for row in content["rows"]) == sorted(methods)
+        assert {row["code"] for row in content["rows"]} == {strangers.code_version(kind)}
         assert content["settings"]["graph"] == about
+    assert content["rows"][-1] | {"split": 1, "as_split": 0} == content["rows"][-1]
 
 
 def test_methods_whose_arguments_the_classifier_takes_are_run(strangers, monkeypatch):
