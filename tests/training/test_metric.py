@@ -12,8 +12,8 @@ import scr
 from scr.errors import ConfigError, GraphError
 from scr.metrics import METRICS
 from scr.sources._digits import digits
-from scr.training._trust import baseline_note
 from scr.training._records import TrainingOutcome, ValidationNodes, collapse_notes
+from scr.training._trust import baseline_note
 
 FUNCTIONS = {
     "balanced": lambda labels, p: sklearn.metrics.balanced_accuracy_score(labels, p.argmax(1)),

@@ -49,3 +49,16 @@ def test_what_the_user_sets_all_members_keep(random_graph):
 def test_wrong_settings_are_refused_and_not_skipped(random_graph):
     with pytest.raises(ConfigError, match="epochs"):
         portfolio(random_graph(), layers=[{"training": {"epochs": -1}}])
+
+
+def test_a_member_with_another_encoder_does_not_read_what_was_chosen_for_the_first(
+    random_graph, monkeypatch
+):
+    from scr.training.presets._auto import Choice
+
+    tables = {"encoder": {"name": "ssgc", "mixture": "last"}, "propagation": {"hops": 3}}
+    monkeypatch.setattr("scr.tuning._portfolio.choose", lambda graph: Choice(tables, ""))
+    members = {each.name: each.recipe for each in portfolio(random_graph())}
+    assert members["auto"].encoder_settings["mixture"] == "last"
+    assert members["linear-2"].encoder == "sgc"
+    assert members["linear-2"].propagation.hops == 2

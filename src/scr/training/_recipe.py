@@ -145,8 +145,11 @@ def resolve(
     layers = [below, *layers]
     plain = merge(*layers)
     encoder = encoder or plain.get("encoder", {}).get("name") or AUTO_ENCODER
+    looked_at = str(below.get("encoder", {}).get("name", DEFAULT_ENCODER))
     if encoder == AUTO_ENCODER:
-        encoder = str(below.get("encoder", {}).get("name", DEFAULT_ENCODER))
+        encoder = looked_at
+    elif encoder != looked_at:  # settings of another encoder mean nothing to this one
+        layers[0] = {key: value for key, value in below.items() if key != "encoder"}
     regularizer = regularizer or plain.get("regularizer") or DEFAULT_REGULARIZER
     check_regularizer(regularizer)
     known = _names(encoder_class(encoder).config_class)

@@ -12,8 +12,8 @@ import scr
 from scr.errors import InactiveTermWarning, MemoryBudgetError
 from scr.graph import Graph
 from scr.training import choose
-from scr.training._trust import baseline_note
 from scr.training._records import TrainingOutcome
+from scr.training._trust import baseline_note
 from scr.training.presets import _auto
 
 NODES, CLASSES, COLUMNS = 600, 3, 30
