@@ -106,7 +106,9 @@ def test_a_recorded_recipe_makes_the_same_recipe():
 def test_tables_hold_every_setting_and_are_read_back():
     changed = {
         "propagation": {"subsets": "single", "label_paths": ["^writes writes"]},
-        "training": {"metric": "macro-f1"},  # accuracy alone is not written down
+        # What is younger than others is written down only if it is not as it always was.
+        "training": {"metric": "macro-f1", "refit": True},
+        "consistency": {"noise": "dropped-nodes", "top_nodes": 16},
     }
     recipe = resolve(SMALL, regularizer="scr", layers=[changed])
     tables = recipe.tables()

@@ -36,6 +36,7 @@ def same(one, other):
 def test_it_is_a_run_by_hand_on_all_labels(tmp_path, encoder, regularizer, propagation):
     graph = digits(labels_per_class=5, seed=0)
     sections = {"consistency": TERM, "propagation": propagation}
+    sections["postprocess"] = {"calibrate": "none"}  # validation nodes are trained on by hand
     found = NodeClassifier(encoder, regularizer, refit=True, **sections, **SHORT).fit(graph)
     alone = NodeClassifier(encoder, regularizer, **sections, **SHORT).fit(graph)
     assert found.best_epoch_ == alone.best_epoch_
@@ -54,6 +55,15 @@ def test_it_is_a_run_by_hand_on_all_labels(tmp_path, encoder, regularizer, propa
     loaded = NodeClassifier.load(found.save(tmp_path / "run"), graph=graph)
     np.testing.assert_array_equal(loaded.predict_proba(), found.predict_proba())
     assert loaded.explain().tables()["split"] == "train"
+
+
+def test_the_temperature_is_that_of_the_weights_before_it():
+    graph = digits(labels_per_class=5, seed=0)
+    found, alone = (
+        NodeClassifier("ssgc", "none", refit=refit, **SHORT).fit(graph) for refit in (True, False)
+    )
+    assert alone.summary()["temperature"] != 1
+    assert found.summary()["temperature"] == pytest.approx(alone.summary()["temperature"])
 
 
 def test_test_labels_are_never_read():
@@ -90,7 +100,7 @@ def test_a_stop_in_selection_or_refit_resumes_to_the_same_weights(tmp_path, stop
 
 
 def test_the_baseline_is_refitted_where_it_was_kept(monkeypatch):
-    monkeypatch.setattr("scr.training._fitting.baseline_note", lambda *_: "kept")
+    monkeypatch.setattr("scr.training._fitting.baseline_note", lambda *_, **__: "kept")
     graph = digits(seed=0)
     compared = {**TERM, "trust": "compared"}
     found = NodeClassifier("ssgc", "scr", refit=True, consistency=compared, **SHORT).fit(graph)

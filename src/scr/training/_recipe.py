@@ -36,6 +36,14 @@ Tables = Mapping[str, Any]
 Section = TypeVar("Section")
 
 
+YOUNGER: dict[str, dict[str, Any]] = {
+    "training": {"metric": "accuracy", "refit": False},
+    "consistency": {"noise": "dropout", "top_nodes": 32},
+}
+"""Settings that are written down only if they differ from this: runs from before there was a choice
+are the same runs."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """All settings of one run."""
@@ -72,11 +80,12 @@ class Recipe:
             "encoder": {"name": self.encoder, **self.encoder_settings},
             "training": asdict(self.training),
         }
-        if self.training.metric == "accuracy":
-            # Runs from before there was a choice are the same runs.
-            del tables["training"]["metric"]
         if self.consistency is not None:
             tables["consistency"] = asdict(self.consistency)
+        for section, younger in YOUNGER.items():
+            for name, value in younger.items():
+                if tables.get(section, {}).get(name) == value:
+                    del tables[section][name]
         if self.stages.method != "none":
             tables["stages"] = asdict(self.stages)
         if not self.postprocess.is_default:
