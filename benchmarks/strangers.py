@@ -153,7 +153,7 @@ def our_predictions(
         from portfolio import stranger_portfolio
 
         taught = stranger_portfolio(name)
-        with mock.patch("scr.tuning._portfolio.read_portfolio", lambda typed: taught):
+        with mock.patch("scr.tuning._portfolio.read_portfolio", return_value=taught):
             classifier.fit(graph)
     else:
         classifier.fit(graph)
