@@ -6,6 +6,7 @@ Importing scikit-learn takes longer than everything that is computed here on a s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def predicted_classes(
         loss = losses.sum() / len(rows) + 0.5 * penalty * float((weights * weights).sum())
         return loss, gradient.ravel(order="F")
 
-    options = {"maxiter": steps, "maxls": _LINE_STEPS, "gtol": tolerance, "ftol": _TOLERANCE}
+    options: Any = {"maxiter": steps, "maxls": _LINE_STEPS, "gtol": tolerance, "ftol": _TOLERANCE}
     start = np.zeros(shape[0] * shape[1])
     found = minimize(objective, start, method="L-BFGS-B", jac=True, options=options)
     matrix = found.x.reshape(shape, order="F")
