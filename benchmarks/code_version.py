@@ -40,7 +40,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "networks": LEARNING,
     "portfolio": LEARNING,
     "strangers": LEARNING,
-    "stranger_peers": ("../../benchmarks/stranger_peers.py",),
+    "stranger_peers": (
+        "../../benchmarks/stranger_peers.py",
+        "../../benchmarks/stranger_grand.py",
+    ),
     "heterogeneous": (*LEARNING, "typed_features"),
     "stand_ins": (
         *LEARNING,

@@ -110,10 +110,11 @@ def read(labels: str) -> list[Measured]:
     names = {file.stem for kind in KINDS for file in (RESULTS / kind).glob("*.json")}
     measured = []
     for name in names:
-        content = next(found for kind in KINDS if (found := read_file(name, kind)))
-        rows = [row for row in read_rows(name) if row["labels"] == labels]
-        if rows:
-            measured.append(Measured(name, content["settings"]["graph"], rows))
+        contents = [content for kind in KINDS if (content := read_file(name, kind))]
+        facts = [found for each in contents if (found := each["settings"].get("graph"))]
+        rows = [row for each in contents for row in each["rows"] if row["labels"] == labels]
+        if rows and facts:
+            measured.append(Measured(name, facts[0], rows))
     return sorted(measured, key=lambda each: (-each.homophily, each.graph))
 
 

@@ -103,7 +103,7 @@ def test_a_package_that_is_gone_is_named(benchmark_module, tmp_path):
         module.code_version("accuracy", tmp_path)
 
 
-def test_the_version_of_peers_is_that_of_their_script_alone(benchmark_module, tmp_path):
+def test_the_version_of_peers_is_that_of_their_scripts_alone(benchmark_module, tmp_path):
     module = benchmark_module("code_version")
     source = tmp_path / "src" / "scr"
     (tmp_path / "benchmarks").mkdir()
@@ -111,6 +111,7 @@ def test_the_version_of_peers_is_that_of_their_script_alone(benchmark_module, tm
     versions = []
     for script, package in (("x = 1", "y = 1"), ("x = 1", "y = 2"), ("x = 2", "y = 2")):
         (tmp_path / "benchmarks" / "stranger_peers.py").write_text(script)
+        (tmp_path / "benchmarks" / "stranger_grand.py").write_text("")
         (source / "config.py").write_text(package)
         module.code_version.cache_clear()
         module._meaning.cache_clear()

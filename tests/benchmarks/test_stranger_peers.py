@@ -25,6 +25,7 @@ def graph():
     for node in range(NODES):
         features[node, labels[node]] = 1
     edges = generator.integers(0, NODES, (2, 150))
+    edges[1, 50:] = (edges[0, 50:] + CLASSES * edges[1, 50:]) % NODES  # ends of the same class
     return scr.Graph.from_edges(
         edges, features=sp.csr_array(features, dtype=np.float32), labels=labels,
         train=np.arange(20), valid=np.arange(20, 40), test=np.arange(40, NODES),
@@ -34,7 +35,7 @@ def graph():
 def as_pyg(peers, graph):
     rows = np.repeat(np.arange(NODES), np.diff(graph.indptr))
     edges = torch.from_numpy(np.stack([graph.indices, rows]).astype(np.int64))
-    return torch.from_numpy(peers.rows_that_add_up_to_one(graph).toarray()), edges
+    return torch.from_numpy(peers.rows_of_unit_length(graph).toarray()), edges
 
 
 def pyg_logits(network, x, edges):
@@ -77,6 +78,20 @@ def test_networks_and_their_gradients_are_those_of_pyg(peers, graph, kind, dense
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+def test_rows_have_unit_length_and_empty_ones_stay_empty(peers):
+    features = np.array([[3, 4, 0], [0, 0, 0], [0, -2, 0]], np.float32)
+    graph = scr.Graph.from_edges(np.array([[0], [1]]), features=features)
+    expected = [[0.6, 0.8, 0], [0, 0, 0], [0, -1, 0]]
+    np.testing.assert_allclose(peers.rows_of_unit_length(graph).toarray(), expected, rtol=1e-6)
+
+
+def test_an_mlp_reads_rows_of_some_nodes_as_those_of_all(peers, graph):
+    network = peers.Network("mlp", FEATURES, CLASSES)
+    nodes = np.array([5, 2, 40])
+    some = peers.evaluated(network, peers.Inputs(graph, nodes))
+    torch.testing.assert_close(some, peers.evaluated(network, peers.Inputs(graph))[nodes])
+
+
 def test_correct_and_smooth_is_that_of_pyg(peers, graph):
     from torch_geometric.nn import CorrectAndSmooth
 
@@ -94,7 +109,7 @@ def test_two_hop_logistic_regression_is_scikit_learns_on_the_hops_of_all_nodes(p
     from sklearn.linear_model import LogisticRegression
 
     adjacency = peers.normalized_adjacency(graph)
-    hops = (adjacency @ adjacency @ peers.rows_that_add_up_to_one(graph)).toarray()
+    hops = (adjacency @ adjacency @ peers.rows_of_unit_length(graph)).toarray()
     fitted = [
         LogisticRegression(C=penalty, max_iter=200).fit(hops[:20], graph.labels[:20])
         for penalty in (1, 10, 100, 1000)
@@ -112,11 +127,11 @@ def test_dropout_keeps_the_mean_and_drops_its_share(peers, chance):
     assert peers.dropout(x, chance, False) is x
 
 
-def test_agreement_is_the_distance_to_the_sharpened_mean(peers):
+def test_agreement_is_the_distance_to_the_sharpened_mean(peers, benchmark_module):
     # The mean is (0.6, 0.4), its squares 0.36 and 0.16, the target (9 / 13, 4 / 13).
     views = torch.tensor([[[0.5, 0.5]], [[0.7, 0.3]]])
     expected = ((9 / 13 - 0.5) ** 2 + (9 / 13 - 0.7) ** 2) * 2 / 2
-    assert float(peers.agreement(views)) == pytest.approx(expected)
+    assert float(benchmark_module("stranger_grand").agreement(views)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["logistic", "boosting", "gcn", "c&s", "grand"])
@@ -124,4 +139,4 @@ def test_a_peer_repeats_itself_and_finds_classes_that_features_name(peers, graph
     first, again = (peers.run_peer(name, graph, 3) for _ in range(2))
     assert (first == again).all()
     if name != "boosting":  # of five examples per class it makes nothing
-        assert (first == graph.labels)[graph.train].mean() > 0.5  # of four classes
+        assert (first == graph.labels)[graph.train].mean() > 0.7
