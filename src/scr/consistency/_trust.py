@@ -102,7 +102,7 @@ def linear_accuracy(
         rows = left * values
     # A loose tolerance would stop before the first step where classes are many and gradients small;
     # the limit of steps bounds the time instead, long after the accuracy has settled.
-    settings = {"inverse_penalty": INVERSE_PENALTY, "steps": 40, "tolerance": 1e-5}
+    settings: dict[str, Any] = {"inverse_penalty": INVERSE_PENALTY, "steps": 40, "tolerance": 1e-5}
     accuracies = []
     for fitted, held_out in parts.split(rows, labels) if hasattr(parts, "split") else parts:
         classes, codes = np.unique(labels[fitted], return_inverse=True)
