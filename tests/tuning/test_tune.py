@@ -230,3 +230,23 @@ def test_a_damaged_list_of_models_is_refused(damage, tmp_path):
     (tmp_path / "ensemble.json").write_text(damage)
     with pytest.raises(StoreError, match="may be damaged"):
         read_ensemble(tmp_path)
+
+
+def test_those_that_may_go_on_are_compared_by_the_same_folds(random_graph, tmp_path):
+    graphs = fold_graphs(random_graph())
+    race = _race.Race(graphs, tmp_path, _race.Clock(0, None))
+
+    def trial(name, right_per_fold):
+        folds = {}
+        for fold, right in enumerate(right_per_fold):
+            labels = graphs[fold].labels[graphs[fold].valid]
+            soft = np.eye(3, dtype=np.float32)[(labels + 1) % 3]
+            soft[:right] = np.eye(3, dtype=np.float32)[labels[:right]]
+            folds[fold] = soft
+        return _race.Trial(_race.Member(name, None), tmp_path / name, folds)
+
+    # `new` is better on the only fold that it has, `old` was tried on three.
+    found = race._best([trial("old", [3, 4, 4]), trial("new", [4]), trial("bad", [1])], wanted=3)
+    assert [each.member.name for each in found] == ["new", "old", "bad"]
+    found = race._best([trial("old", [3, 4, 4]), trial("new", [4])], wanted=5)
+    assert [each.member.name for each in found] == ["old"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,13 +69,12 @@ class Race:
     def run(self, members: Sequence[Member], rounds: Any = ROUNDS) -> list[Trial]:
         """All rounds; returns a trial for each member that was started, the best first."""
         trials = {each.name: Trial.read(each, self.folder / each.name) for each in members}
-        known = {each.name: each for each in members}
         for folds, most, share in rounds:
             wanted = range(min(folds, len(self.graphs)))
-            ranked = [known[trial.member.name] for trial in self.ranked(trials.values())]
-            chosen = list(members) if most is None else ranked[:most]
-            tasks = self._tasks(chosen, trials, wanted, share)
-            for trial in _in_processes(tasks, self.jobs):
+            chosen = list(members)
+            if most is not None:
+                chosen = [each.member for each in self._best(trials.values(), len(wanted))[:most]]
+            for trial in _in_processes(self._tasks(chosen, trials, wanted, share), self.jobs):
                 trials[trial.member.name] = trial
                 if self.on_trial is not None:
                     self.on_trial(trial)
@@ -96,6 +95,17 @@ class Race:
                 seed=self.seed, device=self.device,
                 deadline=None if is_first else self.clock.deadline,
             )  # fmt: skip
+
+    def _best(self, trials: Any, wanted: int) -> list[Trial]:
+        """Trials by their scores on the folds that all which may go on have finished.
+
+        Some have finished more; what counts is what they can be compared by.
+        """
+        before = max((count for count, _, _ in ROUNDS if count < wanted), default=1)
+        judged = range(min(before, len(self.graphs)))
+        ready = [each for each in trials if set(judged) <= each.folds.keys()]
+        alike = [(each, replace(each, folds={f: each.folds[f] for f in judged})) for each in ready]
+        return [each for each, part in sorted(alike, key=lambda pair: self._order(pair[1]))]
 
     def ranked(self, trials: Any) -> list[Trial]:
         """Trials with a finished fold, those with more folds and better scores first."""
