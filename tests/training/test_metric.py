@@ -150,11 +150,11 @@ def ended(accuracy, metric, **more):
 @pytest.mark.parametrize(
     ("metric", "with_term", "alone", "is_kept"),
     [
-        # 0.75 standard errors of 0.05 are 0.0375.
-        ("macro-f1", 0.60, 0.65, True),
+        # 1.5 standard errors of 0.05 are 0.075.
+        ("macro-f1", 0.56, 0.65, True),
         ("macro-f1", 0.62, 0.65, False),
         ("macro-f1", 0.70, 0.65, False),
-        ("log-loss", 0.70, 0.65, True),
+        ("log-loss", 0.74, 0.65, True),
         ("log-loss", 0.60, 0.65, False),
     ],
 )
