@@ -59,7 +59,7 @@ FIRST_SPLITS = 3
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "scr": {},
     "base": {"regularizer": "none"},
-    "best": {"effort": "best", "time_limit": 600},
+    "best": {"effort": "best", "time_limit": 200},
 }
 """Keyword arguments of `NodeClassifier` for our rows."""
 LARGE = ("crowd", "wordnet")
