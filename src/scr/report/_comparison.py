@@ -16,7 +16,6 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from scr.errors import RunError
 from scr.metrics import ACCURACY, METRICS, Metric, metric_of
@@ -141,7 +140,9 @@ def stratified_interval(
 
 
 def _t_quantile(level: float, freedom: float) -> float:
-    # The same as scipy.stats.t.ppf, without its slow import.
+    from scipy.special import stdtrit  # slow to import, and only comparisons need it
+
+    # The same as scipy.stats.t.ppf, whose import is slower still.
     return float(stdtrit(freedom, 0.5 + level / 2))
 
 
