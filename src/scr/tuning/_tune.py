@@ -223,11 +223,7 @@ def _write(
         "mattered": what_mattered(table),
     }
     best = equal[0]
-    note = (
-        f"The answer is the mean of {len(chosen)} settings ({', '.join(names)}), each trained "
-        f"{most} times with another part of the {len(labels) if most > 1 else len(graph.train):,} "
-        f"known labels held out; {len(trials)} were tried"
-    )
+    note = _note(names, most, len(trials), known=len(graph.train) + len(graph.valid))
     calibration = Calibration.of(held, labels.astype(np.int64), "temperature")
     write_calibration(out, calibration)
     record = {
@@ -284,6 +280,16 @@ def _write(
 def _score(race: Race, trial: Trial) -> float:
     """Of held-out labels, without a handicap."""
     return race.scored(trial) + (trial.member.handicap if race.metric is ACCURACY else 0.0)
+
+
+def _note(names: Sequence[str], folds: int, tried: int, *, known: int) -> str:
+    """What the answer is, in a sentence."""
+    several = f"the mean of {len(names)} settings, {', '.join(names)}, each"
+    settings = several if len(names) > 1 else f"that of one setting, {names[0]},"
+    trained = f"trained {folds} times with another part of the {known:,} known labels held out"
+    if folds == 1:
+        trained = f"trained once with a part of the {known:,} known labels held out"
+    return f"The answer is {settings} {trained}; {tried} {'was' if tried == 1 else 'were'} tried"
 
 
 def what_mattered(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

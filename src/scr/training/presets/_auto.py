@@ -37,6 +37,8 @@ there is a labeled node within reach of most others."""
 FEW_LABELS_WEIGHT = 0.5
 """Of the consistency term with so few labels: predictions are often wrong early, and at full weight
 some runs settle on them."""
+TYPED_ENCODER = "nars-gamlp"
+"""For several types or relations: what the papers on ogbn-mag use."""
 AVERAGED_HOPS = (0, 2, 4, 8)
 """What is tried; 0 leaves a node's own features alone."""
 LAST_HOPS = (2, 4)
@@ -107,8 +109,9 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         graph: Features, edges, and labels of training and validation nodes are read.
         seed: Decides which nodes are looked at, and their folds.
     """
-    is_plain = graph.features is not None and not graph.is_typed and len(graph.relations) == 1
-    if graph.features is None or not is_plain or len(graph.train) == 0:
+    if graph.is_typed or len(graph.relations) > 1:
+        return Choice({"encoder": {"name": TYPED_ENCODER}}, "relations walked apart")
+    if graph.features is None or len(graph.train) == 0:
         return Choice({}, "")
     columns, is_scarce = graph.features.shape[1], len(graph.train) <= FEW_LABELS * graph.num_classes
     hops = FEW_LABELS_HOPS if is_scarce else USUAL_HOPS
