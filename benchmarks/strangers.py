@@ -133,7 +133,7 @@ def run(name: str, labels: str, split: int, method: str) -> tuple[dict[str, Any]
         else:
             with processor_limit(LIMITS.get(method, LIMIT)):
                 predictions, row = run_peer(method, graph, split), {}
-        row |= scores(graph, predictions)
+        row = scores(graph, predictions) | row
     except OverLimitError:
         row = {"over_limit": LIMITS.get(method, LIMIT)}
     row["seconds"] = round(time.perf_counter() - wall, 2)
@@ -155,10 +155,12 @@ def our_predictions(
         taught = stranger_portfolio(name)
         with mock.patch("scr.tuning._portfolio.read_portfolio", return_value=taught):
             classifier.fit(graph)
+        chosen = {"valid_accuracy": classifier.summary()["valid_accuracy"]}  # of held-out folds
     else:
         classifier.fit(graph)
+        chosen = {}
     recipe = classifier.recipe_
-    row = {
+    row = chosen | {
         "calibration_error": round(classifier.metrics("test")["calibration_error"], 5),
         "encoder": recipe.encoder,
         "hops": recipe.propagation.hops,

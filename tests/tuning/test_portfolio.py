@@ -24,7 +24,7 @@ def test_every_member_is_a_valid_recipe_of_its_own(random_graph, typed):
     graph = random_graph()
     tables = read_portfolio(typed=typed)
     if typed:
-        assert {"nars-gamlp", "rgcn"} <= {
+        assert {"nars-sign", "rgcn"} <= {
             each.get("encoder", {}).get("name") for each in tables.values()
         }
         return

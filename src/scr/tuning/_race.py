@@ -8,7 +8,9 @@ an answer, and time goes where it counts.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -144,6 +146,21 @@ def _in_processes(tasks: Iterator[Callable[[], Trial]], jobs: int) -> Iterator[T
     with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
         parallel = Parallel(pre_dispatch="n_jobs", batch_size=1, return_as="generator_unordered")
         yield from parallel(delayed(_call)(task) for task in tasks)
+
+
+@contextmanager
+def processes(jobs: int) -> Iterator[None]:
+    """For the time of a search; its processes would wait for minutes for more work."""
+    with warnings.catch_warnings():
+        # A process whose memory has grown is replaced, which joblib takes for a failure.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+        try:
+            yield
+        finally:
+            if jobs > 1:
+                from joblib.externals.loky import get_reusable_executor
+
+                get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _call(task: Callable[[], Trial]) -> Trial:

@@ -27,7 +27,7 @@ from scr.prediction.calibration import Calibration, write_calibration
 from scr.training import check_trainable
 from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
-from scr.tuning._race import Clock, Race, held_out
+from scr.tuning._race import Clock, Race, held_out, processes
 from scr.tuning._refine import refine
 from scr.tuning._trials import TIMES, Trial
 from scr.tuning._weights import chosen_members
@@ -117,8 +117,9 @@ def tune(
         race = replace(race, on_trial=_watched(effort.on_trial, race))
     trials: list[Trial] = []
     try:
-        trials = race.run(members)
-        trials = refine(race, trials)
+        with processes(race.jobs):
+            trials = race.run(members)
+            trials = refine(race, trials)
     except KeyboardInterrupt:
         found = [Trial.read(each, out / MODELS / each.name) for each in members]
         trials = trials or race.ranked(found)
