@@ -223,8 +223,10 @@ def stranger_lines() -> list[str]:
         "",
         f"{CAPTION} `scr` is `scr.NodeClassifier()` as it is, `base` the same without a "
         'consistency term, `best` with `effort="best"` and ten minutes. Peers have their published '
-        "settings on every graph (`benchmarks/stranger_peers.py` names them) and choose the epoch, "
-        "or the penalty, on validation nodes; one that takes more than its processor seconds is "
+        "settings on every graph (`benchmarks/stranger_peers.py` names them), and rows of unit "
+        "length as features, since rows that add up to 1 leave them far behind on some graphs. "
+        "They choose the epoch, or the penalty, on validation nodes; one that takes more than its "
+        "processor seconds is "
         f"over the limit. In bold: the best mean. {STAR} Printed by `{COMMAND} --table`, measured "
         f"by `{COMMAND}`.",
         "",
