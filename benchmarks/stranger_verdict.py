@@ -7,7 +7,16 @@ from collections.abc import Sequence
 
 from cells import interval, plain
 from stranger_peers import PEERS
-from stranger_tables import ACCURACY, ALIKE, BALANCED, LABELS, Measured, over_graphs, read
+from stranger_tables import (
+    ACCURACY,
+    ALIKE,
+    BALANCED,
+    LABELS,
+    Measured,
+    mean_gain,
+    over_graphs,
+    read,
+)
 
 NOTHING = "    no rows yet"
 SIMPLE = ("sgc", "logistic")
@@ -64,15 +73,14 @@ def against_best(group: Sequence[Measured], peers: Sequence[str]) -> list[str]:
     if not lines:
         return [NOTHING]
     lines.append(f"    mean over graphs, to the best of each: {interval(_mean(differences))}")
-    shared = [each for each in group if each.mean("scr") is not None]
-    means = {peer: over_graphs(shared, peer) for peer in peers}
-    whole = {peer: mean for peer, (mean, count) in means.items() if count == len(shared)}
-    if whole:
-        single = max(whole, key=lambda peer: whole[peer])
-        to_single = [each.difference("scr", single) for each in shared]
-        known = [each for each in to_single if each is not None]
-        lines.append(f"    mean over graphs, to the best single peer: {interval(_mean(known))} "
-                     f"to {single}")  # fmt: skip
+    gains = {peer: mean_gain(group, "scr", peer) for peer in peers}
+    most = max(count for _, count in gains.values())
+    whole = {peer: gain for peer, (gain, count) in gains.items() if count == most}
+    single = min(whole, key=lambda peer: whole[peer])
+    for peer, (gain, count) in gains.items():
+        if count:
+            mark = ", the best single peer" if peer == single else ""
+            lines.append(f"    mean over {count} graphs, to {peer}: {interval(gain)}{mark}")
     return lines
 
 
