@@ -170,7 +170,7 @@ def test_a_term_weighs_less_where_labels_are_scarce() -> None:
         consistency = scr.NodeClassifier().resolve(each).consistency
         assert consistency is not None
         weights[name] = consistency.weight
-    assert weights == {"scarce": 0.5, "enough": 1.0}
+    assert weights == {"scarce": 0.3, "enough": 1.0}
     assert scr.NodeClassifier(regularizer="none").resolve(scarce).consistency is None
 
 

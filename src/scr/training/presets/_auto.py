@@ -34,7 +34,7 @@ from scr.propagation import PropagationConfig, label_hops, propagate
 USUAL_HOPS, FEW_LABELS_HOPS, FEW_LABELS = 4, 8, 10
 """Hops 0 to K are usually averaged; with at most so many labels per class more, since only then
 there is a labeled node within reach of most others."""
-FEW_LABELS_WEIGHT = 0.5
+FEW_LABELS_WEIGHT = 0.3
 """Of the consistency term with so few labels: predictions are often wrong early, and at full weight
 some runs settle on them."""
 TYPED_ENCODER = "nars-gamlp"
