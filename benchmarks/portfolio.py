@@ -73,7 +73,7 @@ def recipes(graph: Graph) -> dict[str, Recipe]:
 
 def fill(name: str, options: argparse.Namespace) -> None:
     """Train what is missing of one graph."""
-    results = Results(FOLDER / f"{name}.json", {})
+    results = Results(FOLDER / f"{name}.json", {}, kind="portfolio")
     for split in range(options.splits):
         for labels in options.labels or LABELS:
             wanted = [

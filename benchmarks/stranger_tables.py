@@ -23,7 +23,10 @@ OURS = ("scr", "base", "best")
 METHODS = (*OURS, *PEERS)
 LABELS = ("20", "5", "10%", "50")
 """Training labels per class, or a share of all labels."""
-CHOSEN_ON = ("cora", "cora_ml", "acm", "pubmed", "amazon_photo", "uai", "blogcatalog", "actor")
+CHOSEN_ON = (
+    "cora", "cora_ml", "acm", "pubmed", "amazon_photo", "uai", "blogcatalog", "actor",
+    "dblp_citation", "flickr", "crowd",
+)  # fmt: skip
 """Graphs that the settings of `auto` were chosen on."""
 ALIKE = 0.6
 """Edge homophily from which neighbors are called alike."""
