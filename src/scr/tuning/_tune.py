@@ -255,6 +255,7 @@ def _write(
         chosen_metric = {"metric": race.metric.name, **values}
     summary = {
         "valid_accuracy": valid["accuracy"],
+        "valid_accuracy_is": "on held-out labels",
         "test_accuracy": None if test is None else test["accuracy"],
         "best_epoch": runs.read_json(heaviest / TIMES)["best_epoch"],
         "epochs": predictor.model.history[-1]["epoch"],
@@ -301,12 +302,18 @@ def what_mattered(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         values: dict[str, float] = {}
         for settings, score in flat:
             if key in settings:
-                value = str(settings[key])
+                value = _shown(settings[key])
                 values[value] = max(score, values.get(value, -math.inf))
         if len(values) > 1:
             spread = max(values.values()) - min(values.values())
-            found.append({"setting": key, "spread": round(spread, 5), "best": values})
+            best = dict(sorted(values.items(), key=lambda pair: -pair[1]))
+            found.append({"setting": key, "spread": round(spread, 5), "best": best})
     return sorted(found, key=lambda each: -float(each["spread"]))
+
+
+def _shown(value: Any) -> str:
+    """A setting's value; numbers by two digits, since proposed ones have many."""
+    return f"{value:.2g}" if isinstance(value, float) else str(value)
 
 
 def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:

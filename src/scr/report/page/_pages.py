@@ -56,6 +56,9 @@ def run_page(run_dir: str | Path) -> str:
     encoder = run.get("encoder") or mapping(recipe.get("encoder")).get("name")
     regularizer = run.get("regularizer")
     model = " with ".join(str(part) for part in (encoder, regularizer) if part) or path.name
+    averaged = sum(1 for trial in ensemble.get("trials") or () if mapping(trial).get("weight"))
+    if averaged > 1:
+        model = f"{averaged} settings, averaged,"
     return render(
         "run.html",
         title=f"{model} on {graph['name']}" if graph.get("name") else model,
