@@ -134,8 +134,8 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_weights(tmp_path, monkeypa
     watched = train_command.watched
 
     @contextmanager
-    def interrupted(epochs):
-        with watched(epochs) as on_epoch:
+    def interrupted(*arguments):
+        with watched(*arguments) as on_epoch:
 
             def interrupt(record):
                 on_epoch(record)

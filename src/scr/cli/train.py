@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 import scr
-from scr import compute, prediction, runs, sources, training
+from scr import compute, metrics, prediction, runs, sources, training
 from scr.cli import _options as option
 from scr.cli._console import (
     console,
@@ -26,9 +26,9 @@ from scr.cli._console import (
 )
 from scr.cli._run import INTERRUPTED, read_layers, shown_command
 from scr.errors import InactiveTermWarning, SCRError
-from scr.metrics import ACCURACY, METRICS, Metric, metric_of
 
 if TYPE_CHECKING:
+    from scr.metrics import Metric
     from scr.training import EpochRecord
 
 
@@ -105,7 +105,9 @@ def train(
                     loaded, resolved, device=device, on_progress=on_progress
                 )
         with (
-            watched(training.stage_epochs(resolved), METRICS[resolved.training.metric]) as on_epoch,
+            watched(
+                training.stage_epochs(resolved), metrics.METRICS[resolved.training.metric]
+            ) as on_epoch,
             stoppable() as should_stop,
             warnings.catch_warnings(),
         ):
@@ -135,7 +137,7 @@ def train(
 
 def score_line(summary: dict[str, Any]) -> Text:
     """One line that says how a run went."""
-    line, metric = Text(), metric_of(summary)
+    line, metric = Text(), metrics.metric_of(summary)
     if "valid_accuracy_is" in summary:
         line.append("valid accuracy ").append(f"{summary['valid_accuracy']:.1%}", "bold")
         line.append(f" {summary['valid_accuracy_is']}, ")
@@ -143,7 +145,7 @@ def score_line(summary: dict[str, Any]) -> Text:
         if split in summary:
             measured = summary[split]
             beside = f"accuracy {measured['accuracy']:.1%}"
-            if metric is ACCURACY:
+            if metric is metrics.ACCURACY:
                 beside = f"balanced {measured['balanced_accuracy']:.1%}"
             value = measured[metric.key]
             shown = "undefined" if value is None else metric.shown(value)
@@ -163,7 +165,7 @@ def watched(epochs: int, metric: Metric) -> Iterator[Callable[[EpochRecord], Non
 
         def on_epoch(record: EpochRecord) -> None:
             nonlocal score
-            value = record.valid_accuracy if metric is ACCURACY else record.valid_metric
+            value = record.valid_accuracy if metric is metrics.ACCURACY else record.valid_metric
             if value is not None:
                 score = f" valid {metric.shown(value)}"
             stage = f"stage {record.stage} " if record.stage > 1 else ""

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from scr import compute, prediction, runs, sources, tuning
+from scr import compute, metrics, prediction, runs, sources, tuning
 from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
 from scr.cli._run import read_layers, shown_command
 from scr.errors import ConfigError
-from scr.metrics import METRICS
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -100,7 +99,7 @@ def seconds(text: str) -> float | None:
 
 def _print_trials(content: dict[str, Any]) -> None:
     """What was tried, the best first."""
-    metric = METRICS[content["metric"]]
+    metric = metrics.METRICS[content["metric"]]
     title = f"held-out {metric.title}"
     headings = ("tried", "encoder", "regularizer", "folds", title, "seconds", "weight")
     tried = table(headings, numbers=headings[3:])
