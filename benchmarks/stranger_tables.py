@@ -257,8 +257,8 @@ def headline_lines(labels: str = "20") -> list[str]:
         f"`scr.NodeClassifier()` with no options on graphs that differ, {titled(labels)}, and with "
         '`effort="best"` and 200 seconds on one split (which trains on validation labels too), '
         "beside the best of its peers on each graph (logistic regression on features and on two "
-        "hops, gradient boosting, GCN, APPNP, GCNII, Correct and Smooth, GRAND on small graphs). Which "
-        "peer that is, one knows only after all of them were run.",
+        "hops, gradient boosting, GCN, APPNP, GCNII, Correct and Smooth, GRAND on small graphs). "
+        "Which peer that is, one knows only after all of them were run.",
         "",
         f"{CAPTION} {STAR} `{COMMAND}`; with other numbers of labels and every peer: "
         "[docs/results.md](docs/results.md#with-no-options).",
