@@ -178,6 +178,7 @@ class NodeClassifier(FittedClassifier):
         """Train on the graph's training nodes, with all its other nodes as unlabeled ones.
 
         Of a graph whose hops are kept for some nodes only, the others of these are unlabeled ones.
+        The arguments below are for a single training: with ``effort="best"`` they are not used.
 
         Args:
             graph: With features, labels and splits.

@@ -105,6 +105,23 @@ def test_a_stopped_search_goes_on_where_it_was(random_graph, tmp_path, monkeypat
     assert again.summary() == resumed.summary()
 
 
+def test_folds_of_other_settings_are_not_taken_for_these(random_graph, tmp_path):
+    from scr.tuning import portfolio
+    from scr.tuning._trials import Trial, run_trial
+
+    graphs = fold_graphs(random_graph())
+    one, other = (
+        portfolio(graphs[0], layers=[*SHORT, {"training": {"weight_decay": decay}}],
+                  tables={"first": {}})[0]
+        for decay in (0.001, 0.002)
+    )  # fmt: skip
+    limits = {"seed": 0, "device": "cpu", "deadline": None}
+    assert run_trial(one, graphs, [0], tmp_path, **limits).folds.keys() == {0}
+    assert Trial.read(other, tmp_path).folds == {}
+    assert run_trial(other, graphs, [0], tmp_path, **limits).folds.keys() == {0}
+    assert Trial.read(one, tmp_path).folds == {}
+
+
 def test_ctrl_c_ends_the_search_and_keeps_what_was_found(random_graph, tmp_path, monkeypatch):
     run_trial, count = _race.run_trial, []
 

@@ -47,13 +47,21 @@ class Trial:
 
     @classmethod
     def read(cls, member: Member, folder: Path) -> Trial:
-        """What earlier calls have left."""
+        """What earlier calls have left of these settings."""
         folds, seconds = {}, 0.0
         for path in sorted(folder.glob("fold-*")):
-            if (path / HELD_OUT).is_file():
+            if is_finished(member, path):
                 folds[int(path.name.removeprefix("fold-"))] = read_held_out(path / HELD_OUT)
                 seconds += float(runs.read_json(path / TIMES)["seconds"])
         return cls(member, folder, folds, seconds)
+
+
+def is_finished(member: Member, path: Path) -> bool:
+    """Whether a fold was trained to its end, with the settings that the member has now."""
+    if not (path / HELD_OUT).is_file():
+        return False
+    settings = json.loads(json.dumps(member.recipe.tables()))
+    return bool(runs.read_run(path)["recipe"] == settings)
 
 
 def read_held_out(path: Path) -> NDArray[np.float32]:
@@ -79,7 +87,7 @@ def run_trial(
 
     A fold that is not finished at the deadline is given up.
     """
-    missing = [fold for fold in folds if not (folder / f"fold-{fold}" / HELD_OUT).is_file()]
+    missing = [fold for fold in folds if not is_finished(member, folder / f"fold-{fold}")]
     started = time.perf_counter()
     try:
         prepared = prepare(graphs[0], member.recipe, device=device) if missing else None
