@@ -105,6 +105,26 @@ def test_a_stopped_search_goes_on_where_it_was(random_graph, tmp_path, monkeypat
     assert again.summary() == resumed.summary()
 
 
+def test_a_search_that_is_killed_while_it_writes_goes_on_as_well(
+    random_graph, tmp_path, monkeypatch
+):
+    def killed(*_arguments, **_settings):
+        raise RuntimeError("killed")
+
+    # The best is not the first, by which the run was started.
+    effort = dataclasses.replace(EFFORT, portfolio={**PORTFOLIO, "first": {"handicap": 0.9}})
+    whole = tuned(random_graph(), tmp_path / "whole", effort)
+    for method in ("write_predictions", "explain", "metrics"):
+        with monkeypatch.context() as patch:
+            patch.setattr(_tune.EnsemblePredictor, method, killed)
+            with pytest.raises(RuntimeError):
+                tuned(random_graph(), tmp_path / "run", effort, resume=True)
+    resumed = tuned(random_graph(), tmp_path / "run", effort, resume=True)
+    np.testing.assert_array_equal(
+        resumed.probabilities(None, None), whole.probabilities(None, None)
+    )
+
+
 def test_folds_of_other_settings_are_not_taken_for_these(random_graph, tmp_path):
     from scr.tuning import portfolio
     from scr.tuning._trials import Trial, run_trial

@@ -22,7 +22,13 @@ from scr.compute import peak_bytes
 from scr.errors import ConfigError, RunError
 from scr.graph import Graph, check_graph
 from scr.metrics import ACCURACY, METRICS, MetricsInParts
-from scr.prediction import ENSEMBLE, EnsemblePredictor, ProbabilityColumns, WeightedModel
+from scr.prediction import (
+    ENSEMBLE,
+    EnsemblePredictor,
+    ProbabilityColumns,
+    WeightedModel,
+    read_ensemble,
+)
 from scr.prediction.calibration import Calibration, write_calibration
 from scr.training import check_trainable
 from scr.tuning._folds import fold_graphs
@@ -144,8 +150,6 @@ def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredic
 
 def read_tuned(out: Path, graph: Graph | None = None, *, device: str = "cpu") -> EnsemblePredictor:
     """The ensemble of a finished run."""
-    from scr.prediction import read_ensemble
-
     models = read_ensemble(out)
     if models is None:
         raise RunError(f"The run in `{out}` is of one model; expected one with {ENSEMBLE}")
@@ -227,11 +231,10 @@ def _write(
     note = _note(names, most, len(trials), known=len(graph.train) + len(graph.valid))
     calibration = Calibration.of(held, labels.astype(np.int64), "temperature")
     write_calibration(out, calibration)
-    record = {
+    record = {  # the recipe stays that of the first member, by which a killed run is known again
         **run,
         "encoder": best.member.recipe.encoder,
         "regularizer": best.member.recipe.regularizer,
-        "recipe": best.member.recipe.tables(),
         "temperature": calibration.temperature,
         "notes": [note, *calibration.notes],
     }
@@ -246,18 +249,34 @@ def _write(
     test = predictor.metrics("test") if len(predictor.labeled("test")) else None
     measured = MetricsInParts(ranked=race.metric.name == "roc-auc")
     measured.add(labels, calibration.apply(held))
-    valid = measured.measures()
+    summary = _summary(race, predictor, trials, measured.measures(), test)
+    summary["best_epoch"] = runs.read_json(heaviest / TIMES)["best_epoch"]
+    runs.write_json(out / runs.METRICS, summary)
+    used = {Path(each.folder).parts[1] for each in models}
+    for folder in (out / MODELS).iterdir():
+        if folder.name not in used:
+            shutil.rmtree(folder)
+    return predictor
+
+
+def _summary(
+    race: Race,
+    predictor: EnsemblePredictor,
+    trials: Sequence[Trial],
+    valid: Mapping[str, float | None],
+    test: Mapping[str, float | None] | None,
+) -> dict[str, Any]:
+    """The content of `metrics.json`; `valid` is measured on held-out labels."""
     encoders = [each.model.encoder for each in predictor.members]
     chosen_metric = {}
     if race.metric is not ACCURACY:
         values = {"valid_metric": valid[race.metric.key]}
         values |= {} if test is None else {"test_metric": test[race.metric.key]}
         chosen_metric = {"metric": race.metric.name, **values}
-    summary = {
+    return {
         "valid_accuracy": valid["accuracy"],
         "valid_accuracy_is": "on held-out labels",
         "test_accuracy": None if test is None else test["accuracy"],
-        "best_epoch": runs.read_json(heaviest / TIMES)["best_epoch"],
         "epochs": predictor.model.history[-1]["epoch"],
         "stopped": "epochs",
         "train_seconds": round(sum(trial.seconds for trial in trials), 3),
@@ -265,18 +284,12 @@ def _write(
         "seconds": round(time.time() - race.clock.started, 3),
         "peak_memory_bytes": peak_bytes(),
         "parameters": sum(w.numel() for each in encoders for w in each.parameters()),
-        "nodes": graph.num_targets,
-        "temperature": calibration.temperature,
+        "nodes": predictor.graph.num_targets,
+        "temperature": predictor.model.calibration.temperature,
         **chosen_metric,
         "valid": valid,
         **({} if test is None else {"test": test}),
     }
-    runs.write_json(out / runs.METRICS, summary)
-    used = {Path(each.folder).parts[1] for each in models}
-    for folder in (out / MODELS).iterdir():
-        if folder.name not in used:
-            shutil.rmtree(folder)
-    return predictor
 
 
 def _score(race: Race, trial: Trial) -> float:
