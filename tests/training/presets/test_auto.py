@@ -55,6 +55,27 @@ def test_good_features_among_disagreeing_neighbors_stay_alone() -> None:
     assert choice.tables["propagation"]["hops"] == 0
 
 
+def test_of_neighbors_that_agree_by_chance_own_features_are_the_usual() -> None:
+    # So weak that no look is better than another beyond noise.
+    choice = choose(a_graph(homophily=1 / CLASSES, signal=0.05))
+    assert choice.tables["encoder"] == {"name": "mlp"}
+    assert "no more often than by chance" in choice.reason
+    choice = choose(a_graph(homophily=0.9, signal=0.05))
+    assert choice.tables["encoder"]["name"] == "ssgc"
+    assert "chance" not in choice.reason
+
+
+@pytest.mark.parametrize(("agreeing", "disagree"), [(0, True), (26, True), (27, False)])
+def test_chance_is_counted_over_pairs_of_neighbors(agreeing: int, disagree: bool) -> None:
+    # Of 40 pairs of two equally frequent classes 20 agree by chance, and two standard errors more
+    # are 20 + 2 sqrt(40 / 4) = 26.3.
+    pairs = [(i % 2, i % 2) if i < agreeing else (0, 1) for i in range(40)]
+    graph = scr.Graph.from_edges(
+        np.arange(80).reshape(40, 2).T, labels=np.ravel(pairs), train=np.arange(80)
+    )
+    assert _auto._neighbors_disagree(graph, graph.train) is disagree
+
+
 def test_a_bag_of_words_is_tried_with_both_scales_and_keeps_its_columns() -> None:
     graph = a_graph(homophily=0.9, signal=0.5)
     words = sp.random_array((NODES, 2500), density=0.01, rng=np.random.default_rng(0), format="csr")

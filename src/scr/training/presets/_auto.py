@@ -4,7 +4,8 @@ Neighbors help on most graphs, near ones alone on some, and on a few they only b
 own features say. Which it is shows in a second, before anything is trained: a logistic regression
 on each average of the hops, fitted to training nodes and scored on validation nodes, orders the
 averages much as trained encoders do. An average other than the usual one is taken only where it is
-better beyond the noise of so few labels.
+better beyond the noise of so few labels. Where neighbors have the same class no more often than by
+chance, the usual is a node's own features.
 
 Labels of training and validation nodes are read, of test nodes never: they choose settings, and
 weights are trained on training labels alone, as always.
@@ -70,6 +71,9 @@ SEVERAL_TARGETS = "several targets per node: averages of the hops were not tried
 SHOWN = 4
 """Looks that the reason names."""
 TOO_LARGE = "too large a graph to try averages of its hops"
+FEW_PAIRS, CHANCE_ERRORS = 20, 2.0
+"""Pairs of neighbors that it takes to say that they have the same class no more often than by
+chance, and how many standard errors above chance that still is: then own features are the usual."""
 NOISE, WIDE_NOISE = 0.5, 1.25
 """Standard errors by which another average of the same features must be better than the usual one,
 and anything else: of so many, some look better by luck."""
@@ -142,13 +146,17 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         return Choice(usual, TOO_LARGE)
     if not looks:
         return Choice(usual, "too few labels to try averages of the hops")
+    is_strange = _neighbors_disagree(graph, np.concatenate([train, valid]))
+    if is_strange:
+        hops = 0
     first = next(look for look in looks if look.hops == hops and look.is_average)
     held_out = len(valid) if len(valid) >= FEW_VALID else len(train) + len(valid)
     most = max(look.accuracy for look in looks)
     error = float(np.sqrt(most * (1 - most) / held_out))
 
     def beyond_noise(look: Look) -> float:
-        is_alike = look.is_average and look.hops > 0 and look.data.reduce == data.reduce
+        is_alike = look.is_average and look.data.reduce == data.reduce
+        is_alike &= (look.hops > 0) == (first.hops > 0)
         margin = 0.0 if look is first else NOISE if is_alike else WIDE_NOISE
         return look.accuracy - margin * error
 
@@ -173,8 +181,31 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
             tables["propagation"]["label_hops"] = LABEL_HOPS
             tables["encoder"]["label_layers"] = LABEL_LAYERS
             shown += f"; with labels of {LABEL_HOPS} hops {100 * labeled:.1f}%"
+    if is_strange:
+        shown += "; neighbors have the same class no more often than by chance"
     scored = f"a linear model, scored on {held_out:,} held-out labels"
     return Choice(tables, f"{chosen} by {scored}; {shown}")
+
+
+def _neighbors_disagree(graph: Graph, nodes: NDArray[np.int64]) -> bool:
+    """Whether neighbors of known classes have the same one no more often than by chance.
+
+    Neighbors of some nodes are asked, which are of known classes themselves.
+    """
+    classes = np.full(graph.num_nodes, -1, dtype=np.int64)
+    for known in (graph.train, graph.valid):
+        classes[known] = graph.labels[known]
+    first = np.asarray(graph.indptr)[nodes]
+    counts = np.asarray(graph.indptr)[nodes + 1] - first
+    places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    own, others = np.repeat(classes[nodes], counts), classes[np.asarray(graph.indices[places])]
+    own, others = own[others >= 0], others[others >= 0]
+    if len(own) < 2 * FEW_PAIRS:
+        return False
+    shares = [np.bincount(ends, minlength=graph.num_classes) / len(own) for ends in (own, others)]
+    chance = float(shares[0] @ shares[1])
+    error = float(np.sqrt(chance * (1 - chance) / (len(own) / 2)))  # most pairs are there twice
+    return float((own == others).mean()) < chance + CHANCE_ERRORS * error
 
 
 def _some(nodes: NDArray[np.int64], columns: int, seed: int) -> NDArray[np.int64]:
