@@ -44,7 +44,7 @@ def main() -> None:
 
 def run(graph: str, split: int, method: str) -> dict[str, Any]:
     """Train one model on one split."""
-    cut = split_graph((graph, LABELS, split))
+    cut = split_graph(graph, LABELS, split)
     started = time.perf_counter()
     summary = NodeClassifier(seed=split, refit=METHODS[method]).fit(cut).summary()
     return {
