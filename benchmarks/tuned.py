@@ -6,8 +6,9 @@
 
 cora and pubmed have their public split, with 500 validation nodes; the others the splits of
 `shared/data/splits`, with 20 training and 30 validation nodes per class. Tuning trains on
-validation labels too. Each graph has the portfolio that all other graphs teach. `asked` is what
-published work reaches without them. Rows are written one by one to results/tuned.json.
+validation labels too. Each graph has the portfolio that all other graphs teach. GRAND
+reports 85.4 on cora and 82.7 on pubmed from training labels alone. Rows are written one by one to
+results/tuned.json.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from portfolio import stranger_portfolio
 from scr import Graph, NodeClassifier, load_graph
 from strangers import DATA
 
-ASKED = {
+AIMS = {
     "cora": 85.5, "pubmed": 82.7, "amazon_photo": 93.0, "dblp_citation": 81.0, "coauthor_cs": 94.4,
 }  # fmt: skip
 PUBLIC = ("cora", "pubmed")
@@ -35,12 +36,12 @@ def main() -> None:
     """Run what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--table", action="store_true", help="only print")
-    parser.add_argument("--graph", action="append", choices=ASKED, help="may be repeated")
+    parser.add_argument("--graph", action="append", choices=AIMS, help="may be repeated")
     parser.add_argument("--splits", type=int, default=3)
     options = parser.parse_args()
     results = Results(RESULTS / "tuned.json", {"seconds": SECONDS})
     for split in range(0 if options.table else options.splits):
-        for graph in options.graph or ASKED:
+        for graph in options.graph or AIMS:
             if not results.find(graph=graph, split=split):
                 key = {"graph": graph, "split": split}
                 console.print(results.add(key, run(graph, split)))
@@ -75,10 +76,10 @@ def split_graph(graph: str, split: int) -> Graph:
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Means over the splits, in Markdown."""
     lines = [
-        "| graph | labels | splits | test accuracy | balanced | published work | calibration error |",
+        "| graph | labels | splits | test accuracy | balanced | aim | calibration error |",
         "| --- | --: | --: | --: | --: | --: | --: |",
     ]
-    for graph, asked in ASKED.items():
+    for graph, aim in AIMS.items():
         found = [row for row in rows if row["graph"] == graph]
         if found:
             accuracy, balanced, error = (
@@ -87,7 +88,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             )
             lines.append(
                 f"| {graph} | {found[0]['labels']:,} | {len(found)} | {100 * accuracy:.1f} | "
-                f"{100 * balanced:.1f} | {asked} | {error:.3f} |"
+                f"{100 * balanced:.1f} | {aim} | {error:.3f} |"
             )
     return "\n".join(lines)
 
