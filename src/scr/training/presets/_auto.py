@@ -35,9 +35,9 @@ from scr.propagation import PropagationConfig, label_hops, propagate
 USUAL_HOPS, FEW_LABELS_HOPS, FEW_LABELS = 4, 8, 10
 """Hops 0 to K are usually averaged; with at most so many labels per class more, since only then
 there is a labeled node within reach of most others."""
-FEW_LABELS_WEIGHT = 0.3
-"""Of the consistency term with so few labels: predictions are often wrong early, and at full weight
-some runs settle on them."""
+GENTLE_WEIGHT = 0.3
+"""Of the consistency term with so few labels, or neighbors that agree by chance: predictions are
+often wrong early, and at full weight some runs settle on them."""
 TYPED_ENCODER = "nars-gamlp"
 """For several types or relations: what the papers on ogbn-mag use."""
 AVERAGED_HOPS = (0, 2, 4, 8)
@@ -127,8 +127,8 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
         columns = data.reduce_to
     if graph.is_multilabel:
         return Choice(usual, SEVERAL_TARGETS)
+    gentle = {"consistency": {"weight": GENTLE_WEIGHT}}
     if is_scarce:
-        gentle = {"consistency": {"weight": FEW_LABELS_WEIGHT}}
         usual["for"] = dict.fromkeys(("scr", "scr-m"), gentle)
     work = (graph.num_nodes + len(graph.indices)) * columns * max(AVERAGED_HOPS)
     if work > MOST_WORK or graph.num_nodes * columns > MOST_FEATURES:
@@ -149,6 +149,7 @@ def choose(graph: Graph, *, seed: int = 0) -> Choice:
     is_strange = _neighbors_disagree(graph, np.concatenate([train, valid]))
     if is_strange:
         hops = 0
+        usual["for"] = dict.fromkeys(("scr", "scr-m"), gentle)
     first = next(look for look in looks if look.hops == hops and look.is_average)
     held_out = len(valid) if len(valid) >= FEW_VALID else len(train) + len(valid)
     most = max(look.accuracy for look in looks)
