@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from scr.training._config import Norm as Norm
     from scr.training._config import PostprocessConfig as PostprocessConfig
     from scr.training._config import TrainingConfig as TrainingConfig
+    from scr.training._epoch_lines import EpochLines as EpochLines
+    from scr.training._epoch_lines import in_turn as in_turn
     from scr.training._fitting import Fitted as Fitted
     from scr.training._fitting import all_but as all_but
     from scr.training._fitting import check_trainable as check_trainable
