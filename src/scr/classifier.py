@@ -38,6 +38,7 @@ from scr.training import (
     choose,
     fit,
     graph_facts,
+    graph_to_select_on,
     in_turn,
     merge,
     resolve,
@@ -161,7 +162,10 @@ class NodeClassifier(FittedClassifier):
             same = given.keys() == before.keys()
             if known is graph and same and all(given[name] is before[name] for name in given):
                 return recipe
-        layers, choice = self._layers, choose(check_graph(graph)) if self._looks() else None
+        layers, seen = self._layers, check_graph(graph)
+        if merge(*layers).get("training", {}).get("inductive"):
+            seen = graph_to_select_on(seen)
+        choice = choose(seen) if self._looks() else None
         own = self._own
         if own is not None:
             columns = graph.num_features if graph.features is not None else 1
@@ -169,7 +173,7 @@ class NodeClassifier(FittedClassifier):
             settings = own.settings(sizes)
             layers = [{"encoder": settings}, *layers, {"encoder": {"name": settings["name"]}}]
         recipe = resolve(
-            graph_facts(graph, choice),
+            graph_facts(seen, choice),
             regularizer=self.regularizer,
             layers=layers,
             preset=self.preset,

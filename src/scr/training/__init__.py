@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scr.training._fitting import fit as fit
     from scr.training._fitting import graph_facts as graph_facts
     from scr.training._fitting import nodes_with_labels as nodes_with_labels
+    from scr.training._inductive import graph_to_select_on as graph_to_select_on
     from scr.training._loop import Trainer as Trainer
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
     from scr.training._prepare import HopsRequest as HopsRequest
