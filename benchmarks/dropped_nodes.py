@@ -44,7 +44,7 @@ def run(name: str, split: int, noise: str) -> dict[str, Any]:
         classifier = NodeClassifier(consistency=NOISES[noise], seed=split).fit(graph)
     seconds = time.perf_counter() - started
     return {
-        **scores(graph, classifier.predict()),
+        **scores(graph, classifier.predictor_.predict(None, None)),
         "encoder": classifier.recipe_.encoder,
         "hops": classifier.recipe_.propagation.hops,
         "inactive": classifier.inactive_,

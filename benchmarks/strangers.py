@@ -166,7 +166,7 @@ def our_predictions(
         "hops": recipe.propagation.hops,
         "scale": recipe.data.scale,
     }
-    return classifier.predict(), row
+    return classifier.predictor_.predict(None, None), row
 
 
 @contextmanager

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[1]
 SOURCE = REPOSITORY / "src" / "scr"
 MOST_FILES = 25
 MOST_LINES = 400
-COMMANDS = SOURCE / "cli"
+COMMANDS = SOURCE / "cli" / "commands"
 
 
 def _name(path: Path) -> str:

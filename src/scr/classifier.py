@@ -20,7 +20,7 @@ from torch import nn
 from scr.encoders import ProblemShape
 from scr.errors import ConfigError, InactiveTermWarning
 from scr.graph import Graph, check_graph
-from scr.networks import separate_module
+from scr.networks import OwnModule, separate_module
 from scr.prediction import (
     EnsemblePredictor,
     FittedClassifier,
@@ -31,14 +31,18 @@ from scr.prediction import (
 from scr.training import (
     AUTO_ENCODER,
     DEFAULT_REGULARIZER,
+    EpochLines,
     EpochRecord,
     Prepared,
     Recipe,
     choose,
     fit,
     graph_facts,
+    graph_to_select_on,
+    in_turn,
     merge,
     resolve,
+    stage_epochs,
 )
 from scr.tuning import TIME_LIMIT, Effort, tune
 
@@ -62,6 +66,7 @@ class NodeClassifier(FittedClassifier):
         *,
         seed: int = 0,
         device: str = "cpu",
+        verbose: int = 0,
         preset: str = "auto",
         recipe: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         data: Mapping[str, Any] | None = None,
@@ -87,6 +92,7 @@ class NodeClassifier(FittedClassifier):
                 ``"freematch"``, ``"softmatch"`` or ``"grand"``.
             seed: Decides initial weights, batches and dropout.
             device: Where torch computes.
+            verbose: 1 prints a line for each evaluated epoch; 0 prints nothing.
             preset: A preset's name, or ``"auto"``.
             recipe: Tables as in a recipe file, or several of them, of which later ones win, also
                 over the `for` tables of earlier ones; the other arguments win over all.
@@ -102,26 +108,37 @@ class NodeClassifier(FittedClassifier):
         """
         if effort not in EFFORTS:
             raise ConfigError("effort", effort, f"one of {', '.join(EFFORTS)}")
+        operator.index(seed)
+        separate_module(encoder)
+        self.encoder, self.regularizer = encoder, regularizer
+        self.seed, self.device, self.verbose = seed, device, verbose
+        self.preset, self.recipe = preset, recipe
+        self.data, self.propagation, self.consistency = data, propagation, consistency
+        self.stages, self.postprocess = stages, postprocess
         self.effort, self.time_limit = effort, time_limit
-        settings, self._own = separate_module(encoder)
+        self._store_training(training)
+        self._resolved: tuple[Graph, dict[str, Any], Recipe] | None = None
+        self._predictor: Predictor | None = None
+
+    @property
+    def _own(self) -> OwnModule | None:
+        return separate_module(self.encoder)[1]
+
+    @property
+    def _layers(self) -> list[Mapping[str, Any]]:
         sections: dict[str, Any] = {
-            "data": data,
-            "propagation": propagation,
-            "encoder": settings,
-            "consistency": consistency,
-            "training": training,
-            "stages": stages,
-            "postprocess": postprocess,
+            "data": self.data,
+            "propagation": self.propagation,
+            "encoder": separate_module(self.encoder)[0],
+            "consistency": self.consistency,
+            "training": self._training(),
+            "stages": self.stages,
+            "postprocess": self.postprocess,
         }
         overrides = {name: table for name, table in sections.items() if table}
+        recipe = self.recipe
         layers = [recipe] if isinstance(recipe, Mapping) else list(recipe or ())
-        self._layers = [*layers, overrides]
-        self._regularizer = regularizer
-        self._preset = preset
-        self.seed = operator.index(seed)
-        self.device = device
-        self._resolved: tuple[Graph, Recipe] | None = None
-        self._predictor: Predictor | None = None
+        return [*layers, overrides]
 
     def __repr__(self) -> str:
         is_fitted = self._predictor is not None
@@ -129,31 +146,40 @@ class NodeClassifier(FittedClassifier):
         encoder = plain.get("encoder", {}).get("name") or AUTO_ENCODER
         regularizer = plain.get("regularizer") or DEFAULT_REGULARIZER
         if not is_fitted:
-            regularizer = self._regularizer or regularizer
-        if self._own is not None:
-            given = self.module_ if is_fitted else self._own.given
+            regularizer = self.regularizer or regularizer
+        own = self._own
+        if own is not None:
+            given = self.module_ if is_fitted else own.given
             encoder = getattr(given, "__name__", type(given).__name__)
         state = "fitted" if is_fitted else "not fitted"
         return f"NodeClassifier({encoder!r}, {regularizer!r}, seed={self.seed}, {state})"
 
     def resolve(self, graph: Graph) -> Recipe:
         """The recipe that `fit` would use on this graph."""
-        if self._resolved is not None and self._resolved[0] is graph:
-            return self._resolved[1]
-        layers, choice = self._layers, choose(check_graph(graph)) if self._looks() else None
-        if self._own is not None:
+        given = self.get_params()
+        if self._resolved is not None:
+            known, before, recipe = self._resolved
+            same = given.keys() == before.keys()
+            if known is graph and same and all(given[name] is before[name] for name in given):
+                return recipe
+        layers, seen = self._layers, check_graph(graph)
+        if merge(*layers).get("training", {}).get("inductive"):
+            seen = graph_to_select_on(seen)
+        choice = choose(seen) if self._looks() else None
+        own = self._own
+        if own is not None:
             columns = graph.num_features if graph.features is not None else 1
             sizes = ProblemShape(features=columns, hops=2, classes=graph.num_classes)
-            own = self._own.settings(sizes)
-            layers = [{"encoder": own}, *layers, {"encoder": {"name": own["name"]}}]
+            settings = own.settings(sizes)
+            layers = [{"encoder": settings}, *layers, {"encoder": {"name": settings["name"]}}]
         recipe = resolve(
-            graph_facts(graph, choice),
-            regularizer=self._regularizer,
+            graph_facts(seen, choice),
+            regularizer=self.regularizer,
             layers=layers,
-            preset=self._preset,
+            preset=self.preset,
             choice=choice,
         )
-        self._resolved = graph, recipe
+        self._resolved = graph, given, recipe
         return recipe
 
     def _looks(self) -> bool:
@@ -163,7 +189,7 @@ class NodeClassifier(FittedClassifier):
         if named == AUTO_ENCODER:
             return True
         is_free = not plain.keys() & {"data", "propagation", "encoder"}
-        return is_free and self._own is None and self._preset == "auto"
+        return is_free and self._own is None and self.preset == "auto"
 
     def fit(
         self,
@@ -194,10 +220,13 @@ class NodeClassifier(FittedClassifier):
         if self.effort == "best":
             self._predictor = self._fit_best(graph)
             return self
+        recipe = self.resolve(graph)
+        if self.verbose:
+            on_epoch = in_turn(EpochLines(stage_epochs(recipe), recipe.training.metric), on_epoch)
         fitted = fit(
             graph,
-            self.resolve(graph),
-            seed=self.seed,
+            recipe,
+            seed=operator.index(self.seed),
             device=self.device,
             prepared=prepared,
             checkpoint=checkpoint,
@@ -227,9 +256,9 @@ class NodeClassifier(FittedClassifier):
             Path(folder) / "run",
             Effort(time_limit=self.time_limit),
             layers=self._layers,
-            regularizer=self._regularizer,
-            preset=self._preset,
-            seed=self.seed,
+            regularizer=self.regularizer,
+            preset=self.preset,
+            seed=operator.index(self.seed),
             device=self.device,
             source=graph.source,
         )

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from scr.cli import demo, main
+from scr.cli import main
+from scr.cli.commands import demo
 
 
 def run_demo(out, seeds):

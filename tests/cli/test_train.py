@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from scr.cli import main
-from scr.cli import train as train_command
+from scr.cli.commands import train as train_command
 
 QUICK = ["--set", "training.epochs=6", "--set", "training.evaluate_every=2"]
 SHORT = ["--set", "training.epochs=1"]

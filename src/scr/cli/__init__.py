@@ -87,7 +87,7 @@ def _common_options(
 
 
 for _name in _COMMANDS:
-    app.command(_name)(getattr(importlib.import_module(f"scr.cli.{_name}"), _name))
+    app.command(_name)(getattr(importlib.import_module(f"scr.cli.commands.{_name}"), _name))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

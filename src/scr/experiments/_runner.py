@@ -251,7 +251,7 @@ def _smoothed(
 ) -> dict[str, Any]:
     """Accuracies after Correct and Smooth, and its settings."""
     # All nodes: where hops were kept for some nodes only, one sentence says so.
-    probabilities = classifier.predict_proba(np.arange(graph.num_targets))
+    probabilities = classifier.predictor_.probabilities(np.arange(graph.num_targets), None)
     known = with_known_labels(graph, recipe)
     smoothed = smooth_predictions(known, probabilities, recipe.postprocess, seed=seed)
     test = classification_metrics(graph.labels[graph.test], smoothed.probabilities[graph.test])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from scr.graph._graph import SPLITS as SPLITS
     from scr.graph._graph import Graph as Graph
     from scr.graph._graph import check_graph as check_graph
+    from scr.graph._ids import numbers_of as numbers_of
+    from scr.graph._induced import induced as induced
     from scr.graph._labels import known_labels as known_labels
     from scr.graph._open_store import open_store as open_store
     from scr.graph._relations import Relation as Relation

@@ -175,3 +175,11 @@ def split_masks(store: Any, split: int) -> dict[str, Any]:
             mask = mask[:, split]
         found[name] = mask
     return found
+
+
+def own_names(store: Any) -> dict[str, Any]:
+    """Ids and names of classes as `to_pyg` writes them; none where there are none."""
+    return {
+        "ids": getattr(store, "node_ids", None),
+        "class_names": getattr(store, "class_names", None),
+    }

@@ -20,6 +20,7 @@ from scr.graph._arrays import (
     as_numpy,
     as_split,
     as_weights,
+    own_names,
     split_masks,
 )
 from scr.graph._edges import compress_edges
@@ -170,7 +171,8 @@ def from_networkx(
     Args:
         network: A NetworkX graph; nodes are numbered in its own order.
         features: A node attribute that holds a vector, or an array in the order of the nodes.
-        labels: A node attribute, or an array in the order of the nodes.
+        labels: A node attribute, or an array in the order of the nodes. Of an attribute, classes
+            are numbered by the network's own attribute `class_names`, if it has one.
         split: A node attribute that says ``train``, ``valid`` or ``test``.
         weight: An edge attribute; edges without it weigh 1.
         **settings: As in `from_edges`.
@@ -194,6 +196,9 @@ def from_networkx(
         features = np.array([np.ravel(row) for row in rows])
     if isinstance(labels, str):
         labels = np.array(attribute(labels), object)
+        if labels.ndim == 2:  # several targets
+            labels = labels.astype(np.float32)
+        settings.setdefault("class_names", network.graph.get("class_names"))
     if split is not None:
         said = np.array(attribute(split), object)
         for name in ("train", "valid", "test"):
@@ -214,8 +219,9 @@ def from_pyg(
     """Make a graph from a PyG ``Data`` or ``HeteroData``, or anything with the same attributes.
 
     Args:
-        data: Has ``edge_index`` and perhaps ``x``, ``y``, ``edge_weight`` and masks; of several
-            types, see `scr.graph._hetero_data.from_hetero_data`.
+        data: Has ``edge_index`` and perhaps ``x``, ``y``, ``edge_weight`` and masks, and
+            ``node_ids`` and ``class_names`` if it is from `to_pyg`; of several types, see
+            `scr.graph._hetero_data.from_hetero_data`.
         split: Which column to take where the masks are two-dimensional.
         target: The type whose nodes are classified, where there are several types.
         **settings: As in `from_edges` or `from_relations`; they win over what ``data`` says.
@@ -234,7 +240,7 @@ def from_pyg(
         "weights": getattr(data, "edge_weight", None),
         "num_nodes": getattr(data, "num_nodes", None),
     }
-    fields |= split_masks(data, split)
+    fields |= split_masks(data, split) | own_names(data)
     if getattr(data, "edge_index", None) is None:
         raise GraphError(f"The {type(data).__name__} has no `edge_index`; expected a PyG Data")
     return cls.from_edges(as_numpy(data.edge_index), **(fields | settings))

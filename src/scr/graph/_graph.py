@@ -11,7 +11,7 @@ itself trusts its arguments except for their lengths.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,9 +21,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError
-from scr.graph import _construct
+from scr.graph import _construct, _export
 from scr.graph._arrays import as_split
 from scr.graph._edge_selection import relation_codes, select_edges
+from scr.graph._pandas import from_pandas
 from scr.graph._relations import ONE_RELATION, Relation
 from scr.graph._store import fingerprint, write_store
 from scr.graph._typed import from_relations
@@ -31,6 +32,7 @@ from scr.graph._validation import check_splits, warn_missing_classes
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
 SPLITS = ("train", "valid", "test")
 
@@ -206,6 +208,25 @@ class Graph:
         shape = (self.num_nodes, self.num_nodes)
         return sp.csr_array((weights, self.indices, self.indptr), shape=shape)
 
+    def to_scipy(self) -> sp.csr_array:
+        """The adjacency matrix alone, in memory of its own; see `adjacency`."""
+        return self.adjacency().copy()
+
+    def to_networkx(self) -> nx.Graph[Any]:
+        """A NetworkX graph with ids, features, labels, splits and weights.
+
+        ``Graph.from_networkx(network, features="features", labels="label", split="split",
+        weight="weight")`` reads it back; see `scr.graph._export.to_networkx`.
+        """
+        return _export.to_networkx(self)
+
+    def to_pyg(self) -> Any:
+        """A PyG ``Data``, or ``HeteroData`` if there are several types or relations.
+
+        `from_pyg` reads it back; see `scr.graph._export.to_pyg`.
+        """
+        return _export.to_pyg(self)
+
     def with_split(self, train: Any, valid: Any = None, test: Any = None) -> Graph:
         """The same graph with other splits, each a mask, node numbers or none."""
         given = {"train": train, "valid": valid, "test": test}
@@ -262,6 +283,41 @@ class Graph:
         return from_relations(cls, relations, features, labels, target, **settings)
 
     @classmethod
+    def from_pandas(
+        cls,
+        edges: pd.DataFrame,
+        nodes: pd.DataFrame | None = None,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        id: str | None = None,  # noqa: A002  (as the column is called)
+        label: str | None = None,
+        split: str | None = None,
+        features: Sequence[str] | None = None,
+        **settings: Any,
+    ) -> Graph:
+        """Make a graph from data frames of edges and nodes; see `scr.graph._pandas.from_pandas`.
+
+        Args:
+            edges: One row per edge, whose ends are ids of nodes.
+            nodes: One row per node; none: the nodes are the ends of the edges.
+            source: Column of edges; none: `source`, else the first one. Like it, the columns
+                `target` and `weight`.
+            target: Column of edges.
+            weight: Column of edges.
+            id: Column of nodes; none: `id`, else the index.
+            label: Column of nodes; none: `label` if there is one. Like it, the column `split`.
+            split: Column of nodes that says ``train``, ``valid`` or ``test``.
+            features: Columns of nodes; none: all that are left, which must be numbers.
+            **settings: As in `from_edges`.
+        """
+        return from_pandas(
+            cls, edges, nodes, source=source, target=target, weight=weight, id_column=id,
+            label=label, split=split, features=features, **settings,
+        )  # fmt: skip
+
+    @classmethod
     def from_scipy(cls, adjacency: Any, **settings: Any) -> Graph:
         """Make a graph from a square SciPy sparse matrix; settings as in `from_edges`."""
         return _construct.from_scipy(cls, adjacency, **settings)
@@ -299,6 +355,7 @@ def check_graph(graph: Any) -> Graph:
     ways = (
         (hasattr(graph, "edge_index") or hasattr(graph, "edge_types"), "Graph.from_pyg(data)"),
         (hasattr(graph, "is_directed"), "Graph.from_networkx(network)"),
+        (hasattr(graph, "iloc"), "Graph.from_pandas(edges, nodes)"),
         (hasattr(graph, "tocsr"), "Graph.from_scipy(adjacency)"),
         (isinstance(graph, (str, Path)), "load_graph(source)"),
     )

@@ -10,7 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from scr.errors import GraphError
-from scr.graph._arrays import as_numpy, split_masks
+from scr.graph._arrays import as_numpy, own_names, split_masks
 from scr.graph._relations import Relation
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def from_hetero_data(
         },
         "weights": {each: values for each, values in weights.items() if values is not None},
         **split_masks(data[chosen], split),
+        **own_names(data[chosen]),
     }
     return cls.from_relations(edges, target=chosen, **(fields | settings))
 

@@ -11,20 +11,47 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from scr.errors import RunError
-from scr.graph import Graph
+from scr.graph import Graph, check_graph, numbers_of
 from scr.networks import OWN
+from scr.prediction._classes import class_array
+from scr.prediction._estimator import Estimator
 from scr.prediction._explanation import MOST_NODES, Explanation
 from scr.prediction._predictor import Predictor
 from scr.prediction._table import ProbabilityColumns
+from scr.prediction._views import FittedViews
+from scr.runs import read_run
 
 if TYPE_CHECKING:
     from scr.training import Recipe
 
 
-class FittedClassifier:
-    """The part of `scr.NodeClassifier` that needs a model, from a fit or from a run."""
+class FittedClassifier(FittedViews, Estimator):
+    """The part of `scr.NodeClassifier` that needs a model, from a fit or from a run.
+
+    Nodes are named by the ids of their graph, or by their numbers where it has no ids; a mask of
+    all nodes will do as well.
+    """
 
     _predictor: Predictor | None = None
+
+    @property
+    def predictor_(self) -> Predictor:
+        """The same answers by numbers of nodes and of classes, also where there are ids."""
+        return self._trained()
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names of the classes or targets: int64 where all are plain integers, else text."""
+        return class_array(self._trained().model.class_names)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the features of the graph that it was fitted on."""
+        predictor = self._trained()
+        origin = predictor.model.origin
+        if isinstance(origin, Path):  # whose graph need not be loaded for this
+            return int(read_run(origin)["graph"]["features"])
+        return predictor.graph.num_features
 
     @property
     def recipe_(self) -> Recipe:
@@ -69,7 +96,8 @@ class FittedClassifier:
         """Probabilities of the classes, or of several targets.
 
         Args:
-            nodes: Numbers of the nodes; none: all of them, or all that hops were kept for.
+            nodes: Ids of the nodes, or their numbers where the graph has no ids; none: all of
+                them, or all that hops were kept for.
             graph: Another graph with the same kind of features, for nodes that were not there at
                 training; none: the graph that the classifier was fitted on.
             class_shares: ``"em"`` or ``"bbse"`` corrects by an estimate of how common classes are
@@ -78,13 +106,18 @@ class FittedClassifier:
         Returns:
             Shape (nodes, classes).
         """
-        return self._trained().probabilities(nodes, graph, class_shares)
+        return self._trained().probabilities(self._numbers(nodes, graph), graph, class_shares)
 
     def predict(
         self, nodes: ArrayLike | None = None, *, graph: Graph | None = None
-    ) -> NDArray[np.int64]:
-        """The likeliest class of each node, as its number; 0 or 1 for each of several targets."""
-        return self._trained().predict(nodes, graph)
+    ) -> NDArray[Any]:
+        """The likeliest of `classes_` for each node; 0 or 1 for each of several targets.
+
+        Arguments as of `predict_proba`.
+        """
+        predictor = self._trained()
+        predicted = predictor.predict(self._numbers(nodes, graph), graph)
+        return predicted if predictor.model.multilabel else self.classes_[predicted]
 
     def predict_sets(
         self,
@@ -107,7 +140,8 @@ class FittedClassifier:
         Returns:
             Shape (nodes, classes).
         """
-        return self._trained().sets(nodes, graph, coverage=coverage, per_class=per_class)
+        chosen = self._numbers(nodes, graph)
+        return self._trained().sets(chosen, graph, coverage=coverage, per_class=per_class)
 
     def score(self, split: str = "test") -> float:
         """Accuracy, or the `metric` of the training, on the labeled nodes of a split."""
@@ -123,12 +157,12 @@ class FittedClassifier:
         """Which hops and relations carry the predictions; see `Explanation`.
 
         Args:
-            nodes: The nodes to look at; none: labeled validation nodes, or training nodes where
-                there are none.
+            nodes: The nodes to look at, as of `predict_proba`; none: labeled validation nodes, or
+                training nodes where there are none.
             at_most: Of more nodes, so many are drawn.
             seed: Decides which nodes are drawn and how parts of the input are shuffled.
         """
-        return self._trained().explain(nodes, at_most=at_most, seed=seed)
+        return self._trained().explain(self._numbers(nodes, None), at_most=at_most, seed=seed)
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`; after `load`, what the run has recorded."""
@@ -175,7 +209,7 @@ class FittedClassifier:
         Args:
             path: The file.
             graph: Another graph, for new nodes; none: the one of the fit.
-            nodes: Which nodes; none: all, or all that hops were kept for.
+            nodes: As of `predict_proba`.
             columns: Which probabilities to add.
             coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
             per_class: Of the sets, as of `predict_sets`.
@@ -187,10 +221,18 @@ class FittedClassifier:
             GraphError: Hops of one of the nodes were not kept; nothing is written.
         """
         self._trained().write_predictions(
-            Path(path), graph=graph, nodes=nodes, columns=columns, coverage=coverage,
-            per_class=per_class, class_shares=class_shares, on_rows=on_rows,
+            Path(path), graph=graph, nodes=self._numbers(nodes, graph), columns=columns,
+            coverage=coverage, per_class=per_class, class_shares=class_shares, on_rows=on_rows,
             on_progress=on_progress,
         )  # fmt: skip
+
+    def _numbers(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[Any] | None:
+        if nodes is None:
+            return None
+        return numbers_of(self._trained().graph if graph is None else check_graph(graph), nodes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._predictor is not None
 
     def _trained(self) -> Predictor:
         if self._predictor is None:

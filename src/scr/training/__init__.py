@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from scr.training._config import Norm as Norm
     from scr.training._config import PostprocessConfig as PostprocessConfig
     from scr.training._config import TrainingConfig as TrainingConfig
+    from scr.training._epoch_lines import EpochLines as EpochLines
+    from scr.training._epoch_lines import in_turn as in_turn
     from scr.training._fitting import Fitted as Fitted
     from scr.training._fitting import all_but as all_but
     from scr.training._fitting import check_trainable as check_trainable
     from scr.training._fitting import fit as fit
     from scr.training._fitting import graph_facts as graph_facts
     from scr.training._fitting import nodes_with_labels as nodes_with_labels
+    from scr.training._inductive import graph_to_select_on as graph_to_select_on
     from scr.training._loop import Trainer as Trainer
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
     from scr.training._prepare import HopsRequest as HopsRequest

@@ -55,6 +55,9 @@ class TrainingConfig(Settings):
     metric: MetricName = "accuracy"
     """What counts: it picks the weights, ends patience, and heads the report. `log-loss` keeps the
     weights that `select = "lowest-loss"` keeps."""
+    inductive: bool = False
+    """Keep validation and test nodes and their edges out of training; predictions are made on the
+    whole graph."""
 
     @property
     def keeps(self) -> Literal["best", "lowest-loss", "last"]:

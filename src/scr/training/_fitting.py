@@ -27,6 +27,12 @@ from scr.metrics import ACCURACY, METRICS, Metric
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
+from scr.training._inductive import (
+    InductivePrepared,
+    InductiveRows,
+    check_inductive,
+    in_whole_graph,
+)
 from scr.training._prepare import Prepared, make_rows, node_dropper, prepare
 from scr.training._recipe import Recipe
 from scr.training._records import (
@@ -151,7 +157,10 @@ def fit(
     target = usable_device(device)
     keep_freed_memory()
     prepared = prepared or prepare(graph, recipe, device=device)
-    consistency, notes = judge_trust(recipe.consistency, prepared, graph)
+    whole, seen = graph, graph
+    if isinstance(prepared, InductivePrepared):
+        graph, seen = prepared.known, prepared.seen
+    consistency, notes = judge_trust(recipe.consistency, prepared, seen)
     metric = METRICS[recipe.training.metric]
     stage = Stage(
         train=torch.from_numpy(np.array(graph.train, dtype=np.int64)),
@@ -168,7 +177,7 @@ def fit(
         on_epoch=on_epoch,
         should_stop=should_stop,
     )
-    dropper = node_dropper(graph, recipe, prepared)
+    dropper = node_dropper(seen, recipe, prepared)
 
     known = graph  # of a refit, with more training nodes
 
@@ -178,6 +187,9 @@ def fit(
     def rows_with(handover: Handover | None) -> RowSource:
         rows = plain_rows(handover)
         # Only hops that are mixed beforehand, which are `Rows`, have nodes dropped.
+        if isinstance(rows, InductiveRows) and isinstance(rows.trained, Rows):
+            noisy = dataclasses.replace(rows.trained, noise=dropper)
+            return dataclasses.replace(rows, trained=noisy)
         return dataclasses.replace(rows, noise=dropper) if isinstance(rows, Rows) else rows
 
     def make(rows: RowSource) -> Encoder:
@@ -236,6 +248,13 @@ def fit(
             outcome = refitted(outcome, last)
             notes.append(refit_note(labeled, selected.outcome.best_epoch))
     encoder.eval()
+    if isinstance(prepared, InductivePrepared):
+        handover = in_whole_graph(handover, whole)
+        before, fitted, subsets = prepared.seconds, prepared.features, prepared.subsets
+        prepared = prepare(whole, recipe, fitted=fitted, subsets=subsets, device=device)
+        assert not isinstance(prepared, InductivePrepared)
+        prepared = dataclasses.replace(prepared, seconds=prepared.seconds + before)
+        rows = make_rows(prepared, whole, recipe, target, seed=seed, handover=handover)
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
         term = TermReport(recipe.consistency, consistency.weight, len(stage.unlabeled), outcome)
@@ -284,6 +303,7 @@ def check_trainable(graph: Graph, recipe: Recipe) -> None:
             expected = "another metric where all validation nodes are of one class"
             raise ConfigError("training.metric", "roc-auc", expected)
     check_refit(graph, recipe)
+    check_inductive(recipe)
 
 
 def all_but(

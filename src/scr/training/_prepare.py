@@ -20,7 +20,7 @@ from scr.compute import OnProgress
 from scr.consistency import drops_nodes
 from scr.errors import GraphError, MemoryBudgetError
 from scr.features import FeatureConfig, fit_features
-from scr.graph import Graph
+from scr.graph import Graph, induced
 from scr.networks import GraphBatch, encoder_class
 from scr.propagation import (
     Hops,
@@ -35,11 +35,18 @@ from scr.propagation import (
     plan_propagation,
     propagate,
     propagate_mixture,
+    rows_hash,
     top_nodes,
     unit_rows,
 )
 from scr.storage import take_rows
 from scr.training._dropped_nodes import NodeDropper, TopNodeDropper
+from scr.training._inductive import (
+    InductivePrepared,
+    InductiveRows,
+    graph_to_select_on,
+    seen_nodes,
+)
 from scr.training._prepare_graph import Preparation, PreparedGraph, prepare_graph
 from scr.training._recipe import Recipe
 from scr.training._records import Handover
@@ -103,7 +110,7 @@ class PreparedHops:
         return Rows(self.array, classes, labels, device, self.kept, subsets)
 
 
-Prepared = PreparedHops | PreparedGraph
+Prepared = PreparedHops | PreparedGraph | InductivePrepared
 """What an encoder is trained on, decoupled or coupled."""
 
 
@@ -130,6 +137,8 @@ def prepare(
         on_progress: Called with what is done about features, how much of it, and how much there is.
     """
     means: dict[str, Any] = {"device": device, "on_progress": on_progress}
+    if recipe.training.inductive and fitted is None:
+        return _prepare_parts(graph, recipe, subsets, **means)
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
         return prepare_graph(graph, recipe, fitted, **means)
     started = time.perf_counter()
@@ -152,6 +161,23 @@ def prepare(
             unit_rows(mixed)
         array = mixed[:, None, :]
     return PreparedHops(array, features.fitted, time.perf_counter() - started, kept, names)
+
+
+def _prepare_parts(
+    graph: Graph, recipe: Recipe, subsets: SubsetNames | None, **means: Any
+) -> InductivePrepared:
+    """Prepare what is trained on, and with it what validation nodes are scored on."""
+    training = dataclasses.replace(recipe.training, inductive=False)
+    plain = dataclasses.replace(recipe, training=training)
+    known = graph_to_select_on(graph)
+    seen = induced(known, seen_nodes(known))
+    trained = prepare(seen, plain, subsets=subsets, **means)
+    scored = prepare(
+        known, plain, fitted=trained.features, subsets=trained.subsets, nodes=known.valid, **means
+    )
+    assert not isinstance(trained, InductivePrepared)
+    assert not isinstance(scored, InductivePrepared)
+    return InductivePrepared(seen, known, trained, scored)
 
 
 class NodeFeatures(NamedTuple):
@@ -198,11 +224,12 @@ def chosen_subsets(graph: Graph, recipe: Recipe) -> SubsetNames | None:
 def what_is_prepared(graph: Graph, recipe: Recipe) -> list[Any]:
     """All that decides the hops of a graph, as plain values: runs with the same can share them."""
     tables = recipe.tables()
+    split = [rows_hash(graph.valid), rows_hash(graph.test)] if recipe.training.inductive else []
     if encoder_class(recipe.encoder).batch_kind is GraphBatch:
-        return [tables["data"], tables["propagation"], tables["encoder"]]
+        return [tables["data"], tables["propagation"], tables["encoder"], *split]
     mixture = fixed_mixture(recipe)
     mixed = None if mixture is None else mixture.tolist()
-    return [tables["data"], tables["propagation"], mixed, chosen_subsets(graph, recipe)]
+    return [tables["data"], tables["propagation"], mixed, chosen_subsets(graph, recipe), *split]
 
 
 def fixed_mixture(recipe: Recipe) -> NDArray[np.float32] | None:
@@ -262,6 +289,12 @@ def make_rows(
         seed: Decides the folds of the label guard, and which neighbors are drawn.
         handover: Reliable nodes of an earlier stage, whose labels are propagated too.
     """
+    if isinstance(prepared, InductivePrepared):
+        given: dict[str, Any] = {"seed": seed, "handover": handover}
+        return InductiveRows(
+            make_rows(prepared.trained, prepared.seen, recipe, device, **given),
+            make_rows(prepared.scored, prepared.known, recipe, device, **given),
+        )
     labels = label_rows(graph, recipe, seed=seed, handover=handover, kept=prepared.kept)
     return prepared.rows(graph.num_classes, labels, device, seed=seed)
 

@@ -37,7 +37,7 @@ Section = TypeVar("Section")
 
 
 YOUNGER: dict[str, dict[str, Any]] = {
-    "training": {"metric": "accuracy", "refit": False},
+    "training": {"metric": "accuracy", "refit": False, "inductive": False},
     "consistency": {"noise": "dropout", "top_nodes": 32},
 }
 """Settings that are written down only if they differ from this: runs from before there was a choice

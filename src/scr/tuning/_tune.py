@@ -103,6 +103,8 @@ def tune(
     first = members[0].recipe
     if first.stages.active:
         raise ConfigError("stages.method", first.stages.method, '`none` with effort="best"')
+    if first.training.inductive:
+        raise ConfigError("training.inductive", True, 'false with effort="best"')
     check_trainable(graphs[0], first)
     run = runs.describe_run(
         graph,

@@ -10,7 +10,7 @@ import typer
 
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, steps_progress
-from scr.cli.ingest import describe, refuse_existing
+from scr.cli.commands.ingest import describe, refuse_existing
 from scr.config import build
 from scr.errors import ConfigError
 

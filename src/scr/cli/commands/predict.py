@@ -53,7 +53,7 @@ def predict(
     other = None if graph is None else sources.load_graph(graph)
     chosen = None if nodes is None else read_nodes(nodes)
     with steps_progress() as on_progress:
-        classifier.write_predictions(
+        classifier.predictor_.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, coverage=coverage,
             per_class=per_class, class_shares=class_shares, on_progress=on_progress,
         )  # fmt: skip

@@ -66,7 +66,7 @@ def smooth(
             # All of them, also of a run whose hops were kept for some: edges lead to the others.
             every = np.arange(graph.num_targets)
             classifier = scr.NodeClassifier.load(run, graph=graph, device=device)
-            before = classifier.predict_proba(every)
+            before = classifier.predictor_.probabilities(every, None)
         # After a refit, no validation node is left to choose settings on.
         graph = training.with_known_labels(graph, classifier.recipe_)
         with console.status("Correcting and smoothing"):
