@@ -156,12 +156,15 @@ def _area(panel: _Panel, points: Points, ends: Mapping[int, int]) -> draw.Area:
         low, high = max(0.0, min(values) - 0.05), 1.0 if high > 0.85 else high + 0.05
     elif panel.title == "Loss" and positive and max(positive) > _LOG_RATIO * min(positive):
         low, high, log = max(min(positive) * 0.7, max(positive) * 1e-5), max(positive) * 1.2, True
+    elif "valid_metric" in panel.fields:
+        room = 0.1 * (high - min(values)) or 0.05
+        low, high = min(values) - room, high + room
     else:
-        low, high = min(0.0, *values), 1.05 * high if high > 0 else 1.0
+        high = 1.05 * high if high > 0 else 1.0
     # The same epochs in all charts, also where the first stage has nothing to show.
     last = max([*ends.values(), *epochs])
     first = 0.0 if len(ends) > 1 else min(epochs)
-    return draw.Area(52, 22, draw.WIDTH - 14, 226, first, last, low, high, log)
+    return draw.Area(52, 22, draw.WIDTH - 22, 226, first, last, low, high, log)
 
 
 def _placed(area: draw.Area, points: Points) -> Points:

@@ -18,8 +18,8 @@ def reliability_diagram(curve: ReliabilityCurve) -> draw.Chart | None:
     if len(filled) < 2:
         return None
     low = 0.0 if curve.edges[filled[0]] < 0.5 else 0.5
-    area = draw.Area(46, 10, draw.WIDTH - 12, 230, low, 1.0, 0.0, 1.0)
-    below = draw.Area(46, 284, draw.WIDTH - 12, 334, low, 1.0, 0.0, 1.0)
+    area = draw.Area(46, 10, draw.WIDTH - 22, 230, low, 1.0, 0.0, 1.0)
+    below = draw.Area(46, 284, draw.WIDTH - 22, 334, low, 1.0, 0.0, 1.0)
     parts = draw.axes(area, "confidence", percent_x=True, percent_y=True)
     parts.append(draw.line(area.x(low), area.y(low), area.x(1), area.y(1), "diagonal"))
     # From each dot to the diagonal: the gap that the calibration error averages.
