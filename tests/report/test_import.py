@@ -8,6 +8,7 @@ assert "matplotlib" not in sys.modules, "the package itself must stay light"
 for name in scr.report.__all__:
     getattr(scr.report, name)
 import scr.report.page
+assert "matplotlib" not in sys.modules, "the page of a run is drawn without it"
 loaded = {"torch", "sklearn"} & set(sys.modules)
 assert not loaded, loaded
 """

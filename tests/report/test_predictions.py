@@ -5,9 +5,9 @@ import pytest
 import sklearn.metrics
 
 from scr.errors import RunError
-from scr.report import _records as module
+from scr.report import _predictions as module
 from scr.report import reliability_curve
-from scr.report._records import summarize_predictions
+from scr.report._predictions import summarize_predictions
 
 
 def write(path, **columns):

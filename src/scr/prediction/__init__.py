@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.prediction._breakdown import label_distances as label_distances
+    from scr.prediction._breakdown import write_breakdown as write_breakdown
     from scr.prediction._class_shares import ClassShares as ClassShares
     from scr.prediction._class_shares import CorrectionGain as CorrectionGain
     from scr.prediction._class_shares import bbse_shares as bbse_shares

@@ -15,6 +15,7 @@ from scr.compute import available_bytes
 from scr.errors import ConfigError, GraphError, MemoryBudgetError, RunError
 from scr.graph import Graph, check_graph
 from scr.metrics import METRICS, Metric, MetricsInParts, reliability_curve, target_metrics
+from scr.prediction._breakdown import write_breakdown
 from scr.prediction._class_shares import ClassShares, check_estimate
 from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
@@ -375,6 +376,7 @@ class Predictor:
         self.write_predictions(
             path / runs.PREDICTIONS, columns=probabilities, on_progress=on_progress
         )
+        write_breakdown(path, self.known, self.known.train, fitted.rows.kept)
         if training.rebuilds_label_hops(fitted.recipe):
             handover = fitted.handover or training.Handover.nothing(fitted.rows.classes)
             write_handover(path / runs.HANDOVER, handover)

@@ -14,6 +14,8 @@ _COUNTS = {
     "share": "of what the first layer over all hops reads",
     "fixed": "of a mixture that is fixed, not learned",
 }
+MOST_CLASSES = 15
+"""Classes in one table; of more, those that are predicted most often."""
 _LITTLE = 0.005
 """Accuracy below which a loss is not worth a word: half a point."""
 
@@ -51,6 +53,29 @@ def subset_drops(explanation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if len(names) != len(drops):
         return drops
     return [{**drop, "name": name} for drop, name in zip(drops, names, strict=True)]
+
+
+def spread_ends(drop: Mapping[str, Any]) -> tuple[float, float]:
+    """The ends of the spread of what was lost."""
+    return drop["mean"] - drop["spread"], drop["mean"] + drop["spread"]
+
+
+def columns(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """A table with its rows as columns."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def rows_differ(rows: Sequence[Sequence[float]]) -> bool:
+    """Whether some numbers of a table are not those of its first row, or not equal in it."""
+    values = [value for row in rows for value in row]
+    return bool(values) and max(values) - min(values) >= _LITTLE
+
+
+def frequent_classes(attention: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The attention of the classes that are predicted most often, at most `MOST_CLASSES`."""
+    table = zip(attention["classes"], attention["class_nodes"], attention["by_class"], strict=True)
+    frequent = sorted(table, key=lambda row: -row[1])[:MOST_CLASSES]
+    return [{"name": f"{name} ({nodes:,})", "shares": shares} for name, nodes, shares in frequent]
 
 
 def subset_names(mixing: object) -> list[str]:

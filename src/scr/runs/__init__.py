@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.runs._directory import BREAKDOWN as BREAKDOWN
     from scr.runs._directory import CALIBRATION as CALIBRATION
     from scr.runs._directory import CHECKPOINT as CHECKPOINT
     from scr.runs._directory import EXPLANATION as EXPLANATION

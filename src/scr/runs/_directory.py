@@ -8,6 +8,7 @@ metrics.json        accuracies, times, memory; written last: a run with it is fi
 predictions.parquet one row per node
 split.npz           numbers of the training, validation and test nodes
 calibration.npz     scores of the validation nodes, for prediction sets
+breakdown.json      how many nodes are right, by degree and by distance to a known label
 handover.safetensors   of a run in stages that reads label hops: what its last stage was given
 checkpoint*.safetensors   while the run is under way
 """
@@ -41,7 +42,7 @@ RUN, METRICS, HISTORY = "run.json", "metrics.json", "history.jsonl"
 MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
 PREDICTIONS, EXPLANATION = "predictions.parquet", "explanation.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
-CALIBRATION = "calibration.npz"
+CALIBRATION, BREAKDOWN = "calibration.npz", "breakdown.json"
 
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 

@@ -204,6 +204,7 @@ def fit(
                     notes.append(note)
         return encoder
 
+    gain = None
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
         selected = Selected.read(stage) if recipe.training.refit else None
@@ -218,8 +219,11 @@ def fit(
             alike = rows_with if drops_nodes(recipe.regularizer) else plain_rows
             other, _, alone, _ = train_in_stages(baseline, recipe.stages, alike, make)
             noise = None
+            reached, logits = (
+                predict_logits(each, rows, stage.validation.nodes) for each in (encoder, other)
+            )
+            gain = stage.validation.gain(reached, logits)
             if metric is not ACCURACY:
-                logits = predict_logits(other, rows, stage.validation.nodes)
                 noise = partial(stage.validation.noise, logits=logits)
             note = baseline_note(outcome, alone, len(graph.valid), metric=metric, noise=noise)
             seconds = outcome.train_seconds + alone.train_seconds
@@ -257,7 +261,9 @@ def fit(
         rows = make_rows(prepared, whole, recipe, target, seed=seed, handover=handover)
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
-        term = TermReport(recipe.consistency, consistency.weight, len(stage.unlabeled), outcome)
+        term = TermReport(
+            recipe.consistency, consistency.weight, len(stage.unlabeled), outcome, gain
+        )
         notes += term.notes()
     notes += collapse_notes(outcome, metric)
     return Fitted(

@@ -28,6 +28,7 @@ from scr.prediction import (
     ProbabilityColumns,
     WeightedModel,
     read_ensemble,
+    write_breakdown,
 )
 from scr.prediction.calibration import Calibration, write_calibration
 from scr.training import check_trainable
@@ -247,6 +248,7 @@ def _write(
     shutil.copyfile(heaviest / runs.HISTORY, out / runs.HISTORY)
     predictor = EnsemblePredictor(out, models, graph, device=race.device)
     predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
+    write_breakdown(out, graph, np.union1d(graph.train, graph.valid))
     runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())
     test = predictor.metrics("test") if len(predictor.labeled("test")) else None
     measured = MetricsInParts(ranked=race.metric.name == "roc-auc")

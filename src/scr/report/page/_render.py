@@ -1,6 +1,6 @@
 """Fill the templates of the pages; every text is escaped, only `Markup` stands as it is.
 
-Templates draw their own plots, so that what a plot is called and how it is described stands where
+Templates draw their own charts, so that what a chart is called and how it is described stands where
 it is shown.
 """
 
@@ -13,16 +13,21 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
 from scr.errors import RunError
 from scr.metrics import ACCURACY
 from scr.report import _formatting as formatting
-from scr.report import plots
+from scr.report import charts
 from scr.report._conclusion import marked_regularizer
 from scr.report._explanation import (
     SPLITS,
+    columns,
     drops_of,
     explanation_sentences,
+    frequent_classes,
+    rows_differ,
+    spread_ends,
     subset_drops,
     subset_names,
 )
@@ -46,22 +51,37 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.ChainableUndefined,
     )  # fmt: skip
     environment.globals.update(
-        missing=formatting.MISSING, plots=plots, drops_of=drops_of, splits=SPLITS, accuracy=ACCURACY
+        missing=formatting.MISSING,
+        charts=charts,
+        drops_of=drops_of,
+        splits=SPLITS,
+        accuracy=ACCURACY,
     )
     names = ("amount", "fixed", "interval", "mean_and_spread", "memory", "percent", "plain",
              "points", "seconds")  # fmt: skip
     environment.filters.update({name: getattr(formatting, name) for name in names})
     sentences = (curve_sentence, explanation_sentences, marked_regularizer)
-    for each in (*sentences, subset_drops, subset_names):
+    tables = (columns, frequent_classes, rows_differ, spread_ends, subset_drops, subset_names)
+    for each in (*sentences, *tables):
         environment.filters[each.__name__] = each
     environment.filters["inline"] = _inline
-    environment.filters["png"] = lambda pixels: base64.b64encode(plots.image_tile(pixels)).decode()
+    environment.filters["png"] = _png
     return environment
 
 
+# matplotlib takes longer to import than most runs of `scr train` take to draw: only pages of
+# experiments, whose plots are files too, use it.
 def _inline(svg: bytes, name: str, description: str) -> Markup:
     """A plot that follows the theme of the page; `name` must differ between its plots."""
-    return Markup(plots.inline_svg(svg, name=name, description=escape(description)))
+    from scr.report.plots import inline_svg
+
+    return Markup(inline_svg(svg, name=name, description=escape(description)))
+
+
+def _png(pixels: NDArray[Any]) -> str:
+    from scr.report.plots import image_tile
+
+    return base64.b64encode(image_tile(pixels)).decode()
 
 
 def write_page(path: str | Path, html: str) -> Path:

@@ -13,13 +13,12 @@ from typing import Any, Literal
 
 import matplotlib
 import matplotlib.image
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Format = Literal["svg", "png"]
 
@@ -83,18 +82,6 @@ def ring(label: str, size: float) -> Line2D:
         [], [], linestyle="", marker="o", markersize=size, color=PAPER, markeredgecolor=MUTED,
         markeredgewidth=1.8, label=label,
     )  # fmt: skip
-
-
-def heat_map(
-    axes: Axes, color: ArrayLike, opacity: NDArray[np.float64], aspect: Literal["auto", "equal"]
-) -> None:
-    """Squares whose opacity is a number: the page's background, light or dark, shines through."""
-    colors = np.empty((*opacity.shape, 4))
-    colors[..., :3] = color
-    colors[..., 3] = opacity
-    axes.imshow(colors, interpolation="none", aspect=aspect)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
 
 
 def to_bytes(figure: Figure, file_format: Format) -> bytes:
