@@ -28,5 +28,6 @@ if TYPE_CHECKING:
     from scr.prediction._stored_model import write_model as write_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
+    from scr.prediction._table_writers import table_writer as table_writer
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

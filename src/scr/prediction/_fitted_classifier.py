@@ -170,10 +170,10 @@ class FittedClassifier:
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        """Stream predictions to a Parquet file, with the user's own ids.
+        """Stream predictions to a file, with the user's own ids.
 
         Args:
-            path: The file.
+            path: The file: .csv, .tsv, .parquet, .arrow, .feather, .json or .jsonl.
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: Which nodes; none: all, or all that hops were kept for.
             columns: Which probabilities to add.

@@ -35,6 +35,7 @@ from scr.prediction._stored_model import (
 )
 from scr.prediction._summary import fit_summary
 from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
+from scr.prediction._table_writers import table_writer
 from scr.prediction.calibration import prediction_sets, write_calibration
 from scr.storage import atomic_folder
 
@@ -310,7 +311,8 @@ class Predictor:
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        """Stream predictions to a Parquet file."""
+        """Stream predictions to a file, in the format of its suffix."""
+        table_writer(path)
         limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
         check_estimate(class_shares)
         known = self.known
