@@ -96,7 +96,7 @@ class NewNodes:
     @property
     def targets(self) -> NDArray[np.int64]:
         """Where they end."""
-        return cast("NDArray[np.int64]", self.ends[self.edges.indices])
+        return self.ends[self.edges.indices]
 
 
 def enlarged(graph: Graph, new: NewNodes) -> Graph:
@@ -104,11 +104,11 @@ def enlarged(graph: Graph, new: NewNodes) -> Graph:
     total = graph.num_nodes + new.count
     indptr = np.concatenate([graph.indptr, np.full(new.count, graph.num_edges, np.int64)])
     is_weighted = graph.weights is not None
-    known = graph.weights if is_weighted else np.ones(graph.num_edges, np.float32)
-    added = new.edges.weights if is_weighted else np.ones(new.edges.num_edges, np.float32)
+    known: Any = graph.weights if is_weighted else np.ones(graph.num_edges, np.float32)
+    added: Any = new.edges.weights if is_weighted else np.ones(new.edges.num_edges, np.float32)
     places = (new.sources, new.targets)
     # Every new edge has a new node, so that no two weights meet in this sum.
-    matrix = sp.csr_array((known, graph.indices, indptr), shape=(total, total))
+    matrix: Any = sp.csr_array((known, graph.indices, indptr), shape=(total, total))
     matrix = sp.csr_array(matrix + sp.csr_array((added, places), shape=(total, total)))
     matrix.sort_indices()
     unknown = np.full((new.count, *graph.labels.shape[1:]), -1, graph.labels.dtype)

@@ -7,7 +7,6 @@ more than the neighborhood counts, the whole enlarged graph is computed, and a n
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr import training
-from scr.errors import GraphError
 from scr.graph import Graph, NewNodes, enlarged
 from scr.networks import GraphBatch, encoder_class
 from scr.prediction._ensemble import EnsemblePredictor
 from scr.prediction._ids import NodeIds
 from scr.prediction._predictor import Predictor
 from scr.prediction._stored_model import TrainedModel
-from scr.prediction._table import ProbabilityColumns, predictions_table, write_predictions
+from scr.prediction._table import ProbabilityColumns, table_of_nodes, write_predictions
 from scr.prediction.calibration import prediction_sets
 from scr.propagation import Neighborhoods
 from scr.typed_features import FittedCompletion
@@ -70,9 +68,9 @@ class NewPredictions:
 
     def table(self, columns: ProbabilityColumns | None = None) -> pa.Table:
         """As the file that `write` gives: id, prediction, confidence, sets, probabilities."""
-        return predictions_table(
-            self.nodes, np.arange(len(self)), self.probabilities, self._columns(columns),
-            self.set_limits, multilabel=self.nodes.is_multilabel,
+        return table_of_nodes(
+            self.nodes, np.arange(len(self)), self.probabilities, columns=self._columns(columns),
+            set_limits=self.set_limits, multilabel=self.nodes.is_multilabel,
         )  # fmt: skip
 
     def write(self, path: str | Path, columns: ProbabilityColumns | None = None) -> None:
@@ -132,15 +130,15 @@ class NewNodePredictor:
         limits = None
         if coverage is not None:
             limits = predictor.set_limits(coverage, per_class=per_class)
-        models = models_of(predictor)
+        models, part = models_of(predictor), graph
         reason = whole_graph_reason(models)
-        known = np.zeros(0, np.int64)
+        known, notes = np.zeros(0, np.int64), tuple[str, ...]()
         if reason is None:
             walked = _walks(models)
             if changed:
                 known = self.neighborhoods.changed(new, *walked)
             part = self.neighborhoods.part(new, known, *walked)
-            chosen, notes = np.arange(new.count + len(known)), ()
+            chosen = np.arange(new.count + len(known))
         else:
             part = enlarged(graph, new)
             known = np.arange(graph.num_nodes) if changed else known
@@ -148,15 +146,13 @@ class NewNodePredictor:
             notes = (f"Computed the whole enlarged graph: {reason}",)
         probabilities = predictor.probabilities(chosen, part)
         is_new = np.arange(len(chosen)) < new.count
-        return NewPredictions(
-            self._described(ids, known), is_new, probabilities, limits, notes
-        )
+        return NewPredictions(self._described(ids, known), is_new, probabilities, limits, notes)
 
     def _described(self, ids: NDArray[Any], known: NDArray[np.int64]) -> Graph:
         """A graph without edges of the new nodes and then some known ones."""
         graph, count = self.predictor.graph, len(ids) + len(known)
         unknown = np.full((len(ids), *graph.labels.shape[1:]), -1, graph.labels.dtype)
-        splits = {
+        splits: dict[str, Any] = {
             name: len(ids) + np.flatnonzero(np.isin(known, np.asarray(getattr(graph, name))))
             for name in ("train", "valid", "test")
         }
@@ -182,6 +178,8 @@ def whole_graph_reason(models: list[TrainedModel]) -> str | None:
             return f"the encoder `{model.recipe.encoder}` reads edges, not hops"
         if training.rebuilds_label_hops(model.recipe):
             return "label hops after training in stages hold predictions of all nodes"
+        if model.recipe.propagation.label_paths:
+            return "labels come along metapaths"
         if isinstance(model.features, FittedCompletion):
             return "features of some nodes are made from those of others"
     return None
@@ -196,9 +194,4 @@ def _walks(models: list[TrainedModel]) -> tuple[int, set[str]]:
         directions |= {"out", "in"} if config.direction == "separate" else {config.direction}
         if config.label_hops:
             directions.add(config.label_direction)
-        if config.label_paths:
-            raise GraphError(
-                "Labels come along metapaths, which edges of new nodes do not name; expected a "
-                "model without `propagation.label_paths`"
-            )
     return radius, directions

@@ -160,10 +160,11 @@ class Predictor:
         per_class: bool = False,
     ) -> NDArray[np.bool_]:
         """Prediction sets of some nodes, shape (nodes, classes)."""
-        limits = self._set_limits(coverage, per_class=per_class)
+        limits = self.set_limits(coverage, per_class=per_class)
         return prediction_sets(self.probabilities(nodes, graph), limits)
 
-    def _set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
+    def set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
+        """Of the classes of prediction sets."""
         names = self.model.class_names
         if self.model.multilabel:
             raise GraphError(
@@ -313,7 +314,7 @@ class Predictor:
     ) -> None:
         """Stream predictions to a file, in the format of its suffix."""
         table_writer(path)
-        limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
+        limits = None if coverage is None else self.set_limits(coverage, per_class=per_class)
         check_estimate(class_shares)
         known = self.known
         if graph is not None:

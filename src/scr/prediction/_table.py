@@ -86,12 +86,10 @@ def write_predictions(
             for start in range(0, count, ROWS_PER_PART):
                 stop = min(start + ROWS_PER_PART, count)
                 part = np.arange(start, stop) if nodes is None else nodes[start:stop]
-                if multilabel:
-                    batch = _target_table(graph, part, predict(part), splits[part])
-                else:
-                    batch = _part_table(
-                        graph, part, predict(part), splits[part], columns, set_limits
-                    )
+                batch = table_of_nodes(
+                    graph, part, predict(part), splits[part], columns=columns,
+                    set_limits=set_limits, multilabel=multilabel,
+                )  # fmt: skip
                 writer = writer or make_writer(temporary, batch.schema)
                 writer.write(batch)
                 if on_rows is not None:
@@ -101,6 +99,23 @@ def write_predictions(
                 writer.close()
         if writer is None:
             raise StoreError("There are no nodes to predict; expected at least one")
+
+
+def table_of_nodes(
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    probabilities: NDArray[np.float32],
+    splits: NDArray[np.int8] | None = None,
+    *,
+    columns: ProbabilityColumns,
+    set_limits: NDArray[np.float64] | None = None,
+    multilabel: bool = False,
+) -> pa.Table:
+    """The rows of some nodes; arguments as of `write_predictions`, `splits` their codes."""
+    codes = split_codes(graph)[nodes] if splits is None else splits
+    if multilabel:
+        return _target_table(graph, nodes, probabilities, codes)
+    return _part_table(graph, nodes, probabilities, codes, columns, set_limits)
 
 
 def split_codes(graph: Graph) -> NDArray[np.int8]:

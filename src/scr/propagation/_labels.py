@@ -228,9 +228,7 @@ def _subtract_own(
         result[places, place] -= diagonal[nodes[seen], None].astype(np.float32) * targets[seen]
 
 
-def _folds_of(
-    graph: Graph, nodes: NDArray[Any], folds: int, seed: int
-) -> list[NDArray[np.bool_]]:
+def _folds_of(graph: Graph, nodes: NDArray[Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
     """Folds of training nodes, which those of a part of a graph share with the whole."""
     if not isinstance(graph, GraphPart):
         return _folds(len(nodes), folds, seed)

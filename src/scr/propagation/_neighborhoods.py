@@ -57,7 +57,9 @@ class Neighborhoods:
         self._degrees: dict[str, Degrees] = {}
         self._lock = threading.Lock()
 
-    def part(self, new: NewNodes, rows: Numbers, radius: int, directions: Collection[str]) -> Any:
+    def part(
+        self, new: NewNodes, rows: Numbers, radius: int, directions: Collection[str]
+    ) -> GraphPart:
         """What rows of the new nodes, and of some known ones, are computed from.
 
         Args:
@@ -78,7 +80,7 @@ class Neighborhoods:
         nodes = spread.nodes
         of_graph = nodes[new.count :]
         valid = in_memory(np.asarray(graph.valid))
-        splits = {
+        splits: dict[str, Any] = {
             name: new.count + np.flatnonzero(_is_in(of_graph, np.asarray(getattr(graph, name))))
             for name in ("train", "valid", "test")
         }
@@ -177,7 +179,7 @@ class Neighborhoods:
             values,
         )
 
-    def _adjacency(self, spread: _Spread) -> sp.csr_array:
+    def _adjacency(self, spread: _Spread) -> Any:
         """The edges that were found, between places; of a directed graph in their direction."""
         inner = spread.reach[-2] if len(spread.reach) > 1 else 0
         sources, targets, weights = [], [], []
