@@ -1,4 +1,4 @@
-"""Predictions as Parquet: the user's ids, the stated columns, whole or not at all."""
+"""Predictions as a table: the user's ids, the stated columns, whole or not at all."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -52,31 +52,35 @@ def test_each_row_has_the_users_id_and_class_names(graph, tmp_path):
 
 
 def test_all_probabilities_have_a_column_per_class(graph, tmp_path):
-    write_predictions(tmp_path / "p", graph, predict, columns=ProbabilityColumns.parse("all"))
-    found = pq.read_table(tmp_path / "p")
+    write_predictions(
+        tmp_path / "p.parquet", graph, predict, columns=ProbabilityColumns.parse("all")
+    )
+    found = pq.read_table(tmp_path / "p.parquet")
     named = [found[f"probability_{name}"].to_numpy() for name in ("red", "green", "blue")]
     np.testing.assert_array_equal(np.stack(named, axis=1), PROBABILITIES)
 
 
 def test_the_likeliest_classes_come_in_order(graph, tmp_path):
-    write_predictions(tmp_path / "p", graph, predict, columns=ProbabilityColumns.parse("top-2"))
-    last = rows(tmp_path / "p")[3]
+    write_predictions(
+        tmp_path / "p.parquet", graph, predict, columns=ProbabilityColumns.parse("top-2")
+    )
+    last = rows(tmp_path / "p.parquet")[3]
     assert (last["class_1"], last["class_2"]) == ("green", "blue")
     assert (last["probability_1"], last["probability_2"]) == pytest.approx((0.5, 0.3))
 
 
 def test_many_parts_make_the_same_table(graph, tmp_path, monkeypatch):
-    write_predictions(tmp_path / "one", graph, predict)
+    write_predictions(tmp_path / "one.parquet", graph, predict)
     monkeypatch.setattr(table, "ROWS_PER_PART", 1)
     seen = []
-    write_predictions(tmp_path / "four", graph, predict, on_rows=seen.append)
+    write_predictions(tmp_path / "four.parquet", graph, predict, on_rows=seen.append)
     assert seen == [1, 1, 1, 1]
-    assert rows(tmp_path / "one") == rows(tmp_path / "four")
+    assert rows(tmp_path / "one.parquet") == rows(tmp_path / "four.parquet")
 
 
 def test_only_the_nodes_that_were_asked_for(graph, tmp_path):
-    write_predictions(tmp_path / "p", graph, predict, nodes=np.array([3, 1]))
-    assert [row["id"] for row in rows(tmp_path / "p")] == ["dan", "bob"]
+    write_predictions(tmp_path / "p.parquet", graph, predict, nodes=np.array([3, 1]))
+    assert [row["id"] for row in rows(tmp_path / "p.parquet")] == ["dan", "bob"]
 
 
 def test_a_failure_in_the_middle_leaves_nothing(graph, tmp_path, monkeypatch):
@@ -88,7 +92,7 @@ def test_a_failure_in_the_middle_leaves_nothing(graph, tmp_path, monkeypatch):
         return PROBABILITIES[nodes]
 
     with pytest.raises(StoreError, match="disk is too full"):
-        write_predictions(tmp_path / "p", graph, fails)
+        write_predictions(tmp_path / "p.parquet", graph, fails)
     assert list(tmp_path.iterdir()) == []
 
 

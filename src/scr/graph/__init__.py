@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from scr.graph._ids import numbers_of as numbers_of
     from scr.graph._induced import induced as induced
     from scr.graph._labels import known_labels as known_labels
+    from scr.graph._new_nodes import NewNodes as NewNodes
+    from scr.graph._new_nodes import enlarged as enlarged
+    from scr.graph._new_nodes import joined_rows as joined_rows
     from scr.graph._open_store import open_store as open_store
+    from scr.graph._part import Degrees as Degrees
+    from scr.graph._part import GraphPart as GraphPart
     from scr.graph._relations import Relation as Relation
     from scr.graph._relations import edge_code as edge_code
     from scr.graph._relations import find_relation as find_relation

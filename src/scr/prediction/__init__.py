@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
     from scr.prediction._fitted_classifier import FittedClassifier as FittedClassifier
+    from scr.prediction._ids import NodeIds as NodeIds
+    from scr.prediction._ids import UnknownIdsError as UnknownIdsError
+    from scr.prediction._ids import is_table_of_nodes as is_table_of_nodes
+    from scr.prediction._ids import named_nodes as named_nodes
+    from scr.prediction._new_nodes import NewNodePredictor as NewNodePredictor
+    from scr.prediction._new_nodes import NewPredictions as NewPredictions
     from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import load_run_graph as load_run_graph
@@ -30,5 +36,6 @@ if TYPE_CHECKING:
     from scr.prediction._stored_model import write_model as write_model
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
+    from scr.prediction._table_writers import table_writer as table_writer
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -16,6 +16,7 @@ from scr.networks import OWN
 from scr.prediction._classes import class_array
 from scr.prediction._estimator import Estimator
 from scr.prediction._explanation import MOST_NODES, Explanation
+from scr.prediction._new_nodes import NewNodePredictor, NewPredictions
 from scr.prediction._predictor import Predictor
 from scr.prediction._table import ProbabilityColumns
 from scr.prediction._views import FittedViews
@@ -33,6 +34,7 @@ class FittedClassifier(FittedViews, Estimator):
     """
 
     _predictor: Predictor | None = None
+    _new_nodes: NewNodePredictor | None = None
 
     @property
     def predictor_(self) -> Predictor:
@@ -143,6 +145,44 @@ class FittedClassifier(FittedViews, Estimator):
         chosen = self._numbers(nodes, graph)
         return self._trained().sets(chosen, graph, coverage=coverage, per_class=per_class)
 
+    def predict_new(
+        self,
+        features: Any = None,
+        edges: Any = None,
+        *,
+        ids: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        changed: bool = False,
+        coverage: float | None = None,
+        per_class: bool = False,
+    ) -> NewPredictions:
+        """Predict nodes that join the graph, from their neighborhood in the enlarged graph.
+
+        The answer is that of `predict_proba` on the enlarged graph. The graph of the classifier
+        stays as it is: another call does not know these nodes.
+
+        Args:
+            features: Of the new nodes, with the columns of the graph's own, dense or sparse. Shape
+                (new nodes, columns).
+            edges: Pairs of ids, each with a new node and a new or a known one. Shape (edges, 2).
+            ids: Of the new nodes; none, where the graph has no ids: the numbers after its own.
+            weights: One per edge, where the edges of the graph have weights; none: all are 1.
+            changed: Predict the known nodes too whose predictions the new ones may change.
+            coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
+            per_class: Of the sets, as of `predict_sets`.
+        """
+        return self.new_node_predictor().predict(
+            features, edges, ids=ids, weights=weights, changed=changed, coverage=coverage,
+            per_class=per_class,
+        )  # fmt: skip
+
+    def new_node_predictor(self) -> NewNodePredictor:
+        """What `predict_new` asks, with what it has computed of the graph."""
+        predictor = self._trained()
+        if self._new_nodes is None or self._new_nodes.predictor is not predictor:
+            self._new_nodes = NewNodePredictor(predictor)
+        return self._new_nodes
+
     def score(self, split: str = "test") -> float:
         """Accuracy, or the `metric` of the training, on the labeled nodes of a split."""
         return self._trained().score(split)
@@ -204,10 +244,10 @@ class FittedClassifier(FittedViews, Estimator):
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        """Stream predictions to a Parquet file, with the user's own ids.
+        """Stream predictions to a file, with the user's own ids.
 
         Args:
-            path: The file.
+            path: The file: .csv, .tsv, .parquet, .arrow, .feather, .json or .jsonl.
             graph: Another graph, for new nodes; none: the one of the fit.
             nodes: As of `predict_proba`.
             columns: Which probabilities to add.

@@ -36,6 +36,7 @@ from scr.prediction._stored_model import (
 )
 from scr.prediction._summary import fit_summary
 from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
+from scr.prediction._table_writers import table_writer
 from scr.prediction.calibration import prediction_sets, write_calibration
 from scr.storage import atomic_folder
 
@@ -160,10 +161,11 @@ class Predictor:
         per_class: bool = False,
     ) -> NDArray[np.bool_]:
         """Prediction sets of some nodes, shape (nodes, classes)."""
-        limits = self._set_limits(coverage, per_class=per_class)
+        limits = self.set_limits(coverage, per_class=per_class)
         return prediction_sets(self.probabilities(nodes, graph), limits)
 
-    def _set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
+    def set_limits(self, coverage: float, *, per_class: bool) -> NDArray[np.float64]:
+        """Of the classes of prediction sets."""
         names = self.model.class_names
         if self.model.multilabel:
             raise GraphError(
@@ -311,8 +313,9 @@ class Predictor:
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        """Stream predictions to a Parquet file."""
-        limits = None if coverage is None else self._set_limits(coverage, per_class=per_class)
+        """Stream predictions to a file, in the format of its suffix."""
+        table_writer(path)
+        limits = None if coverage is None else self.set_limits(coverage, per_class=per_class)
         check_estimate(class_shares)
         known = self.known
         if graph is not None:

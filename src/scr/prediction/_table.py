@@ -1,7 +1,7 @@
-"""Predictions as a table that anybody can open: one Parquet row per node, with the user's own ids.
+"""Predictions as a table that anybody can open: one row per node, with the user's own ids.
 
-Written in parts, so that a graph of any size passes through bounded memory, and renamed into place
-only when it is whole and on disk.
+The file's suffix names the format (`_table_writers.py`). Written in parts, so that a graph of any
+size passes through bounded memory, and renamed into place only when it is whole and on disk.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.errors import ConfigError, StoreError
 from scr.graph import Graph, known_labels
+from scr.prediction._table_writers import TableWriter, table_writer
 from scr.prediction.calibration import prediction_sets
 from scr.storage import atomic_file
 
@@ -65,7 +66,8 @@ def write_predictions(
     is the mean over targets of max(p, 1 - p), and every target has a column of probabilities.
 
     Args:
-        path: The Parquet file; replaced if it exists.
+        path: The file, .csv, .tsv, .parquet, .arrow, .feather, .json or .jsonl; replaced if it
+            exists. In CSV and TSV, a list is JSON text.
         graph: Gives ids, class names, splits and known labels.
         predict: Class probabilities of some nodes, shape (nodes, classes).
         nodes: Which nodes; none: all.
@@ -74,25 +76,22 @@ def write_predictions(
         on_rows: Called with how many rows were just written.
         multilabel: Whether probabilities are of several targets, not of classes.
     """
-    import pyarrow.parquet as pq
-
+    make_writer = table_writer(path)
     columns = columns or ProbabilityColumns()
     splits = split_codes(graph)
-    writer: pq.ParquetWriter | None = None
+    writer: TableWriter | None = None
     count = graph.num_targets if nodes is None else len(nodes)
     with atomic_file(path) as temporary:
         try:
             for start in range(0, count, ROWS_PER_PART):
                 stop = min(start + ROWS_PER_PART, count)
                 part = np.arange(start, stop) if nodes is None else nodes[start:stop]
-                if multilabel:
-                    batch = _target_table(graph, part, predict(part), splits[part])
-                else:
-                    batch = _part_table(
-                        graph, part, predict(part), splits[part], columns, set_limits
-                    )
-                writer = writer or pq.ParquetWriter(temporary, batch.schema)
-                writer.write_table(batch)
+                batch = table_of_nodes(
+                    graph, part, predict(part), splits[part], columns=columns,
+                    set_limits=set_limits, multilabel=multilabel,
+                )  # fmt: skip
+                writer = writer or make_writer(temporary, batch.schema)
+                writer.write(batch)
                 if on_rows is not None:
                     on_rows(len(part))
         finally:
@@ -100,6 +99,23 @@ def write_predictions(
                 writer.close()
         if writer is None:
             raise StoreError("There are no nodes to predict; expected at least one")
+
+
+def table_of_nodes(
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    probabilities: NDArray[np.float32],
+    splits: NDArray[np.int8] | None = None,
+    *,
+    columns: ProbabilityColumns,
+    set_limits: NDArray[np.float64] | None = None,
+    multilabel: bool = False,
+) -> pa.Table:
+    """The rows of some nodes; arguments as of `write_predictions`, `splits` their codes."""
+    codes = split_codes(graph)[nodes] if splits is None else splits
+    if multilabel:
+        return _target_table(graph, nodes, probabilities, codes)
+    return _part_table(graph, nodes, probabilities, codes, columns, set_limits)
 
 
 def split_codes(graph: Graph) -> NDArray[np.int8]:

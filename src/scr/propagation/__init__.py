@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scr.propagation._kept_rows import positions_of as positions_of
     from scr.propagation._kept_rows import rows_hash as rows_hash
     from scr.propagation._labels import label_hops as label_hops
+    from scr.propagation._neighborhoods import Neighborhoods as Neighborhoods
     from scr.propagation._normalization import NormalizedAdjacency as NormalizedAdjacency
     from scr.propagation._normalization import normalize as normalize
     from scr.propagation._normalization import row_sums as row_sums

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scr.compute import aligned_empty, check_memory, memory_budget
 from scr.errors import ConfigError, GraphError
 from scr.features import LazyFeatures
+from scr.graph import GraphPart
 from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig, StorageType
 from scr.propagation._hops import Hops
 from scr.propagation._kept_rows import kept_rows
@@ -134,7 +135,8 @@ def propagate_mixture(
         weights: One per matrix that `propagate` would return, hop 0 first.
 
     Returns:
-        Shape (nodes, columns), of the nodes of the target type.
+        Shape (nodes, columns), of the nodes of the target type; of a `GraphPart`, of the nodes
+        that it was cut around.
     """
     factors = [float(weight) for weight in weights]
     ways = 2 if direction == "separate" else 1
@@ -152,6 +154,8 @@ def propagate_mixture(
         f"A mixture of hops of {shape[0]:,} nodes x {shape[1]:,} columns needs",
         needed, memory_budget(memory), hint="reduce the columns (`data.reduce`), or use float16",
     )  # fmt: skip
+    if isinstance(graph, GraphPart):
+        targets = graph.reach[0]
     total = np.zeros((targets, shape[1]), dtype=np.float32)
     is_unit = config.hop_scale == "unit"
     for place, _, hop in _hops(graph, config, shape[1], source, None, threads):
@@ -216,7 +220,7 @@ def _hops(
     """Yield every hop of every block of columns, with its place; two matrices take turns.
 
     Each must be read before the next one is asked for. Of the last hop of a walk, rows of nodes
-    that are not of the target type hold anything.
+    that are not of the target type hold anything; of a part of a graph, those that are not needed.
     """
     columns = int(source.shape[1])
     buffers = [aligned_empty((graph.num_nodes * width,), config.dtype) for _ in range(2)]
@@ -232,11 +236,16 @@ def _hops(
     for way in ways_of(config, subsets):
         adjacency = adjacency_of(graph, config, way)
         for block in _blocks(width, columns):
-            hops = walk(
-                adjacency, *filled(block), config.hops, threads=threads, last_rows=graph.num_targets
-            )
+            rows = _needed_rows(graph, config.hops)
+            hops = walk(adjacency, *filled(block), config.hops, threads=threads, rows=rows)
             for place, hop in zip(way.places, hops, strict=True):
                 yield place, block, hop
+
+
+def _needed_rows(graph: Graph, hops: int) -> list[int]:
+    if isinstance(graph, GraphPart):
+        return graph.needed_rows(hops)
+    return [graph.num_nodes] * (hops - 1) + [graph.num_targets]
 
 
 def _blocks(width: int, columns: int) -> list[slice]:

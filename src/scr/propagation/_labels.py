@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from scr.compute import aligned_empty, process_budget, resident_bytes
 from scr.errors import GraphError
-from scr.graph import edge_bytes
+from scr.graph import GraphPart, edge_bytes
 from scr.propagation._config import EXACT_GUARD_HOPS, PropagationConfig
 from scr.propagation._label_paths import path_adjacencies, path_bytes
 from scr.propagation._normalization import NormalizedAdjacency, normalize, turned_bytes
@@ -95,7 +95,7 @@ def label_hops(
     if shape[1] == 0:
         return np.zeros(shape, dtype=np.float32)
     width = _block_width(graph, config, shape, memory)
-    parts = _folds(len(nodes), folds, seed) if config.label_guard == "folds" else []
+    parts = _folds_of(graph, nodes, folds, seed) if config.label_guard == "folds" else []
     result = np.empty(shape, dtype=np.float32)
     for matrices, steps in _routes(graph, config):
         here = result[:, matrices]
@@ -105,6 +105,8 @@ def label_hops(
         for held_out in parts:
             places, seen = _places(wanted, nodes[held_out])
             hidden = nodes[held_out][seen]
+            if len(hidden) == 0:
+                continue
             hops = np.empty((len(hidden), *here.shape[1:]), dtype=np.float32)
             _propagate(steps, width, nodes[~held_out], targets[~held_out], hidden, hops)
             here[places] = hops
@@ -224,6 +226,14 @@ def _subtract_own(
     places, seen = _places(rows, nodes)
     for place, diagonal in enumerate(returns[len(steps) - result.shape[1] :]):
         result[places, place] -= diagonal[nodes[seen], None].astype(np.float32) * targets[seen]
+
+
+def _folds_of(graph: Graph, nodes: NDArray[Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
+    """Folds of training nodes, which those of a part of a graph share with the whole."""
+    if not isinstance(graph, GraphPart):
+        return _folds(len(nodes), folds, seed)
+    places = np.searchsorted(graph.whole_train, graph.numbers[nodes])
+    return [fold[places] for fold in _folds(len(graph.whole_train), folds, seed)]
 
 
 def _folds(count: int, folds: int, seed: int) -> list[NDArray[np.bool_]]:

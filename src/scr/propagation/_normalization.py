@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from scr.compute import cut_rows
 from scr.config import check_value
 from scr.errors import GraphError
+from scr.graph import GraphPart
 from scr.propagation._config import Norm
 from scr.storage import in_memory, ranges, stream_rows
 
 if TYPE_CHECKING:
-    from scr.graph import Graph
+    from scr.graph import Degrees, Graph
 
 FloatVector = NDArray[np.float32]
 CHUNK_EDGES = 1 << 24
@@ -98,6 +99,29 @@ def normalize(
     """
     check_value("norm", norm, Norm)
     check_value("direction", direction, Literal["both", "out", "in"])
+    edges = directed_edges(graph, direction)
+    symmetric = not graph.directed or direction == "both"
+
+    def degrees(axis: int) -> NDArray[np.float64]:
+        if isinstance(graph, GraphPart):
+            return graph.degrees[direction][axis]
+        return row_sums(*edges[::2]) if axis == 0 or symmetric else _column_sums(*edges)
+
+    rows = columns = None
+    if norm in ("row", "sym"):
+        rows = _inverse(degrees(0), self_loops, root=norm == "sym")
+    if norm == "sym" and symmetric:
+        columns = rows
+    elif norm in ("col", "sym"):
+        columns = _inverse(degrees(1), self_loops, root=norm == "sym")
+    rows, columns = _balance(rows, columns, graph.num_nodes)
+    return NormalizedAdjacency(*edges, rows, columns, self_loops)
+
+
+def directed_edges(
+    graph: Graph, direction: str
+) -> tuple[NDArray[np.int64], NDArray[Any], FloatVector | None]:
+    """CSR arrays of a graph whose edges are taken in a direction, as by `normalize`."""
     indptr: NDArray[Any] = in_memory(np.asarray(graph.indptr))
     indices, weights = np.asarray(graph.indices), graph.weights
     if weights is not None:
@@ -105,17 +129,15 @@ def normalize(
         _check_weights(weights)
     if graph.directed and direction != "out":
         indptr, indices, weights = _turn(indptr, indices, weights, both=direction == "both")
-    symmetric = not graph.directed or direction == "both"
-    rows = columns = None
-    if norm in ("row", "sym"):
-        rows = _inverse(row_sums(indptr, weights), self_loops, root=norm == "sym")
-    if norm == "sym" and symmetric:
-        columns = rows
-    elif norm in ("col", "sym"):
-        sums = row_sums(indptr, weights) if symmetric else _column_sums(indptr, indices, weights)
-        columns = _inverse(sums, self_loops, root=norm == "sym")
-    rows, columns = _balance(rows, columns, len(indptr) - 1)
-    return NormalizedAdjacency(indptr, indices, weights, rows, columns, self_loops)
+    return indptr, indices, weights
+
+
+def degree_sums(graph: Graph, direction: str) -> Degrees:
+    """Row sums and column sums of the adjacency of a direction, self-loops not added."""
+    edges = directed_edges(graph, direction)
+    rows = row_sums(*edges[::2])
+    is_symmetric = not graph.directed or direction == "both"
+    return rows, rows if is_symmetric else _column_sums(*edges)
 
 
 def turned_bytes(graph: Graph, direction: str) -> int:

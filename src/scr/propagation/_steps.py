@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,16 +121,17 @@ def walk(
     hops: int,
     *,
     threads: int | None = None,
-    last_rows: int | None = None,
+    rows: Sequence[int] | None = None,
 ) -> Iterator[NDArray[Any]]:
     """Yield hop 1, 2, ... from hop 0 in `current`, with these two matrices only.
 
-    Each hop that is yielded must be read before the next one is asked for. Of the last one, rows
-    beyond the first `last_rows`, if that is given, hold anything.
+    Each hop that is yielded must be read before the next one is asked for. `rows`, if given, are
+    how many first rows of each hop are computed, never more than of the hop before; all others
+    hold anything.
     """
-    for hop in range(1, hops + 1):
-        if hop == hops and last_rows is not None:
-            adjacency = adjacency.first_rows(last_rows)
+    for hop in range(hops):
+        if rows is not None and rows[hop] < adjacency.num_nodes:
+            adjacency = adjacency.first_rows(rows[hop])
         current, spare = take_turns(adjacency, current, spare, threads=threads)
         yield current
 

@@ -20,7 +20,7 @@ from scr.compute import OnProgress
 from scr.consistency import drops_nodes
 from scr.errors import GraphError, MemoryBudgetError
 from scr.features import FeatureConfig, fit_features
-from scr.graph import Graph, induced
+from scr.graph import Graph, GraphPart, induced
 from scr.networks import GraphBatch, encoder_class
 from scr.propagation import (
     Hops,
@@ -160,6 +160,7 @@ def prepare(
         if config.row_scale == "unit":
             unit_rows(mixed)
         array = mixed[:, None, :]
+        kept = np.arange(len(array)) if isinstance(graph, GraphPart) else None
     return PreparedHops(array, features.fitted, time.perf_counter() - started, kept, names)
 
 
@@ -254,7 +255,10 @@ def _separate_hops(
     if hops is not None:
         return hops
     try:  # before features are copied
-        plan_propagation(graph, wanted, features.fitted.width, subsets=subsets)
+        plan_propagation(
+            graph, wanted, features.fitted.width, subsets=subsets,
+            rows=graph.reach[0] if isinstance(graph, GraphPart) else None,
+        )  # fmt: skip
     except MemoryBudgetError as error:
         if graph.path is None:
             raise
@@ -267,6 +271,7 @@ def _separate_hops(
     return propagate(
         graph, config.hops, config.norm, config.self_loops, config.direction, config.dtype,
         features=features.matrix(), hop_scale=scale, subsets=subsets,
+        rows=np.arange(graph.reach[0]) if isinstance(graph, GraphPart) else "all",
     )  # fmt: skip
 
 

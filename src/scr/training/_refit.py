@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from scr.errors import ConfigError
-from scr.graph import Graph, known_labels
+from scr.graph import Graph, GraphPart, known_labels
 from scr.training._checkpoint import Checkpoint
 from scr.training._records import NO_VALIDATION, Stage, TermActivity, TrainingOutcome
 from scr.training._stages import beside
@@ -89,6 +89,9 @@ def with_known_labels(graph: Graph, recipe: Recipe) -> Graph:
     valid = np.asarray(graph.valid)
     labeled = valid[known_labels(graph.labels[valid])]
     train = np.union1d(np.asarray(graph.train), labeled).astype(np.int64)
+    if isinstance(graph, GraphPart):
+        known = np.union1d(graph.whole_train, graph.whole_valid)
+        graph = dataclasses.replace(graph, whole_train=known, whole_valid=known[:0])
     return dataclasses.replace(graph, train=train, valid=labeled[:0])
 
 

@@ -16,7 +16,9 @@ from scr.errors import ConfigError
 
 def predict(
     run: option.FinishedRun,
-    out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    out: Annotated[
+        Path, typer.Option(help="The file to write: .csv, .tsv, .parquet, .arrow, .json or .jsonl.")
+    ],
     graph: Annotated[
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
     ] = None,
@@ -44,6 +46,7 @@ def predict(
     from scr.graph import read_nodes
 
     columns = prediction.ProbabilityColumns.parse(probabilities)
+    prediction.table_writer(out)
     if per_class and coverage is None:
         raise ConfigError(
             "--per-class", True, "a coverage as well", hint="such as `--coverage 0.9 --per-class`"
