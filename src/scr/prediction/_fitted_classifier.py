@@ -15,6 +15,7 @@ from scr.graph import Graph
 from scr.networks import OWN
 from scr.prediction._explanation import MOST_NODES, Explanation
 from scr.prediction._predictor import Predictor
+from scr.prediction._suggestions import Suggestion, suggest
 from scr.prediction._table import ProbabilityColumns
 
 if TYPE_CHECKING:
@@ -129,6 +130,18 @@ class FittedClassifier:
             seed: Decides which nodes are drawn and how parts of the input are shuffled.
         """
         return self._trained().explain(nodes, at_most=at_most, seed=seed)
+
+    def suggest(self, count: int = 20) -> list[Suggestion]:
+        """Unlabeled nodes whose labels would help most, the most useful first.
+
+        Args:
+            count: How many; fewer where fewer nodes are unlabeled.
+
+        Returns:
+            Each with `node`, `id`, `prediction`, `confidence`, `score` and `why`;
+            ``pandas.DataFrame(suggestions)`` is a table of them.
+        """
+        return suggest(self._trained(), count)
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`; after `load`, what the run has recorded."""

@@ -28,6 +28,7 @@ from scr.prediction import (
     ProbabilityColumns,
     WeightedModel,
     read_ensemble,
+    write_run_suggestions,
 )
 from scr.prediction.calibration import Calibration, write_calibration
 from scr.training import check_trainable
@@ -246,6 +247,7 @@ def _write(
     predictor = EnsemblePredictor(out, models, graph, device=race.device)
     predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
     runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())
+    write_run_suggestions(out, predictor)
     test = predictor.metrics("test") if len(predictor.labeled("test")) else None
     measured = MetricsInParts(ranked=race.metric.name == "roc-auc")
     measured.add(labels, calibration.apply(held))

@@ -39,7 +39,7 @@ def run_page(run_dir: str | Path) -> str:
             f"`{path}` has no run.json; expected a run directory",
             hint="give the run directory that `scr train` wrote",
         )
-    run, metrics, smooth, explained, ensemble = (
+    run, metrics, smooth, explained, ensemble, suggestions = (
         read_object(file) if (file := path / name).is_file() else {}
         for name in (
             "run.json",
@@ -47,6 +47,7 @@ def run_page(run_dir: str | Path) -> str:
             "smooth/smooth.json",
             "explanation.json",
             "ensemble.json",
+            "suggestions.json",
         )
     )
     history, table = read_history(path / "history.jsonl"), path / "predictions.parquet"
@@ -74,6 +75,7 @@ def run_page(run_dir: str | Path) -> str:
         tried_by=metric_of(ensemble),
         quality=_quality(predictions, graph.get("class_names") or ()) if predictions else None,
         predictions=predictions,
+        suggestions=suggestions,
         shares=share_rows(metrics.get("class_shares"), graph.get("class_names") or ()),
         corrections=correction_sentences(metrics.get("class_shares")),
         explanation=explained,
@@ -159,3 +161,9 @@ def sweep_page(result: Mapping[str, Any]) -> str:
     """A sweep, the content of `sweep.json`, as one HTML page."""
     title = f"Sensitivity of {result['encoder']} on {result['graph']['name']}"
     return render("sweep.html", title=title, **result)
+
+
+def learning_curve_page(result: Mapping[str, Any]) -> str:
+    """A learning curve, the content of `learning_curve.json`, as one HTML page."""
+    title = f"Learning curve of {result['encoder']} on {result['graph']['name']}"
+    return render("learning_curve.html", title=title, **result)

@@ -13,6 +13,7 @@ from scr.report.plots._explanation import attention_bars as attention_bars
 from scr.report.plots._explanation import class_attention as class_attention
 from scr.report.plots._explanation import drop_bars as drop_bars
 from scr.report.plots._explanation import shares_by_hop as shares_by_hop
+from scr.report.plots._learning_curve import learning_curves as learning_curves
 from scr.report.plots._quality import class_recalls as class_recalls
 from scr.report.plots._quality import confusion_heatmap as confusion_heatmap
 from scr.report.plots._quality import reliability_diagram as reliability_diagram
