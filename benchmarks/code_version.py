@@ -36,6 +36,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "label_guards": LEARNING,
     "refit": LEARNING,
     "shift": LEARNING,
+    "suggest": LEARNING,
     "regularizers": LEARNING,
     "networks": LEARNING,
     "portfolio": LEARNING,

@@ -24,9 +24,9 @@ BAD_INPUT = 2
 UNEXPECTED = 1
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "tune", "predict", "smooth", "compare", "sweep",
-    "efficiency", "encoders", "regularizers", "synth", "report", "verify", "recipes", "reproduce",
-    "download",
+    "demo", "ingest", "propagate", "train", "tune", "predict", "suggest", "smooth", "compare",
+    "sweep", "learning-curve", "efficiency", "encoders", "regularizers", "synth", "report",
+    "verify", "recipes", "reproduce", "download",
 )  # fmt: skip
 
 
@@ -87,7 +87,9 @@ def _common_options(
 
 
 for _name in _COMMANDS:
-    app.command(_name)(getattr(importlib.import_module(f"scr.cli.commands.{_name}"), _name))
+    _function = _name.replace("-", "_")
+    _module = importlib.import_module(f"scr.cli.commands.{_function}")
+    app.command(_name)(getattr(_module, _function))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -91,7 +91,7 @@ def shown_command() -> str:
 def running(
     title: str,
     graph: Graph,
-    out: Path,
+    out: Path | None,
     *,
     splits: str | None,
     jobs: int,
@@ -117,5 +117,6 @@ def running(
             )  # fmt: skip
     except KeyboardInterrupt:
         again = f"Continue with the same command: {shown_command()}"
-        print_line(f"Stopped; finished runs are kept in {out}. {again}")
+        kept = "no runs are kept" if out is None else f"finished runs are kept in {out}"
+        print_line(f"Stopped; {kept}. {again}")
         raise typer.Exit(INTERRUPTED) from None

@@ -1,4 +1,4 @@
-"""Many runs that answer one question: compare, sweep, efficiency, reproduce."""
+"""Many runs that answer one question: compare, sweep, learning curve, efficiency, reproduce."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from scr.experiments._efficiency import efficiency as efficiency
     from scr.experiments._efficiency import parse_epochs as parse_epochs
     from scr.experiments._efficiency import plan_efficiency as plan_efficiency
+    from scr.experiments._learning_curve import CURVE_JSON as CURVE_JSON
+    from scr.experiments._learning_curve import CURVE_PAGE as CURVE_PAGE
+    from scr.experiments._learning_curve import CURVE_PICTURE as CURVE_PICTURE
+    from scr.experiments._learning_curve import learning_curve as learning_curve
+    from scr.experiments._learning_curve import plan_learning_curve as plan_learning_curve
     from scr.experiments._reproduce import REPRODUCE_JSON as REPRODUCE_JSON
     from scr.experiments._reproduce import check_runnable as check_runnable
     from scr.experiments._reproduce import load_recipe_graph as load_recipe_graph

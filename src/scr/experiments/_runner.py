@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from scr.classifier import NodeClassifier
 from scr.errors import InactiveTermWarning, SCRError, StoreError
-from scr.graph import Graph
+from scr.graph import UNKNOWN, Graph, Split
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
 from scr.report import classification_metrics, read_history
@@ -66,6 +66,8 @@ class Task:
     """Put into the record which hops and relations carry the predictions."""
     labels: Mapping[str, Any] = field(default_factory=dict)
     """What the run stands for in its experiment; added to the record that `Runner.run` returns."""
+    split: Split | None = None
+    """Of this run alone, which sees no other labels; none: the split of its seed."""
 
     def classifier(self) -> NodeClassifier:
         """What the task trains."""
@@ -106,9 +108,15 @@ class Runner:
             return self.graph
         return draw_split(self.graph, IngestOptions(splits=self.splits, split=seed))
 
+    def graph_for(self, task: Task) -> Graph:
+        """The graph as one task sees it."""
+        if task.split is not None:
+            return with_task_split(self.graph, task.split)
+        return self.graph_of(task.seed)
+
     def recipe_of(self, task: Task) -> Recipe:
         """All settings of a task."""
-        return task.classifier().resolve(self.graph_of(task.seed))
+        return task.classifier().resolve(self.graph_for(task))
 
     def facts(self) -> dict[str, Any]:
         """What a result says about its graph."""
@@ -129,8 +137,12 @@ class Runner:
         Tasks that come to the same settings and seed are run once and share their record.
         """
         tasks = list(tasks)
-        graphs = {seed: self.graph_of(seed) for seed in {task.seed for task in tasks}}
-        keys = {task: task.key(graphs[task.seed]) for task in tasks}
+        seeds = {task.seed for task in tasks if task.split is None}
+        graphs = {seed: self.graph_of(seed) for seed in seeds}
+        keys = {
+            task: task.key(graphs[task.seed] if task.split is None else self.graph_for(task))
+            for task in tasks
+        }
         kept = [] if self.out is None else read_history(self.out / RUNS)
         done = {record["key"]: record for record in kept if "key" in record}
         missing = {keys[task]: task for task in tasks if keys[task] not in done}
@@ -179,6 +191,14 @@ class Runner:
                 raise
 
 
+def with_task_split(graph: Graph, split: Split) -> Graph:
+    """The graph with another split, and with the labels of its nodes alone."""
+    labels = np.full_like(graph.labels, UNKNOWN)
+    for nodes in split:
+        labels[nodes] = graph.labels[nodes]
+    return replace(graph, labels=labels, **split._asdict())
+
+
 class _Worker:
     """Runs tasks one after another and keeps the hops of the last settings."""
 
@@ -187,7 +207,7 @@ class _Worker:
         self.hops: tuple[str, Prepared] | None = None
 
     def run(self, task: Task) -> dict[str, Any]:
-        graph = self.runner.graph_of(task.seed)
+        graph = self.runner.graph_for(task)
         classifier = task.classifier()
         recipe = classifier.resolve(graph)
         epochs: list[dict[str, Any]] = []

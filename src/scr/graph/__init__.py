@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scr.graph._graph import check_graph as check_graph
     from scr.graph._ids import numbers_of as numbers_of
     from scr.graph._induced import induced as induced
+    from scr.graph._labels import UNKNOWN as UNKNOWN
     from scr.graph._labels import known_labels as known_labels
     from scr.graph._new_nodes import NewNodes as NewNodes
     from scr.graph._new_nodes import enlarged as enlarged
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from scr.graph._relations import Relation as Relation
     from scr.graph._relations import edge_code as edge_code
     from scr.graph._relations import find_relation as find_relation
+    from scr.graph._splits import Split as Split
     from scr.graph._splits import apply_split as apply_split
     from scr.graph._splits import per_class_split as per_class_split
     from scr.graph._splits import random_split as random_split

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from scr.prediction._stored_model import load_run_graph as load_run_graph
     from scr.prediction._stored_model import read_model as read_model
     from scr.prediction._stored_model import write_model as write_model
+    from scr.prediction._suggestions import Suggestion as Suggestion
+    from scr.prediction._suggestions import suggest as suggest
+    from scr.prediction._suggestions import write_run_suggestions as write_run_suggestions
+    from scr.prediction._suggestions import write_suggestions as write_suggestions
     from scr.prediction._table import ProbabilityColumns as ProbabilityColumns
     from scr.prediction._table import write_predictions as write_predictions
     from scr.prediction._table_writers import table_writer as table_writer

@@ -18,6 +18,7 @@ from scr.prediction._estimator import Estimator
 from scr.prediction._explanation import MOST_NODES, Explanation
 from scr.prediction._new_nodes import NewNodePredictor, NewPredictions
 from scr.prediction._predictor import Predictor
+from scr.prediction._suggestions import Suggestion, suggest
 from scr.prediction._table import ProbabilityColumns
 from scr.prediction._views import FittedViews
 from scr.runs import read_run
@@ -203,6 +204,18 @@ class FittedClassifier(FittedViews, Estimator):
             seed: Decides which nodes are drawn and how parts of the input are shuffled.
         """
         return self._trained().explain(self._numbers(nodes, None), at_most=at_most, seed=seed)
+
+    def suggest(self, count: int = 20) -> list[Suggestion]:
+        """Unlabeled nodes whose labels would help most, the most useful first.
+
+        Args:
+            count: How many; fewer where fewer nodes are unlabeled.
+
+        Returns:
+            Each with `node`, `id`, `prediction`, `confidence`, `score` and `why`;
+            ``pandas.DataFrame(suggestions)`` is a table of them.
+        """
+        return suggest(self._trained(), count)
 
     def summary(self) -> dict[str, Any]:
         """The content of `metrics.json`; after `load`, what the run has recorded."""

@@ -34,6 +34,7 @@ from scr.prediction._stored_model import (
     write_handover,
     write_model,
 )
+from scr.prediction._suggestions import write_run_suggestions
 from scr.prediction._summary import fit_summary
 from scr.prediction._table import ROWS_PER_PART, SPLITS, ProbabilityColumns, write_predictions
 from scr.prediction._table_writers import table_writer
@@ -386,6 +387,7 @@ class Predictor:
         summary = self.summary()
         if not self.model.multilabel:
             runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
+            write_run_suggestions(path, self)
         runs.write_json(path / runs.METRICS, summary)
         runs.remove_checkpoints(path)
         return summary

@@ -38,9 +38,16 @@ if TYPE_CHECKING:
     from scr.report._explanation import explained_model as explained_model
     from scr.report._explanation import explanation_sentences as explanation_sentences
     from scr.report._formatting import MISSING as MISSING
+    from scr.report._formatting import csv_text as csv_text
+    from scr.report._formatting import interval as interval
+    from scr.report._formatting import mean_and_spread as mean_and_spread
     from scr.report._formatting import number_or_none as number_or_none
     from scr.report._formatting import plain as plain
     from scr.report._formatting import points as points
+    from scr.report._learning_curve import curve_csv as curve_csv
+    from scr.report._learning_curve import curve_points as curve_points
+    from scr.report._learning_curve import curve_sentences as curve_sentences
+    from scr.report._learning_curve import last_step as last_step
     from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object
     from scr.report._regularizers import explanation as explanation

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scr.runs._directory import REPORT as REPORT
     from scr.runs._directory import RUN as RUN
     from scr.runs._directory import SPLIT as SPLIT
+    from scr.runs._directory import SUGGESTIONS as SUGGESTIONS
     from scr.runs._directory import describe_run as describe_run
     from scr.runs._directory import read_json as read_json
     from scr.runs._directory import read_run as read_run

@@ -41,6 +41,7 @@ IDENTITY = 2
 RUN, METRICS, HISTORY = "run.json", "metrics.json", "history.jsonl"
 MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
 PREDICTIONS, EXPLANATION = "predictions.parquet", "explanation.json"
+SUGGESTIONS = "suggestions.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
 CALIBRATION, BREAKDOWN = "calibration.npz", "breakdown.json"
 

@@ -29,6 +29,7 @@ from scr.prediction import (
     WeightedModel,
     read_ensemble,
     write_breakdown,
+    write_run_suggestions,
 )
 from scr.prediction.calibration import Calibration, write_calibration
 from scr.training import check_trainable
@@ -250,6 +251,7 @@ def _write(
     predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
     write_breakdown(out, graph, np.union1d(graph.train, graph.valid))
     runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())
+    write_run_suggestions(out, predictor)
     test = predictor.metrics("test") if len(predictor.labeled("test")) else None
     measured = MetricsInParts(ranked=race.metric.name == "roc-auc")
     measured.add(labels, calibration.apply(held))

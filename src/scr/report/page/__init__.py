@@ -8,8 +8,8 @@ script it is still a table.
 
 from __future__ import annotations
 
-from scr.report.page._pages import comparison_page, sweep_page
+from scr.report.page._pages import comparison_page, learning_curve_page, sweep_page
 from scr.report.page._render import write_page
 from scr.report.page._run_page import run_page
 
-__all__ = ["comparison_page", "run_page", "sweep_page", "write_page"]
+__all__ = ["comparison_page", "learning_curve_page", "run_page", "sweep_page", "write_page"]

@@ -79,3 +79,11 @@ def sweep_page(result: Mapping[str, Any]) -> str:
 
     title = f"Sensitivity of {result['encoder']} on {result['graph']['name']}"
     return render("sweep.html", title=title, plots=plots, **result)
+
+
+def learning_curve_page(result: Mapping[str, Any]) -> str:
+    """A learning curve, the content of `learning_curve.json`, as one HTML page."""
+    from scr.report import plots
+
+    title = f"Learning curve of {result['encoder']} on {result['graph']['name']}"
+    return render("learning_curve.html", title=title, plots=plots, **result)

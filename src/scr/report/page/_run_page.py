@@ -29,6 +29,7 @@ _RECORDS = {
     "explanation": "explanation.json",
     "ensemble": "ensemble.json",
     "breakdown": "breakdown.json",
+    "suggestions": "suggestions.json",
 }
 _SPLITS = {"test": "test nodes", "valid": "validation nodes"}
 _Z = 1.959964

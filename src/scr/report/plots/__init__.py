@@ -7,6 +7,7 @@ no global state, no display, and nothing left open in a notebook.
 from scr.report.plots._comparison import accuracy_dots as accuracy_dots
 from scr.report.plots._comparison import difference_dots as difference_dots
 from scr.report.plots._efficiency import efficiency_curves as efficiency_curves
+from scr.report.plots._learning_curve import learning_curves as learning_curves
 from scr.report.plots._sensitivity import sensitivity_curves as sensitivity_curves
 from scr.report.plots._sensitivity import sensitivity_overview as sensitivity_overview
 from scr.report.plots._style import image_tile as image_tile

@@ -1,0 +1,225 @@
+"""Which nodes to label next: never labeled ones, no two alike, and doubtful ones first."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import scr
+from scr.errors import ConfigError, GraphError
+from scr.graph import known_labels
+from scr.prediction import Suggestion, write_suggestions
+from scr.prediction import _suggestions as module
+from scr.prediction._cover import cover, directions
+from scr.prediction._suggestions import doubt
+from scr.report.page import run_page
+
+QUICK = {"preset": "none", "epochs": 20}
+
+
+def with_unlabeled(graph, hidden=20):
+    """The graph with some test nodes whose labels are not known."""
+    labels = np.array(graph.labels)
+    labels[graph.test[:hidden]] = -1
+    return replace(graph, labels=labels, test=graph.test[hidden:])
+
+
+def fitted(graph, **settings):
+    return scr.NodeClassifier("ssgc", "none", **(QUICK | settings)).fit(graph)
+
+
+def brute_force(points, weights, labeled, count):
+    """The rule as its docstring has it: the sum over all nodes, for every node, every time."""
+
+    def covered(chosen):
+        similar = np.zeros(len(points))
+        for vector in [*labeled, *points[chosen]]:
+            similar = np.maximum(similar, points @ vector)
+        return float(weights @ similar)
+
+    chosen: list[int] = []
+    for _ in range(count):
+        rest = [each for each in range(len(points)) if each not in chosen]
+        chosen.append(max(rest, key=lambda each: covered([*chosen, each])))
+    return chosen
+
+
+def test_doubt_is_one_minus_the_margin():
+    probabilities = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(doubt(probabilities), [0.8, 0.3, 0.0])
+    assert doubt(np.ones((3, 1))).tolist() == [0, 0, 0]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4))
+def test_the_greedy_choice_is_the_one_that_trying_every_node_makes(seed, labels):
+    generator = np.random.default_rng(seed)
+    vectors = generator.standard_normal((14 + labels, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    points, labeled, weights = vectors[labels:], vectors[:labels], generator.random(14)
+    found = cover(points, weights, labeled, 5)
+    assert found.order.tolist() == brute_force(points, weights, labeled, 5)
+    assert (np.diff(found.gains) <= 1e-9).all()
+
+
+def test_gains_are_shares_of_all_doubt_worked_by_hand():
+    points = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]])
+    weights = np.array([1.0, 0.5, 0.5, 2.0])
+    # Alone, node 0 covers 1 + 0.4, node 1 covers 0.8 + 0.5 + 0.3, node 2 0.5 + 0.3, node 3 2.
+    found = cover(points, weights, np.zeros((0, 2)), 2)
+    assert found.order.tolist() == [3, 1]
+    np.testing.assert_allclose(found.gains, [2 / 4, 1.6 / 4])
+    assert found.stands_for.tolist() == [1, 3]
+    # A label at node 0 leaves 0.5 * 0.2 of node 1 and all of nodes 2 and 3.
+    found = cover(points, weights, points[:1], 2)
+    assert found.order.tolist() == [3, 2]
+    np.testing.assert_allclose(found.gains, [2 / 4, 0.5 / 4])
+    assert found.stands_for.tolist() == [1, 1]
+
+
+def test_nodes_that_are_the_same_are_not_both_taken_while_others_are_left():
+    generator = np.random.default_rng(0)
+    different = generator.standard_normal((6, 4))
+    points = directions(np.repeat(different, 5, axis=0))
+    found = cover(points, np.ones(30), np.zeros((0, 4)), 6)
+    assert sorted(each // 5 for each in found.order) == [0, 1, 2, 3, 4, 5]
+
+
+def test_ties_go_to_the_more_doubtful_node_and_then_to_the_first():
+    points = np.tile([1.0, 0.0], (4, 1))
+    found = cover(points, np.array([0.2, 0.5, 0.5, 0.1]), np.zeros((0, 2)), 4)
+    assert found.order.tolist() == [1, 2, 0, 3]
+    assert found.gains.tolist() == [1, 0, 0, 0]
+
+
+def test_nodes_without_any_difference_are_ordered_by_doubt():
+    points = directions(np.ones((5, 3)))
+    assert cover(points, np.array([1, 3, 2, 5, 4.0]), points[:0], 3).order.tolist() == [3, 4, 1]
+
+
+def test_wide_rows_keep_the_angles_between_their_main_directions():
+    generator = np.random.default_rng(0)
+    rows = generator.standard_normal((80, 5)) @ generator.standard_normal((5, 300))
+    centered = rows - rows.mean(axis=0)
+    unit = centered / np.linalg.norm(centered, axis=1, keepdims=True)
+    narrow = directions(rows.astype(np.float32), columns=10)
+    assert narrow.shape == (80, 10)
+    np.testing.assert_allclose(narrow @ narrow.T, unit @ unit.T, atol=1e-4)
+
+
+def between_two_clusters():
+    """Two clusters of one class each; node 40 lies between them, node 41 in the first."""
+    generator = np.random.default_rng(0)
+    centers = np.repeat([[-3.0, 1.0], [3.0, 1.0]], 20, axis=0)
+    features = np.concatenate([centers, [[0.0, 1.0]], [[-3.0, 1.0]]])
+    features += 0.1 * generator.standard_normal(features.shape)
+    labels = np.repeat([0, 1, -1], [20, 20, 2])
+    nodes = np.arange(40)
+    loops = np.tile(np.arange(42), (2, 1))
+    return scr.Graph.from_edges(
+        loops, features=features.astype(np.float32), labels=labels, num_nodes=42,
+        train=nodes[::2], valid=nodes[1::2], class_names=("left", "right"),
+        ids=np.array([f"n{node}" for node in range(42)]), self_loops="keep",
+    )  # fmt: skip
+
+
+def test_a_node_between_two_clusters_comes_before_one_inside(tmp_path):
+    graph = between_two_clusters()
+    first, second = fitted(graph, epochs=60).suggest(5)
+    assert (first.id, first.node, second.node) == ("n40", 40, 41)
+    assert first.score > second.score
+    assert second.prediction == "left"
+    assert second.why.startswith("probably left (")
+    assert first.why.endswith("no neighbors")
+
+
+def test_labeled_nodes_are_never_suggested(random_graph):
+    graph = with_unlabeled(random_graph())
+    suggestions = fitted(graph).suggest(100)
+    assert len(suggestions) == 20
+    assert len({each.node for each in suggestions}) == 20
+    assert not known_labels(graph.labels)[[each.node for each in suggestions]].any()
+    assert all(each.id == each.node for each in suggestions)
+    chance = fitted(graph).predict_proba([suggestions[0].node])[0]
+    assert suggestions[0].confidence == pytest.approx(chance.max(), abs=1e-4)
+    assert suggestions[0].prediction == graph.class_names[chance.argmax()]
+
+
+def test_suggestions_are_the_same_every_time_and_after_loading(tmp_path, random_graph):
+    graph = with_unlabeled(random_graph())
+    classifier = fitted(graph)
+    first = classifier.suggest(7)
+    assert classifier.suggest(7) == first == classifier.suggest(20)[:7]
+    classifier.save(tmp_path / "run")
+    assert scr.NodeClassifier.load(tmp_path / "run", graph=graph).suggest(7) == first
+
+
+def test_why_counts_labels_of_neighbors():
+    features = np.eye(6, 3, dtype=np.float32)
+    graph = scr.Graph.from_edges(
+        [[4, 4, 4, 5], [0, 1, 5, 0]], features=features, labels=[0, 1, 0, 1, -1, -1],
+        train=[0, 1], valid=[2, 3], class_names=("a", "b"),
+    )  # fmt: skip
+    why = {each.node: each.why for each in fitted(graph).suggest()}
+    assert why[4].endswith("2 of its 3 neighbors have a label")
+    assert why[5].endswith("1 of its 2 neighbors has a label")
+
+
+def test_of_many_nodes_some_are_looked_at_and_counts_are_scaled(random_graph, monkeypatch):
+    monkeypatch.setattr(module, "MOST_NODES", 10)
+    suggestions = fitted(with_unlabeled(random_graph())).suggest(20)
+    assert len(suggestions) == 10
+    counts = [each.why for each in suggestions if "nearer to" in each.why]
+    assert counts
+    assert all("about" in why for why in counts)
+
+
+def test_a_model_that_reads_the_graph_compares_nodes_by_its_predictions(random_graph):
+    graph = with_unlabeled(random_graph())
+    suggestions = scr.NodeClassifier("gcn", "none", preset="none", epochs=3).fit(graph).suggest(5)
+    assert len({each.node for each in suggestions}) == 5
+    assert not known_labels(graph.labels)[[each.node for each in suggestions]].any()
+
+
+def test_without_unlabeled_nodes_the_error_says_so(random_graph):
+    with pytest.raises(GraphError, match="Every node that the model predicts has a label"):
+        fitted(random_graph()).suggest()
+
+
+def test_a_count_below_one_is_refused(random_graph):
+    with pytest.raises(ConfigError, match="count"):
+        fitted(with_unlabeled(random_graph())).suggest(0)
+
+
+def test_several_targets_are_refused(random_graph):
+    labels = np.random.default_rng(0).integers(0, 2, (60, 3)).astype(np.int8)
+    classifier = fitted(random_graph(labels=labels))
+    with pytest.raises(GraphError, match="several targets"):
+        classifier.suggest()
+
+
+def test_a_file_has_a_row_for_each_suggestion(tmp_path):
+    why = 'unsure between "a", and b'
+    write_suggestions(tmp_path / "next.csv", [Suggestion(3, "x,y", "a", 0.5, 0.1, why)])
+    with (tmp_path / "next.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row == {
+        "id": "x,y", "prediction": "a", "confidence": "0.5", "score": "0.1", "why": why
+    }  # fmt: skip
+
+
+def test_a_run_has_suggestions_for_its_page_where_labels_are_unknown(tmp_path, random_graph):
+    graph = with_unlabeled(random_graph(name="some"))
+    classifier = fitted(graph)
+    classifier.save(tmp_path / "some")
+    stored = json.loads((tmp_path / "some" / "suggestions.json").read_text())["nodes"]
+    assert stored == [each._asdict() for each in classifier.suggest(10)]
+    page = run_page(tmp_path / "some")
+    assert "Good candidates for the next labels" in page
+    assert stored[0]["why"] in page
+    fitted(random_graph()).save(tmp_path / "none")
+    assert not (tmp_path / "none" / "suggestions.json").exists()
+    assert "Good candidates" not in run_page(tmp_path / "none")
