@@ -21,6 +21,7 @@ import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,9 @@ COMPLETE = 15
 """Candidates that a case needs to count."""
 COUPLED = ("gcn", "gcn-base")
 """Left out on larger graphs."""
+Row = Mapping[str, Any]
+Case = tuple[str, str, int]
+"""Graph, labels and split."""
 
 
 def candidates() -> dict[str, dict[str, Any]]:
@@ -80,6 +84,7 @@ def fill(name: str, options: argparse.Namespace) -> None:
                 each
                 for each in options.candidate or candidates()
                 if not results.find(labels=labels, split=split, candidate=each)
+                or not kept_file((name, labels, split), each).exists()
             ]
             if not wanted:
                 continue
@@ -108,24 +113,26 @@ def fill(name: str, options: argparse.Namespace) -> None:
                     },
                 )
                 KEPT.mkdir(parents=True, exist_ok=True)
-                file = KEPT / f"{name}-{labels}-{split}-{each}.npz"
+                file = kept_file((name, labels, split), each)
                 np.savez(file, valid=soft[valid].astype(np.float16),
                          test=soft[np.asarray(graph.test)].astype(np.float16))  # fmt: skip
                 console.print(f"{name} {labels} {split} {each} {row['test_accuracy']} {seconds} s")
 
 
-Row = Mapping[str, Any]
-Case = tuple[str, str, int]
-"""Graph, labels and split."""
+def kept_file(case: Case, name: str) -> Path:
+    """Where the probabilities of a candidate are kept."""
+    return KEPT / f"{'-'.join(map(str, case))}-{name}.npz"
 
 
 def rows_by_case() -> dict[Case, dict[str, Row]]:
-    """All rows: of each case, one for each candidate."""
+    """All rows with probabilities: of each case, one for each candidate."""
     cases: dict[Case, dict[str, Row]] = {}
     for name in GRAPHS:
         path = FOLDER / f"{name}.json"
         for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else ():
-            cases.setdefault((name, row["labels"], row["split"]), {})[row["candidate"]] = row
+            case = name, row["labels"], row["split"]
+            if kept_file(case, row["candidate"]).exists():
+                cases.setdefault(case, {})[row["candidate"]] = row
     return {case: rows for case, rows in cases.items() if len(rows) >= COMPLETE}
 
 
@@ -175,7 +182,7 @@ def ranked(
 @cache
 def kept(case: Case, name: str) -> Mapping[str, NDArray[np.float16]]:
     """Probabilities of a candidate for validation and test nodes."""
-    with np.load(KEPT / f"{'-'.join(map(str, case))}-{name}.npz") as file:
+    with np.load(kept_file(case, name)) as file:
         return dict(file)
 
 
