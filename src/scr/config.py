@@ -279,7 +279,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SourceError(f"There is no file at `{path}`; expected a TOML file") from None
+        raise SourceError(f"`{path}` does not exist; expected a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SourceError(f"`{path}` is not valid TOML: {error}") from None
 

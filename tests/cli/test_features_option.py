@@ -89,7 +89,7 @@ def test_a_run_whose_features_are_gone_says_which(tmp_path, store, features, cap
     assert scr("train", store, "--features", features, "--out", run, *QUICK) == 0
     features.unlink()
     assert scr("predict", run, "--out", tmp_path / "p.parquet") == 2
-    assert "x.npy` cannot be read as features" in capsys.readouterr().err
+    assert "x.npy` does not exist" in capsys.readouterr().err
     assert not (tmp_path / "p.parquet").exists()
 
 

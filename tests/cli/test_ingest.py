@@ -319,7 +319,7 @@ def test_the_console_script_prints_one_message_and_exits_with_2(tmp_path):
     command = [sys.executable, "-c", code, "ingest", str(tmp_path / "no"), str(tmp_path / "store")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: There is nothing at")
+    assert done.stderr.startswith(f"error: `{tmp_path / 'no'}` does not exist")
     assert "Traceback" not in done.stderr
 
 

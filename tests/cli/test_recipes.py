@@ -104,4 +104,4 @@ def test_a_recipe_that_is_neither_file_nor_name_is_one_sentence(tmp_path, capsys
     assert "There is no recipe `nothing-like-it`" in capsys.readouterr().err
     missing = tmp_path / "missing.toml"
     assert scr("train", "digits", "--out", tmp_path / "run", "--recipe", missing) == 2
-    assert "There is no file at" in capsys.readouterr().err
+    assert "missing.toml` does not exist" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 Commands import what they need when they run, so that `scr --help` answers at once. An error that
 the user can fix is one message on stderr and exit code 2; `--debug` shows the traceback instead.
+What a command returns is what `--json` prints; `_ending.py` has more.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import typer
 from typer.core import TyperGroup
 
 from scr import __version__
-from scr.cli._console import UNBOUNDED, print_error, printed_warnings
+from scr.cli._console import UNBOUNDED, print_error, print_json, print_line, printed_warnings
+from scr.cli._ending import INTERRUPTED, JSON, NOTHING_WRITTEN, Stopped, reporting
 from scr.cli._hints import with_command
 from scr.errors import SCRError
 
 BAD_INPUT = 2
 """Exit code of everything that the user can fix, as for unknown options."""
 UNEXPECTED = 1
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""What every wrong line raises; newer versions of typer do not have it from click."""
 
 _COMMANDS = (
     "demo", "ingest", "propagate", "train", "tune", "predict", "suggest", "smooth", "compare",
@@ -31,7 +35,7 @@ _COMMANDS = (
 
 
 class _Commands(TyperGroup):
-    """Turns errors into messages, and takes `--debug` anywhere on the line."""
+    """Turns errors and Ctrl-C into messages, and takes `--debug` anywhere on the line."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
@@ -42,11 +46,13 @@ class _Commands(TyperGroup):
         return super().make_context(*args, **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[JSON] = JSON in args
         if "--debug" in args:
             args = ["--debug", *(argument for argument in args if argument != "--debug")]
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
+        as_json = ctx.meta[JSON]
         try:
             with printed_warnings():
                 return super().invoke(ctx)
@@ -54,15 +60,26 @@ class _Commands(TyperGroup):
             if ctx.params.get("debug"):
                 raise
             shown = with_command(error)
-            print_error(shown.message, shown.hint)
+            print_error(shown.message, shown.hint, as_json=as_json)
             raise typer.Exit(BAD_INPUT) from None
+        except UsageError as error:
+            if not as_json:
+                raise
+            print_error(error.format_message(), as_json=True)
+            raise typer.Exit(BAD_INPUT) from None
+        except (KeyboardInterrupt, Stopped) as stop:
+            sentence = str(stop) or NOTHING_WRITTEN
+            if as_json:
+                print_json({"error": sentence, "hint": None})
+            else:
+                print_line(sentence)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(
     name="scr",
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # brackets in help and in messages are text
     help="Semi-supervised node classification for large graphs, by consistency regularization.",
@@ -89,19 +106,21 @@ def _common_options(
 for _name in _COMMANDS:
     _function = _name.replace("-", "_")
     _module = importlib.import_module(f"scr.cli.commands.{_function}")
-    app.command(_name)(getattr(_module, _function))
+    app.command(_name)(reporting(getattr(_module, _function)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line as the console script does; no arguments: those of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(args=given)
+        app(args=given, prog_name="scr")
     except Exception as error:  # the last door
         if "--debug" in given:
             raise
+        as_json = JSON in given
         if isinstance(error, OSError):
-            print_error(str(error))
+            print_error(str(error), as_json=as_json)
             sys.exit(BAD_INPUT)
-        print_error(f"unexpected {type(error).__name__}: {error}", "run again with `--debug`")
+        message = f"unexpected {type(error).__name__}: {error}"
+        print_error(message, "run again with `--debug`", as_json=as_json)
         sys.exit(UNEXPECTED)

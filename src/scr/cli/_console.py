@@ -9,9 +9,13 @@ from __future__ import annotations
 import copy
 import functools
 import io
+import json
+import math
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -81,10 +85,40 @@ def print_line(text: str, mark: tuple[str, str] = ("", ""), *, to: Console = con
     to.print(Text.assemble(mark, text), soft_wrap=True)
 
 
-def print_error(message: str, hint: str | None = None) -> None:
+def print_error(message: str, hint: str | None = None, *, as_json: bool = False) -> None:
+    """Print an error and what to do about it; on stdout too, for programs that read JSON there."""
     print_line(message, ("error: ", "bold red"), to=error_console)
     if hint is not None:
         print_line(hint, ("hint: ", "bold cyan"), to=error_console)
+    if as_json:
+        print_json({"error": message, "hint": hint})
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print a JSON object on one line of stdout; what is no number is `null`, as JSON has it."""
+    sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: a path is text, NumPy's numbers and arrays are Python's.
+
+    >>> _plain({"run": Path("runs/one"), "loss": float("nan"), "hops": (1, 2)})
+    {'run': 'runs/one', 'loss': None, 'hops': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    raise TypeError(f"a report holds {value!r}, which JSON has no form for")
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -132,6 +166,12 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
+def _progress(*columns: ProgressColumn) -> Progress:
+    """Bars on a terminal; to a pipe they would print an empty line."""
+    is_shown = console.is_interactive
+    return Progress(*columns, console=console, transient=True, disable=not is_shown)
+
+
 @contextmanager
 def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     """A bar that counts runs or epochs and disappears at the end.
@@ -141,7 +181,7 @@ def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None
     """
     state = TextColumn("{task.fields[state]}", markup=False)
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), state)
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _progress(*columns) as progress:
         yield functools.partial(progress.update, progress.add_task(title, total=total, state=""))
 
 
@@ -153,7 +193,7 @@ def steps_progress(*columns: ProgressColumn) -> Iterator[Callable[[str, int, int
     """
     beside = columns or (TaskProgressColumn(), TimeRemainingColumn(elapsed_when_finished=True))
     step = TextColumn("{task.description}", markup=False)
-    with Progress(step, BarColumn(), *beside, console=console, transient=True) as progress:
+    with _progress(step, BarColumn(), *beside) as progress:
         tasks: dict[str, TaskID] = {}
 
         def on_progress(what: str, done: int, total: int | None) -> None:

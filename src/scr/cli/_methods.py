@@ -81,6 +81,15 @@ def print_settings(about: str, settings: Iterable[Setting], section: str) -> Non
     print_methods(("setting", "default", "may be", "meaning"), rows, hint)
 
 
+def described(settings: Iterable[Setting]) -> list[dict[str, Any]]:
+    """Settings as a report has them."""
+    return [
+        {"name": each.name, "default": each.default, "expected": each.expected,
+         "meaning": each.meaning}
+        for each in settings
+    ]  # fmt: skip
+
+
 def shown(value: Any) -> str:
     """A value as `--set` takes it.
 

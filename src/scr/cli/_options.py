@@ -35,7 +35,9 @@ FeaturesFile = Annotated[
     typer.Option("--features", help="A .npy with one row of features per node, instead."),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes, one thread each.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the store.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what is there, once the new is whole.")
+]
 Probabilities = Annotated[
     str, typer.Option(help="Class probabilities to write: none, top-K or all.")
 ]

@@ -9,18 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from scr import experiments, networks, training
-from scr.cli._console import counted, print_line
+from scr import experiments, networks, runs, training
+from scr.cli._console import counted
+from scr.cli._ending import when_stopped
+from scr.cli._replacing import replacing
 from scr.config import parse_assignment, read_toml
-from scr.errors import ConfigError
+from scr.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from scr.graph import Graph
-
-INTERRUPTED = 130
-"""Exit code of a command that was stopped from the keyboard, as shells have it."""
 
 
 class Layers(NamedTuple):
@@ -88,6 +85,51 @@ def shown_command() -> str:
 
 
 @contextmanager
+def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
+    """The folder that a run is written to: `out`, or a new one that replaces it in the end."""
+    if out.is_dir() and any(out.iterdir()) and not overwrite and not resume:
+        raise RunError(
+            f"The run directory `{out}` exists already; expected a new one",
+            hint="choose another folder as `out`, continue the run with `--resume`, or replace it "
+            "with `--overwrite`",
+        )
+    with replacing(
+        out, overwrite=overwrite, known_by=runs.RUN, resume=resume, finished=runs.METRICS
+    ) as folder:
+        yield folder
+
+
+@contextmanager
+def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -> Iterator[Path]:
+    """The folder that an experiment writes to: `out`, or a new one that replaces it in the end.
+
+    Runs in it are used again; a `result` of another graph, or of another recipe, is not replaced
+    without `--overwrite`.
+    """
+    if (out / runs.RUN).exists():
+        raise RunError(
+            f"`{out}` is a run directory; expected a folder of its own for the result",
+            hint="choose another folder as `out`",
+        )
+    if (out / result).exists() and not overwrite:
+        before = runs.read_json(out / result)
+        graph = before.get("graph", {})
+        if isinstance(of, str):
+            is_same, whose = before.get("recipe") == of, f"the recipe {before.get('recipe')}"
+        else:
+            is_same, whose = graph.get("fingerprint") == of.fingerprint(), "another graph"
+        if not is_same:
+            raise RunError(
+                f"`{out / result}` exists already and is of {whose}; expected a new folder",
+                hint="choose another folder as `out`, or replace it with `--overwrite`",
+            )
+    with replacing(
+        out, overwrite=overwrite, known_by=experiments.RUNS, resume=True, finished=result
+    ) as folder:
+        yield folder
+
+
+@contextmanager
 def running(
     title: str,
     graph: Graph,
@@ -105,18 +147,15 @@ def running(
     """
     if seeds is not None:
         experiments.Runner(graph, splits).graph_of(seeds - 1)
-    try:
-        with counted(title) as show:
+    again = f"Continue with the same command: {shown_command()}"
+    kept = "no runs are kept" if out is None else f"finished runs are kept in {out}"
+    stopped = f"Stopped; {kept}. {again}"
+    with when_stopped(stopped), counted(title) as show:
 
-            def on_run(run: Mapping[str, Any]) -> None:
-                show(advance=1, state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}")
+        def on_run(run: Mapping[str, Any]) -> None:
+            show(advance=1, state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}")
 
-            yield experiments.Runner(
-                graph, splits, out=out, jobs=jobs, command=shown_command(), on_run=on_run,
-                on_plan=lambda runs: show(total=runs + extra),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        again = f"Continue with the same command: {shown_command()}"
-        kept = "no runs are kept" if out is None else f"finished runs are kept in {out}"
-        print_line(f"Stopped; {kept}. {again}")
-        raise typer.Exit(INTERRUPTED) from None
+        yield experiments.Runner(
+            graph, splits, out=out, jobs=jobs, command=shown_command(), on_run=on_run,
+            on_plan=lambda runs: show(total=runs + extra),
+        )  # fmt: skip

@@ -28,8 +28,9 @@ REORDERED = frozenset({"reassoc", "contract", "nsz"})
 CACHE_LINE = 64
 
 _pools: dict[int, ThreadPoolExecutor] = {}
-# A forked child inherits the dictionary but none of the threads.
-os.register_at_fork(after_in_child=_pools.clear)
+if hasattr(os, "register_at_fork"):
+    # A forked child inherits the dictionary but none of the threads.
+    os.register_at_fork(after_in_child=_pools.clear)
 
 
 def compiled(function: Function, **settings: Any) -> Function:

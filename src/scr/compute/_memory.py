@@ -15,13 +15,15 @@ from scr.errors import MemoryBudgetError
 
 AUTO_SHARE = 0.8
 """Share of the available memory that `memory="auto"` takes: the rest is for the page cache."""
+UNKNOWN_BYTES = 4 * 2**30
+"""Taken to be free where the system does not say; `memory` can be given there."""
 
 
 def available_bytes() -> int:
     """Memory that could be allocated now, within the limit of a container if there is one."""
     free = _number("/proc/meminfo", "MemAvailable:")
     if free is None:
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
+        free = _physical_bytes() // 1024
     group = Path("/sys/fs/cgroup")
     # Cached files count as used by a container, but make room when it is needed.
     cached = _number(group / "memory.stat", "inactive_file") or 0
@@ -31,6 +33,14 @@ def available_bytes() -> int:
     except (OSError, ValueError):  # no cgroup, or a limit of "max"
         return free * 1024
     return min(free * 1024, limit - used + cached)
+
+
+def _physical_bytes() -> int:
+    """Memory of the machine, used or not; `UNKNOWN_BYTES` where the system says nothing."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return UNKNOWN_BYTES
 
 
 def resident_bytes() -> int:
@@ -43,13 +53,15 @@ def peak_bytes() -> int:
     """Most memory that this process has had so far.
 
     `ru_maxrss` also counts what the parent had before this program was started, so the system's
-    own note of the peak comes first.
+    own note of the peak comes first. 0 where the system says nothing.
     """
     kilobytes = _number("/proc/self/status", "VmHWM:")
     if kilobytes is not None:
         return kilobytes * 1024
-    import resource  # not on every system, and not needed on Linux
-
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scr.experiments._reproduce import check_runnable as check_runnable
     from scr.experiments._reproduce import load_recipe_graph as load_recipe_graph
     from scr.experiments._reproduce import reproduce as reproduce
+    from scr.experiments._runner import RUNS as RUNS
     from scr.experiments._runner import Runner as Runner
     from scr.experiments._runner import Task as Task
     from scr.experiments._stand_in import stand_in_for as stand_in_for

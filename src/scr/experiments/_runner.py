@@ -50,6 +50,9 @@ NUMERICS = 2
 where they would otherwise be taken for new ones."""
 
 
+_HAS_MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """One run of an experiment."""
@@ -297,6 +300,9 @@ def _start_worker(graph: Graph, splits: str | None) -> None:
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
     """Hold a Ctrl-C back while workers are started: they cannot ignore it from their first line."""
+    if not _HAS_MASKS:
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -312,7 +318,8 @@ def use_one_thread() -> None:
 
     # A Ctrl-C reaches all processes of a terminal; the one that shows it ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if _HAS_MASKS:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     threadpool_limits(1)

@@ -43,6 +43,8 @@ def open_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
                 hint="write one with `numpy.save(path, array)`",
             )
         features: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise SourceError(f"`{path}` does not exist; expected a .npy of features") from None
     except (OSError, ValueError, EOFError) as error:
         raise SourceError(f"`{path}` cannot be read as features: {error}") from None
     if features.ndim != 2 or len(features) != num_nodes or not features.size:

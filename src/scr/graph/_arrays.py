@@ -119,6 +119,8 @@ def read_nodes(path: str | Path) -> NDArray[Any]:
         with Path(path).expanduser().open("rb") as file:
             # Not `np.load`: it takes archives for arrays, and an empty file for the end of input.
             return np.lib.format.read_array(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise SourceError(f"`{path}` does not exist; expected a .npy of node numbers") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SourceError(

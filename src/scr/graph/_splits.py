@@ -174,7 +174,7 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
             parts = {part: _read_part(file, part, index, len(labels)) for part in _PART_NAMES}
             has = sorted(name for name in file.files if name.startswith("train_"))
     except FileNotFoundError:
-        raise SourceError(f"There is no file of splits at `{path}`") from None
+        raise SourceError(f"`{path}` does not exist; expected a file of splits") from None
     except (ValueError, TypeError, OSError, zipfile.BadZipFile, EOFError):
         raise SourceError(f"`{path}` is not a file of splits; expected an `.npz` file") from None
     train, valid, test = parts["train"], parts["valid"], parts["test"]

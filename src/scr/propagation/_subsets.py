@@ -112,10 +112,11 @@ def read_subsets(path: str | Path, graph: Graph) -> tuple[Subset, ...]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        if isinstance(error, FileNotFoundError):
+            reason = "does not exist"
         raise SourceError(
-            f"`{path}` cannot be read: {reason}; expected a file with one subset of relations "
-            "per line",
+            f"`{path}` {reason}; expected a file with one subset of relations per line",
             hint="subsets are a number, `single`, `all`, or such a file",
         ) from None
     listed: dict[Subset, None] = {}

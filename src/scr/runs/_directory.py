@@ -20,7 +20,7 @@ import io
 import json
 import platform
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ SUGGESTIONS = "suggestions.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
 CALIBRATION, BREAKDOWN = "calibration.npz", "breakdown.json"
 
+_NOT_SET = object()
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 
 
@@ -164,15 +165,40 @@ def _check_same(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> N
         ("seed", old["seed"], new["seed"]),
     ):
         if before != now:
+            named = "" if what == "graph" else f": {', '.join(_changes(what, before, now))}"
             raise RunError(
-                f"The run in `{path}` was started with another {what}; expected the same to "
+                f"The run in `{path}` was started with another {what}{named}; expected the same to "
                 "continue it",
                 hint="use the settings of the first call, or another folder",
             )
 
 
+def _changes(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Every setting that differs, by its name.
+
+    >>> [*_changes("recipe", {"stages": {"epochs": 3, "share": 9}}, {"stages": {"epochs": 5}})]
+    ['stages.epochs was 3, is 5', 'stages.share was 9, is not set']
+    """
+    if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
+        yield f"{name} was {_shown(before)}, is {_shown(now)}"
+        return
+    prefix = "" if name == "recipe" else f"{name}."
+    for key in dict.fromkeys([*before, *now]):
+        one, other = before.get(key, _NOT_SET), now.get(key, _NOT_SET)
+        if one != other:
+            yield from _changes(f"{prefix}{key}", one, other)
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is _NOT_SET else json.dumps(value).strip('"')
+
+
 def read_run(path: Path) -> dict[str, Any]:
     """`run.json` of a run directory."""
+    if not path.exists():
+        raise RunError(
+            f"`{path}` does not exist; expected a run directory", hint="`scr train` makes one"
+        )
     if not (path / RUN).exists():
         raise RunError(
             f"`{path}` is not a run directory: it has no {RUN}", hint="`scr train` makes one"

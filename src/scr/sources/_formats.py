@@ -81,10 +81,11 @@ FORMATS = (
     ),
 )  # fmt: skip
 """In the order in which they are tried."""
+DATASET_NAMES = "digits, ogbn-products, ogbn-arxiv, ogbn-mag, ogbn-papers100M"
 RECOGNIZED = (
     "a store (folder with manifest.json)",
     *(each.looks_like for each in FORMATS),
-    "a data set by name (digits, ogbn-products, ogbn-arxiv, ogbn-mag, ogbn-papers100M)",
+    f"a data set by name ({DATASET_NAMES})",
 )
 
 
@@ -94,8 +95,12 @@ def format_of(path: Path) -> Format:
         if each.recognizes(path):
             return each
     if not path.exists():
-        found = f"There is nothing at `{path}`, and it is not a data set's name"
-    elif path.is_dir():
+        raise SourceError(
+            f"`{path}` does not exist, and it is not a data set's name; expected a store, a source "
+            "or a name",
+            hint=f"data sets are {DATASET_NAMES}",
+        )
+    if path.is_dir():
         names = sorted(entry.name for entry in path.iterdir())
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         found = (

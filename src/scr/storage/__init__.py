@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scr.storage._atomic import publish_folder as publish_folder
     from scr.storage._atomic import sync as sync
     from scr.storage._atomic import write_bytes as write_bytes
+    from scr.storage._descriptors import open_descriptor as open_descriptor
+    from scr.storage._descriptors import write_at as write_at
     from scr.storage._file_region import FileRegion as FileRegion
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill

@@ -155,7 +155,7 @@ class ArtifactWriter:
     def check_target(self) -> None:
         """Raise a `StoreError` if there is something at the path that may not be replaced."""
         if not self._overwrite or not self.path.exists() or is_empty_folder(self.path):
-            check_new_folder(self.path, hint="choose another name, or overwrite it")
+            check_new_folder(self.path, hint="choose another name, or replace it with `overwrite`")
             return
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)

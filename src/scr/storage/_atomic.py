@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scr.errors import StoreError
+from scr.storage._descriptors import open_descriptor
 
 NOTHING = "; nothing was written"
 _RENAME_EXCHANGE = 2  # linux/fs.h
@@ -100,7 +101,12 @@ def is_empty_folder(path: Path) -> bool:
 
 def sync(path: Path) -> None:
     """Wait until the disk has what was written to a file, or the names in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
+    if os.name == "nt":  # which syncs files open for writing, and no folders
+        if path.is_dir():
+            return
+        descriptor = open_descriptor(path, os.O_RDWR)
+    else:
+        descriptor = open_descriptor(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -142,7 +148,7 @@ def _exchange(new: Path, old: Path) -> None:
         source, target = os.fsencode(new), os.fsencode(old)
         if rename(_AT_FDCWD, source, _AT_FDCWD, target, _RENAME_EXCHANGE) == 0:
             return
-    except AttributeError:
+    except (AttributeError, OSError, TypeError):  # Windows has no such library, macOS no call
         pass
     aside = new.with_name(new.name + ".old")
     old.rename(aside)

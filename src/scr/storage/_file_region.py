@@ -17,6 +17,8 @@ import numpy as np
 import numpy.lib.format as npy
 from numpy.typing import NDArray
 
+from scr.storage._descriptors import open_descriptor, read_at
+
 
 @dataclass(frozen=True)
 class FileRegion:
@@ -48,7 +50,7 @@ class FileRegion:
 @contextmanager
 def open_for_reading(path: Path) -> Iterator[int]:
     """A descriptor of a file, closed in the end."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    descriptor = open_descriptor(path, os.O_RDONLY)
     try:
         yield descriptor
     finally:
@@ -59,7 +61,7 @@ def fill(descriptor: int, offset: int, array: NDArray[Any]) -> None:
     """Fill a contiguous array from an offset of a file on; `EOFError` if that ends too early."""
     buffer = as_bytes(array)
     while buffer:
-        count = os.preadv(descriptor, [buffer], offset)
+        count = read_at(descriptor, buffer, offset)
         if count == 0:
             raise EOFError(f"{len(buffer):,} bytes are missing")
         buffer, offset = buffer[count:], offset + count

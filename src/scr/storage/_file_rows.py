@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from scr.compute import map_in_order
 from scr.errors import StoreError
+from scr.storage._descriptors import open_descriptor, read_at
 from scr.storage._file_region import FileRegion, as_bytes, fill, region_of
 
 READ_SPEED, WRITE_SPEED = 1.8e9, 0.4e9
@@ -46,7 +47,7 @@ class FileRows:
     def __init__(self, region: FileRegion, *, in_order: bool = False) -> None:
         """Open the file, whose rows are asked for `in_order` or anywhere."""
         self._region = region
-        self._descriptor = os.open(region.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self._descriptor = open_descriptor(region.path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._descriptor)
         if hasattr(os, "posix_fadvise"):
             # Otherwise what is wanted is announced; guesses of the kernel would only read more.
@@ -79,8 +80,9 @@ class FileRows:
         last = len(held) - PROBE_BYTES
         for probe in range(PROBES):
             at = max(last * probe // (PROBES - 1), 0)
-            sample = os.pread(self._descriptor, PROBE_BYTES, offset + at)
-            if sample[: len(held) - at] != held[at : at + PROBE_BYTES]:
+            sample = bytearray(min(PROBE_BYTES, len(held) - at))
+            read_at(self._descriptor, memoryview(sample), offset + at)
+            if sample != held[at : at + PROBE_BYTES]:
                 raise StoreError(
                     f"`{path}` was replaced while it was in use; expected it to stay",
                     hint="give the same command again, which reads the new one",

@@ -95,6 +95,8 @@ def read_manifest(
             dict(raw["metadata"]),
         )  # fmt: skip
     except (FileNotFoundError, NotADirectoryError):
+        if not path.exists():
+            raise StoreError(f"`{path}` does not exist; expected a store") from None
         raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None

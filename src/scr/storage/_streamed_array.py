@@ -20,6 +20,7 @@ import numpy.lib.format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from scr.storage._atomic import disk_errors
+from scr.storage._descriptors import open_descriptor, write_at
 from scr.storage._file_region import fill
 from scr.storage._file_rows import row_chunks
 from scr.storage._manifest import ArrayEntry, RunningChecksums
@@ -51,7 +52,7 @@ class StreamedArray:
             begin = len(npy_header(self.shape, self.dtype))
             if checkpoint is None:
                 allocate(file, self.shape, self.dtype)
-            self._descriptor = os.open(file, os.O_RDWR)
+            self._descriptor = open_descriptor(file, os.O_RDWR)
             os.lseek(self._descriptor, begin, os.SEEK_SET)
             if checkpoint is not None:
                 self._resume(begin, checkpoint)
@@ -94,7 +95,7 @@ class StreamedArray:
         header = npy_header(self.shape, self.dtype)
         if len(header) != old:  # NumPy pads headers so that the number of rows may change
             raise AssertionError("the header of a .npy file has changed its length")
-        os.pwrite(self._descriptor, header, 0)
+        write_at(self._descriptor, header, 0)
         os.ftruncate(self._descriptor, old + self.rows * self._row_bytes)
 
     def finish(self) -> ArrayEntry:

@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 
 from scr.errors import MemoryBudgetError, SCRError, StoreError
 from scr.storage._atomic import NOTHING, disk_error, disk_errors
+from scr.storage._descriptors import open_descriptor, write_at
 
 JOURNAL = "journal.jsonl"
 LOCK = "lock"
@@ -78,8 +79,7 @@ class WorkFolder:
         with disk_errors(self.target):
             self._acquire()
             try:
-                flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-                self._journal = os.open(self.file(JOURNAL), flags, 0o644)
+                self._journal = open_descriptor(self.file(JOURNAL), os.O_RDWR | os.O_CREAT)
                 if not self._recall():
                     self.restart()
             except BaseException:
@@ -208,7 +208,7 @@ class WorkFolder:
         data = json.dumps(line).encode() + b"\n"
         size = os.fstat(self._journal).st_size
         try:
-            if os.pwrite(self._journal, data, size) != len(data):
+            if write_at(self._journal, data, size) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._journal)
         except OSError:

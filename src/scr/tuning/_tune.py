@@ -133,6 +133,8 @@ def tune(
     except KeyboardInterrupt:
         found = [Trial.read(each, out / MODELS / each.name) for each in members]
         trials = trials or race.ranked(found)
+        if not trials:
+            raise
     if not trials:
         raise RunError(
             "No setting could be trained to its end; expected at least one",
@@ -144,9 +146,15 @@ def tune(
 def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredictor:
     """The answer of a call before this one, if that was for the same graph and seed."""
     before = runs.read_run(out)
-    if (before["graph"]["fingerprint"], before["seed"]) != (graph.fingerprint(), seed):
+    if before["graph"]["fingerprint"] != graph.fingerprint():
         raise RunError(
-            f"The run in `{out}` was made with another graph or seed; expected the same",
+            f"The run in `{out}` was made with another graph; expected the same",
+            hint="choose another folder",
+        )
+    if before["seed"] != seed:
+        raise RunError(
+            f"The run in `{out}` was made with another seed: seed was {before['seed']}, is {seed}; "
+            "expected the same",
             hint="choose another folder",
         )
     return read_tuned(out, graph, device=device)

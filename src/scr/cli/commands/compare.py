@@ -9,7 +9,8 @@ import typer
 from scr import experiments, networks, report, sources, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes
-from scr.cli._run import names, read_layers, running
+from scr.cli._ending import Report
+from scr.cli._run import names, read_layers, result_folder, running
 from scr.errors import ConfigError
 
 
@@ -33,7 +34,8 @@ def compare(
     metric: option.Metric = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Compare encoders and regularizers over seeds."""
     from scr.report.page import comparison_page, write_page
 
@@ -48,7 +50,10 @@ def compare(
     tasks = experiments.plan(
         encoder_names, regularizer_names, range(seeds), layers=layers.tables, preset=layers.preset
     )
-    with running("Comparing", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
+    with (
+        result_folder(out, experiments.COMPARE_JSON, loaded, overwrite=overwrite) as folder,
+        running("Comparing", loaded, folder, splits=splits, jobs=jobs, seeds=seeds) as runner,
+    ):
         result = experiments.compare(runner, tasks)
     console.print(report.comparison_table(result["rows"]))
     for sentence in report.conclusions(result["rows"]):
@@ -65,6 +70,10 @@ def compare(
         console.print(f"  {sentence}")
     page = write_page(out / "report.html", comparison_page(result))
     print_line(f"Wrote {out / experiments.COMPARE_JSON} and {page}")
+    return {
+        "result": out / experiments.COMPARE_JSON, "page": page, "rows": result["rows"],
+        "conclusions": report.conclusions(result["rows"]), "notes": result["notes"],
+    }  # fmt: skip
 
 
 def _some_names(option: str, text: str) -> list[str]:

@@ -10,8 +10,10 @@ import typer
 
 import scr
 from scr import experiments, report, sources
+from scr.cli import _options as option
 from scr.cli._console import console, print_line
-from scr.cli._run import running
+from scr.cli._ending import Report
+from scr.cli._run import result_folder, running
 
 if TYPE_CHECKING:
     from scr.experiments import Runner
@@ -45,7 +47,8 @@ def demo(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes, one thread each. [one per core, up to 4]")
     ] = None,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Classify handwritten digits from two labeled images per class, with and without SCR."""
     from scr.report.page import comparison_page, write_page
 
@@ -58,9 +61,12 @@ def demo(
     console.print(about)
     tasks = experiments.plan(ENCODERS, REGULARIZERS, range(seeds), layers=[SETTINGS])
     jobs = jobs or min(os.cpu_count() or 1, _MOST_JOBS)
-    with running(
-        "Training", graph, out, splits=SPLITS, jobs=jobs, extra=len(REGULARIZERS)
-    ) as runner:
+    with (
+        result_folder(out, experiments.COMPARE_JSON, graph, overwrite=overwrite) as folder,
+        running(
+            "Training", graph, folder, splits=SPLITS, jobs=jobs, extra=len(REGULARIZERS)
+        ) as runner,
+    ):
         result = experiments.compare(runner, tasks)
         histories, examples = _closer_look(runner)
     console.print(report.comparison_table(result["rows"]))
@@ -72,6 +78,10 @@ def demo(
     )  # fmt: skip
     page = write_page(out / "report.html", html)
     print_line(f"Report: {page.resolve()}")
+    return {
+        "result": out / experiments.COMPARE_JSON, "page": page.resolve(), "rows": result["rows"],
+        "conclusions": report.conclusions(result["rows"]),
+    }  # fmt: skip
 
 
 def _closer_look(runner: Runner) -> tuple[dict[str, Any], list[ExampleGroup]]:

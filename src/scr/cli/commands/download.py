@@ -13,6 +13,7 @@ from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColu
 
 from scr import sources
 from scr.cli._console import console, facts, print_line, steps_progress
+from scr.cli._ending import Report, when_stopped
 from scr.errors import SourceError
 
 STEPS = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}
@@ -31,7 +32,7 @@ def download(
     keep_archive: Annotated[
         bool, typer.Option("--keep-archive", help="Keep the archive beside the data set.")
     ] = False,
-) -> None:
+) -> Report:
     """Download a data set of the Open Graph Benchmark."""
     dataset = sources.dataset_of(name)
     folder = (to or sources.data_folder()).expanduser()
@@ -51,7 +52,8 @@ def download(
             )
         typer.confirm("Do you accept the license?", abort=True)
     columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with steps_progress(*columns) as on_progress:
+    stopped = f"Stopped; what was fetched is kept in {folder}. The same command resumes."
+    with when_stopped(stopped), steps_progress(*columns) as on_progress:
 
         def begin(step: str) -> Callable[[int, int | None], None]:
             return functools.partial(on_progress, STEPS[step])
@@ -61,7 +63,8 @@ def download(
         )
     if result.sha256 is None:
         print_line(f"{name} is there already: {result.folder}")
-        return
+        return {"folder": result.folder, "sha256": None, "archive": None}
     print_line(f"Wrote {result.folder} (SHA-256 of the archive: {result.sha256})")
     if result.archive is not None:
         print_line(f"Kept {result.archive}")
+    return {"folder": result.folder, "sha256": result.sha256, "archive": result.archive}

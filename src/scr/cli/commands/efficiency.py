@@ -10,7 +10,8 @@ import typer
 from scr import experiments, report, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
-from scr.cli._run import names, read_layers, running
+from scr.cli._ending import Report
+from scr.cli._run import names, read_layers, result_folder, running
 
 
 def efficiency(
@@ -36,7 +37,8 @@ def efficiency(
     settings: option.Assignments = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Draw accuracy per epoch, and say when each method is as good as RLU in the end."""
     layers = read_layers(recipe, settings, preset)
     encoder = layers.encoder(encoder)
@@ -46,7 +48,10 @@ def efficiency(
         epochs=experiments.parse_epochs(epochs or [], chosen),
     )  # fmt: skip
     loaded = sources.load_graph(graph)
-    with running("Training", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
+    with (
+        result_folder(out, experiments.EFFICIENCY_JSON, loaded, overwrite=overwrite) as folder,
+        running("Training", loaded, folder, splits=splits, jobs=jobs, seeds=seeds) as runner,
+    ):
         result = experiments.efficiency(runner, tasks, reference=reference)
     console.print(report.efficiency_table(result["methods"], reference))
     for sentence in result["sentences"]:
@@ -54,3 +59,10 @@ def efficiency(
     print_line(
         f"Wrote {out / experiments.EFFICIENCY_JSON} and {out / experiments.EFFICIENCY_PICTURE}"
     )
+    return {
+        "result": out / experiments.EFFICIENCY_JSON,
+        "picture": out / experiments.EFFICIENCY_PICTURE,
+        "reference": reference,
+        "methods": result["methods"],
+        "conclusions": result["sentences"],
+    }

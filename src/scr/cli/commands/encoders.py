@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scr import networks
-from scr.cli._methods import headline, paper, print_methods, print_settings, words_of
+from scr.cli._ending import Report
+from scr.cli._methods import (
+    described,
+    headline,
+    paper,
+    print_methods,
+    print_settings,
+    words_of,
+)
 from scr.config import list_settings
 
 if TYPE_CHECKING:
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
 
 def encoders(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this encoder.")] = None,
-) -> None:
+) -> Report:
     """List the encoders, or the settings of one."""
     if name is None:
         rows = [
@@ -25,10 +33,13 @@ def encoders(
         ]
         hint = "scr encoders NAME lists the settings of an encoder."
         print_methods(("name", "what it is", "reads", "paper"), rows, hint)
-        return
+        keys = ("name", "about", "reads", "paper")
+        return {"encoders": [dict(zip(keys, row, strict=True)) for row in rows]}
     code = networks.encoder_class(name)
     about = f"{name}: {does(code)}; reads {reads(code)}. {paper(words_of(code))}"
-    print_settings(about, list_settings(code.config_class), "encoder")
+    settings = list_settings(code.config_class)
+    print_settings(about, settings, "encoder")
+    return {"name": name, "about": about.rstrip(), "settings": described(settings)}
 
 
 def does(code: type[Encoder]) -> str:

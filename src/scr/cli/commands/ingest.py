@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,9 @@ import typer
 from scr import compute, sources
 from scr.cli import _options as option
 from scr.cli._console import console, facts, print_line, size, steps_progress
-from scr.errors import ConfigError, StoreError
+from scr.cli._ending import Report, when_stopped
+from scr.cli._replacing import refuse_existing
+from scr.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,7 +68,7 @@ def ingest(
         bool, typer.Option("--plan", help="Say how it would go, and write nothing.")
     ] = False,
     overwrite: option.Overwrite = False,
-) -> None:
+) -> Report:
     """Turn any supported source into a graph store; an interrupted one is resumed."""
     from scr.ingest import ingest as make_store
     from scr.ingest import plan_of
@@ -81,15 +84,19 @@ def ingest(
         console.print(describe_plan(planned))
         if planned.note is not None:
             print_line(planned.note)
-        return
+        return {"plan": dataclasses.asdict(planned)}
     refuse_existing(store, overwrite=overwrite)
-    with steps_progress() as on_progress:
+    stopped = (
+        "Stopped; the store was not written. What is finished of it is resumed by the same command."
+    )
+    with when_stopped(stopped), steps_progress() as on_progress:
         graph = make_store(
             source, store, options,
             overwrite=overwrite, memory=memory, link=link, on_progress=on_progress,
         )  # fmt: skip
     console.print(describe(graph))
     print_line(f"Wrote {store}")
+    return {"store": store, **graph_facts(graph)}
 
 
 def _one_split_rule(splits: str | None, per_class: str | None, random: str | None) -> str | None:
@@ -102,16 +109,6 @@ def _one_split_rule(splits: str | None, per_class: str | None, random: str | Non
     if len(rules) > 1:
         raise ConfigError("splits", " and ".join(rules), "a single rule, not several")
     return next(iter(rules.values()), None)
-
-
-def refuse_existing(store: Path, *, overwrite: bool) -> None:
-    """Refuse to write over something before any work is done."""
-    occupied = store.is_file() or (store.is_dir() and any(store.iterdir()))
-    if occupied and not overwrite:
-        raise StoreError(
-            f"`{store}` exists already; expected a new folder",
-            hint="choose another name, or replace it with `--overwrite`",
-        )
 
 
 def describe_plan(plan: IngestPlan) -> Table:
@@ -130,14 +127,25 @@ def describe_plan(plan: IngestPlan) -> Table:
     return facts(rows)
 
 
-def describe(graph: Graph) -> Table:
-    """What a graph holds and what was done to it, ready to print."""
+def graph_facts(graph: Graph) -> Report:
+    """What a graph holds and what was done to it, in numbers."""
     import numpy as np
 
     from scr.graph import known_labels
 
     known = int(np.count_nonzero(known_labels(np.asarray(graph.labels))))
-    parts = {name: len(getattr(graph, name)) for name in ("train", "valid", "test")}
+    return {
+        "nodes": graph.num_nodes, "edges": graph.num_edges, "directed": graph.directed,
+        "features": graph.num_features, "classes": graph.num_classes, "labeled": known,
+        "split": {name: len(getattr(graph, name)) for name in ("train", "valid", "test")},
+        "steps": graph.steps,
+    }  # fmt: skip
+
+
+def describe(graph: Graph) -> Table:
+    """What a graph holds and what was done to it, ready to print."""
+    facts_of = graph_facts(graph)
+    known, parts = facts_of["labeled"], facts_of["split"]
     split = ", ".join(f"{count:,} {name}" for name, count in parts.items())
     return facts([
         ("nodes", f"{graph.num_nodes:,}"),

@@ -11,6 +11,8 @@ import scr
 from scr import compute, prediction, sources
 from scr.cli import _options as option
 from scr.cli._console import print_line, steps_progress
+from scr.cli._ending import Report
+from scr.cli._replacing import refuse_existing
 from scr.errors import ConfigError
 
 
@@ -38,7 +40,8 @@ def predict(
         typer.Option(help="Estimate that predictions are corrected by: none, em or bbse."),
     ] = "none",
     device: option.Device = "cpu",
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Predict every node, or the nodes of a new graph.
 
     Of a graph whose hops were kept for some nodes only, those are predicted.
@@ -51,6 +54,7 @@ def predict(
         raise ConfigError(
             "--per-class", True, "a coverage as well", hint="such as `--coverage 0.9 --per-class`"
         )
+    refuse_existing(out, overwrite=overwrite, expected="file")
     compute.usable_device(device)
     classifier = scr.NodeClassifier.load(run, device=device)
     other = None if graph is None else sources.load_graph(graph)
@@ -61,3 +65,4 @@ def predict(
             per_class=per_class, class_shares=class_shares, on_progress=on_progress,
         )  # fmt: skip
     print_line(f"Wrote {out}")
+    return {"predictions": out, "run": run}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +12,8 @@ import typer
 from scr import compute, propagation, sources, storage, typed_features
 from scr.cli import _options as option
 from scr.cli._console import console, facts, print_line, size, steps_progress
-from scr.cli._run import section_settings
+from scr.cli._ending import Report, when_stopped
+from scr.cli._run import section_settings, shown_command
 from scr.config import build
 from scr.errors import ConfigError
 
@@ -88,8 +89,8 @@ def propagate(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only print bytes, disk, passes and time.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace hops.")] = False,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Compute A^k X for a graph and write the hops, out of core where memory is short.
 
     A command that was stopped resumes when it is given again.
@@ -121,16 +122,18 @@ def propagate(
             hint=f"pass `--out DIR`, or first `scr ingest {graph} STORE`",
         )  # fmt: skip
     if plan or path is None:
-        _print_plan(request.plan(path or Path("hops")), walks_subsets=chosen is not None)
-        return
+        planned = request.plan(path or Path("hops"))
+        _print_plan(planned, walks_subsets=chosen is not None)
+        return {"plan": asdict(planned)}
     if out is None and not overwrite:
         cached = propagation.load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
         if cached is not None and (kept is not None or cached.nodes_kept is None):
             storage.discard_work(path)
             print_line(f"The hops are there already: {cached.path}")
-            return
+            return {"hops": cached.path, "count": cached.count, "written": False}
     started = time.perf_counter()
-    with steps_progress() as on_progress:
+    stopped = f"Stopped; the hops are resumed by the same command: {shown_command()}"
+    with when_stopped(stopped), steps_progress() as on_progress:
         written = propagate_to_disk(
             request, path, overwrite=overwrite or out is None, on_progress=on_progress
         )
@@ -143,6 +146,12 @@ def propagate(
         f"Wrote {written.count} hops of {written.nodes:,} nodes x {written.features:,} columns in "
         f"{seconds:.1f} s, with at most {memory} of memory: {path}"
     )
+    return {
+        "hops": path, "count": written.count, "written": True, "nodes": written.nodes,
+        "columns": written.features, "seconds": round(seconds, 3), "steps": steps,
+        "peak_memory_bytes": compute.peak_bytes(),
+        "subsets": None if chosen is None else [[*map(str, subset)] for subset in chosen],
+    }  # fmt: skip
 
 
 def _features(

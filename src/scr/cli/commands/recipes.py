@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from scr.cli._console import console, print_wide, table
+from scr.cli._ending import Report
 from scr.errors import SourceError
 
 if TYPE_CHECKING:
@@ -28,13 +30,14 @@ def recipes(
     method: Annotated[
         str | None, typer.Option(help="Only base, rlu, sle, scr, scr-m or rlu-scr.")
     ] = None,
-) -> None:
+) -> Report:
     """List the published recipes, or print one."""
     from scr.recipes import read_recipe, recipe_names
 
     if name is not None:
-        typer.echo(read_recipe(name).text(), nl=False)
-        return
+        recipe = read_recipe(name)
+        typer.echo(recipe.text(), nl=False)
+        return {"name": name, "text": recipe.text()}
     every = [read_recipe(each) for each in recipe_names()]
     kept = [
         recipe
@@ -54,6 +57,13 @@ def recipes(
     console.print(
         "scr recipes NAME prints a recipe, scr reproduce NAME runs it beside the published number."
     )
+    return {
+        "recipes": [
+            {"name": each.name, "dataset": each.dataset, "method": each.method,
+             "encoder": each.encoder, "published": asdict(each.published)}
+            for each in kept
+        ]
+    }  # fmt: skip
 
 
 def fits(wanted: str | None, *names: str) -> bool:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scr import consistency, report, training
-from scr.cli._methods import paper, print_methods, print_settings, shown, words_of
+from scr.cli._ending import Report
+from scr.cli._methods import (
+    described,
+    paper,
+    print_methods,
+    print_settings,
+    shown,
+    words_of,
+)
 from scr.config import list_settings
 
 if TYPE_CHECKING:
@@ -21,7 +29,7 @@ def regularizers(
     name: Annotated[
         str | None, typer.Argument(help="Show the settings that this regularizer reads.")
     ] = None,
-) -> None:
+) -> Report:
     """List the regularizers, or the settings that one reads."""
     if name is None:
         rows = [
@@ -30,10 +38,13 @@ def regularizers(
         ]
         hint = "scr regularizers NAME lists the settings that a regularizer reads."
         print_methods(("name", "what it asks for", "defaults", "paper"), rows, hint)
-        return
+        keys = ("name", "about", "defaults", "paper")
+        return {"regularizers": [dict(zip(keys, row, strict=True)) for row in rows]}
     training.check_regularizer(name)
     about = f"{name}: {report.explanation(name)}. {paper_of(name)}"
-    print_settings(about, read_settings(name), "consistency")
+    settings = read_settings(name)
+    print_settings(about, settings, "consistency")
+    return {"name": name, "about": about.rstrip(), "settings": described(settings)}
 
 
 def read_settings(regularizer: str) -> list[Setting]:

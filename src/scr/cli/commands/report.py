@@ -8,24 +8,30 @@ from typing import Annotated
 import typer
 
 from scr.cli._console import print_line
+from scr.cli._ending import Report
 from scr.errors import RunError
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, or results of compare.")],
-) -> None:
+) -> Report:
     """Write the HTML page of each run or comparison."""
     from scr.report import read_object
     from scr.report.page import comparison_page, run_page, write_page
 
+    pages = []
     for path in runs:
         if (path / "compare.json").exists():
             html = comparison_page(read_object(path / "compare.json"))
         elif (path / "metrics.json").exists():
             html = run_page(path)
+        elif not path.exists():
+            raise RunError(f"`{path}` does not exist; expected a run directory or a comparison")
         else:
             raise RunError(
                 f"`{path}` has neither metrics.json nor compare.json; expected a finished run "
                 "or a comparison"
             )
-        print_line(f"Wrote {write_page(path / 'report.html', html)}")
+        pages.append(write_page(path / "report.html", html))
+        print_line(f"Wrote {pages[-1]}")
+    return {"pages": pages}

@@ -14,7 +14,8 @@ from rich.text import Text
 from scr import experiments, report, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes, table
-from scr.cli._run import assigned, running
+from scr.cli._ending import Report, when_stopped
+from scr.cli._run import assigned, result_folder, running, shown_command
 from scr.errors import ConfigError
 
 
@@ -43,35 +44,45 @@ def reproduce(
         bool,
         typer.Option("--stand-in", help="Scaled down, on a generated graph instead of the data."),
     ] = False,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Run a published recipe and compare with the published number."""
     from scr.recipes import read_recipe
 
     recipe = read_recipe(name)
     changes = assigned(settings)
     experiments.check_runnable(recipe, changes)
-    folder = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
-    remarks: list[str] = []
-    if stand_in:
-        given = {"--graph": graph, "--features": features, "--data": data}
-        for option_name, value in given.items():
-            if value is not None:
-                expected = "nothing beside `--stand-in`, which generates its data"
-                raise ConfigError(option_name, str(value), expected)
-        loaded, changes, remarks = experiments.stand_in_for(recipe, folder, changes)
-    else:
-        if data is not None:
-            os.environ[sources.DATA_VARIABLE] = str(data)
-        loaded = experiments.load_recipe_graph(
-            recipe, graph=graph, features=features, settings=changes
-        )
-    with running("Reproducing", loaded, folder, splits=splits, jobs=jobs) as runner:
-        result = experiments.reproduce(recipe, runner, runs=runs, settings=changes, remarks=remarks)
+    target = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
+    given = {"--graph": graph, "--features": features, "--data": data}
+    for option_name, value in given.items():
+        if stand_in and value is not None:
+            expected = "nothing beside `--stand-in`, which generates its data"
+            raise ConfigError(option_name, str(value), expected)
+    if data is not None:
+        os.environ[sources.DATA_VARIABLE] = str(data)
+    with result_folder(target, experiments.REPRODUCE_JSON, name, overwrite=overwrite) as folder:
+        remarks: list[str] = []
+        if stand_in:
+            with when_stopped(f"Stopped; the same command resumes: {shown_command()}"):
+                loaded, changes, remarks = experiments.stand_in_for(recipe, folder, changes)
+        else:
+            loaded = experiments.load_recipe_graph(
+                recipe, graph=graph, features=features, settings=changes
+            )
+        with running("Reproducing", loaded, folder, splits=splits, jobs=jobs) as runner:
+            result = experiments.reproduce(
+                recipe, runner, runs=runs, settings=changes, remarks=remarks
+            )
     row = recipe.published
     print_line(f"{name}, {row.where}: {row.row}")
     console.print(reproduction_table(result))
     print_notes(result["notes"])
-    print_line(f"Wrote {folder / experiments.REPRODUCE_JSON}")
+    print_line(f"Wrote {target / experiments.REPRODUCE_JSON}")
+    shown = ("published", "measured", "difference", "notes")
+    return {
+        "recipe": name, "result": target / experiments.REPRODUCE_JSON,
+        **{key: result[key] for key in shown},
+    }  # fmt: skip
 
 
 def reproduction_table(result: Mapping[str, Any]) -> Table:

@@ -12,6 +12,7 @@ import scr
 from scr import compute, prediction, runs, storage, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
+from scr.cli._ending import Report
 from scr.cli._run import section_settings, shown_command
 from scr.config import build
 from scr.errors import ConfigError, RunError
@@ -38,9 +39,11 @@ def smooth(
         list[str] | None, typer.Option("--set", help="postprocess.key=value; may be repeated.")
     ] = None,
     probabilities: option.Probabilities = "none",
-    overwrite: Annotated[bool, typer.Option(help="Replace an earlier result.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace an earlier result, once the new is whole.")
+    ] = False,
     device: option.Device = "cpu",
-) -> None:
+) -> Report:
     """Correct and smooth a run's predictions along the edges; test labels choose nothing."""
     import numpy as np
 
@@ -80,6 +83,11 @@ def smooth(
     console.print(_chosen_line(smoothed, searched=config.search))
     console.print(_accuracies(result))
     print_line(f"Wrote {run / FOLDER} ({RECORD}, {runs.PREDICTIONS})")
+    shown = ("settings", "chosen", "valid", "test")
+    return {
+        "record": run / FOLDER / RECORD, "predictions": run / FOLDER / runs.PREDICTIONS,
+        **{key: result[key] for key in shown},
+    }  # fmt: skip
 
 
 def _config(

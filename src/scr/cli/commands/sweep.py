@@ -9,7 +9,8 @@ import typer
 from scr import experiments, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
-from scr.cli._run import names, read_layers, running
+from scr.cli._ending import Report
+from scr.cli._run import names, read_layers, result_folder, running
 
 
 def sweep(
@@ -30,7 +31,8 @@ def sweep(
     assignments: option.Assignments = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Draw accuracy over the values of a setting, against the base."""
     layers = read_layers(recipe, assignments, preset)
     encoder = layers.encoder(encoder)
@@ -40,9 +42,19 @@ def sweep(
         preset=layers.preset,
     )  # fmt: skip
     loaded = sources.load_graph(graph)
-    with running("Sweeping", loaded, out, splits=splits, jobs=jobs, seeds=seeds) as runner:
+    with (
+        result_folder(out, experiments.SWEEP_JSON, loaded, overwrite=overwrite) as folder,
+        running("Sweeping", loaded, folder, splits=splits, jobs=jobs, seeds=seeds) as runner,
+    ):
         result = experiments.sweep(runner, tasks)
     for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:
         console.print(sentence)
     pictures = f"{out / experiments.SWEEP_PICTURE} and {out / experiments.SWEEP_PAGE}"
     print_line(f"Wrote {out / experiments.SWEEP_JSON}, {pictures}")
+    return {
+        "result": out / experiments.SWEEP_JSON,
+        "picture": out / experiments.SWEEP_PICTURE,
+        "page": out / experiments.SWEEP_PAGE,
+        "conclusions": [result["headline"], *result["sentences"]],
+        "cautions": result["cautions"],
+    }

@@ -10,9 +10,13 @@ import typer
 
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, steps_progress
-from scr.cli.commands.ingest import describe, refuse_existing
+from scr.cli._ending import NOTHING_WRITTEN, Report, when_stopped
+from scr.cli._replacing import refuse_existing, replacing
+from scr.cli.commands.ingest import describe, graph_facts
 from scr.config import build
 from scr.errors import ConfigError
+
+RESUMES = "Stopped; no shards were written. What is finished is resumed by the same command."
 
 
 def synth(
@@ -52,7 +56,7 @@ def synth(
     ] = None,
     shards: Annotated[str, typer.Option(help="Kind of the shards: npy or parquet.")] = "npy",
     overwrite: option.Overwrite = False,
-) -> None:
+) -> Report:
     """Make a synthetic graph: a degree-corrected block model with features and labels."""
     from scr.graph import open_store
     from scr.synth import SynthConfig, write_synth_ogb, write_synth_shards, write_synth_store
@@ -70,16 +74,21 @@ def synth(
         raise ConfigError("STORE, --source or --ogb", " and ".join(given), "one of them")
     if source is not None and shards not in ("npy", "parquet"):
         raise ConfigError("shards", shards, "`npy` or `parquet`")
-    if store is not None:
-        refuse_existing(store, overwrite=overwrite)
-    with steps_progress() as on_progress:
+    target = next(each for each in targets.values() if each is not None)
+    refuse_existing(target, overwrite=overwrite)
+    with when_stopped(RESUMES if source is not None else NOTHING_WRITTEN), steps_progress() as show:
         if source is not None:
             kind: Literal["npy", "parquet"] = "npy" if shards == "npy" else "parquet"
-            written = write_synth_shards(config, source, kind=kind, on_progress=on_progress)
+            with replacing(source, overwrite=overwrite, known_by="edges-*") as folder:
+                write_synth_shards(config, folder, kind=kind, on_progress=show)
         elif ogb is not None:
-            written = write_synth_ogb(config, ogb)
-        elif store is not None:
-            written = write_synth_store(config, store, overwrite=overwrite, on_progress=on_progress)
+            with replacing(ogb, overwrite=overwrite, known_by="raw") as folder:
+                write_synth_ogb(config, folder)
+        else:
+            write_synth_store(config, target, overwrite=overwrite, on_progress=show)
     if store is not None:
-        console.print(describe(open_store(written)))
-    print_line(f"Wrote {written} in {time.perf_counter() - started:.1f} s")
+        console.print(describe(open_store(store)))
+    seconds = time.perf_counter() - started
+    print_line(f"Wrote {target} in {seconds:.1f} s")
+    made = {} if store is None else graph_facts(open_store(store))
+    return {"folder": target, "seconds": round(seconds, 3), **made}

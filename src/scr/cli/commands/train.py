@@ -24,12 +24,14 @@ from scr.cli._console import (
     print_warning,
     steps_progress,
 )
-from scr.cli._run import INTERRUPTED, read_layers, shown_command
+from scr.cli._ending import Report, Stopped, when_stopped
+from scr.cli._run import read_layers, run_folder, shown_command
 from scr.errors import InactiveTermWarning, SCRError
 
 if TYPE_CHECKING:
+    from scr.graph import Graph
     from scr.metrics import Metric
-    from scr.training import EpochRecord
+    from scr.training import EpochRecord, Recipe
 
 
 def train(
@@ -66,7 +68,8 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: option.Probabilities = "none",
     device: option.Device = "cpu",
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Train one encoder on one graph."""
     import torch
 
@@ -89,43 +92,33 @@ def train(
         loaded, resolved, seed=seed, source=loaded.source, command=shown_command(),
         threads=torch.get_num_threads(),
     )  # fmt: skip
-    if runs.start_run(out, run, resume=resume):
+    facts = {
+        "run": out, "page": out / runs.REPORT, "encoder": resolved.encoder,
+        "regularizer": resolved.regularizer, "preset": resolved.preset, "seed": seed,
+    }  # fmt: skip
+    with run_folder(out, overwrite=overwrite, resume=resume) as folder:
+        stopped = f"Stopped; continue with the same command and --resume. Kept in {folder}."
+        was_finished = runs.start_run(folder, run, resume=resume)
+        if not was_finished:
+            console.print(f"Preset {resolved.preset}: {resolved.reason}.")
+            with when_stopped(stopped):
+                _fit(classifier, loaded, resolved, folder)
+                if classifier.stopped_ == "interrupted":
+                    raise Stopped(stopped)
+                print_notes(classifier.notes_)
+                with steps_progress() as on_progress:
+                    classifier.write_into(
+                        folder, run, probabilities=columns, on_progress=on_progress
+                    )
+    if was_finished:
         # The run may have been killed after its last result and before this.
         runs.remove_checkpoints(out)
         if not (out / runs.REPORT).exists():
             write_page(out / runs.REPORT, run_page(out))
         print_line(f"The run in {out} is finished already.")
-        return
-    console.print(f"Preset {resolved.preset}: {resolved.reason}.")
-    try:
-        prepared = None  # the training prepares it
-        if loaded.is_typed:  # features of its types may take long, and that is shown
-            with steps_progress() as on_progress:
-                prepared = training.prepare(
-                    loaded, resolved, device=device, on_progress=on_progress
-                )
-        with (
-            watched(
-                training.stage_epochs(resolved), metrics.METRICS[resolved.training.metric]
-            ) as on_epoch,
-            stoppable() as should_stop,
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore", InactiveTermWarning)  # said below
-            classifier.fit(
-                loaded, prepared=prepared, checkpoint=out / runs.CHECKPOINT, on_epoch=on_epoch,
-                should_stop=should_stop,
-            )  # fmt: skip
-    except SCRError:
-        runs.withdraw_run(out)
-        raise
-    if classifier.stopped_ == "interrupted":
-        print_line(f"Stopped; continue with the same command and --resume. Kept in {out}.")
-        raise typer.Exit(INTERRUPTED)
-    print_notes(classifier.notes_)
-    with steps_progress() as on_progress:
-        summary = classifier.write_into(out, run, probabilities=columns, on_progress=on_progress)
+        return {**facts, "metrics": runs.read_json(out / runs.METRICS)}
     write_page(out / runs.REPORT, run_page(out))
+    summary = runs.read_json(out / runs.METRICS)
     console.print(score_line(summary))
     if classifier.inactive_:
         print_warning(
@@ -133,6 +126,32 @@ def train(
             "note above says why"
         )
     print_line(f"Wrote {out} (page: {out / runs.REPORT})")
+    return {**facts, "metrics": summary, "notes": classifier.notes_}
+
+
+def _fit(classifier: scr.NodeClassifier, graph: Graph, recipe: Recipe, folder: Path) -> None:
+    """Train, watched and stoppable, with checkpoints in the folder of the run."""
+    try:
+        prepared = None  # the training prepares it
+        if graph.is_typed:  # features of its types may take long, and that is shown
+            with steps_progress() as on_progress:
+                prepared = training.prepare(
+                    graph, recipe, device=classifier.device, on_progress=on_progress
+                )
+        metric = metrics.METRICS[recipe.training.metric]
+        with (
+            watched(training.stage_epochs(recipe), metric) as on_epoch,
+            stoppable() as should_stop,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", InactiveTermWarning)  # said at the end
+            classifier.fit(
+                graph, prepared=prepared, checkpoint=folder / runs.CHECKPOINT, on_epoch=on_epoch,
+                should_stop=should_stop,
+            )  # fmt: skip
+    except SCRError:
+        runs.withdraw_run(folder)
+        raise
 
 
 def score_line(summary: dict[str, Any]) -> Text:

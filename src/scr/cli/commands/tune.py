@@ -11,7 +11,8 @@ import typer
 from scr import compute, metrics, prediction, runs, sources, tuning
 from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
-from scr.cli._run import read_layers, shown_command
+from scr.cli._ending import Report, when_stopped
+from scr.cli._run import read_layers, run_folder, shown_command
 from scr.errors import ConfigError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -43,7 +44,8 @@ def tune(
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: option.Probabilities = "none",
     device: option.Device = "cpu",
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Try a portfolio of settings for some time and average the best.
 
     Ctrl-C ends the search, and what was found is the answer.
@@ -56,7 +58,12 @@ def tune(
     layers = read_layers(recipe, settings, preset, metric)
     loaded = sources.load_graph(graph, split=split, splits=splits, features=features)
     named = {"encoder": {"name": encoder}} if encoder else {}
-    with counted("Tuning") as show:
+    stopped = "Stopped before anything was found; continue with the same command and --resume."
+    with (
+        run_folder(out, overwrite=overwrite, resume=resume) as folder,
+        when_stopped(stopped),
+        counted("Tuning") as show,
+    ):
 
         def on_trial(trial: tuning.Trial, score: float, best: float) -> None:
             folds = f"{len(trial.folds)} fold{'s' * (len(trial.folds) > 1)}"
@@ -64,15 +71,16 @@ def tune(
             show(advance=1, state=state)
 
         predictor = tuning.tune(
-            loaded, out, tuning.Effort(time_limit=limit, jobs=jobs, on_trial=on_trial),
+            loaded, folder, tuning.Effort(time_limit=limit, jobs=jobs, on_trial=on_trial),
             layers=[*layers.tables, named], regularizer=regularizer, preset=layers.preset,
             seed=seed, device=device, source=loaded.source, command=shown_command(),
             resume=resume, probabilities=columns,
         )  # fmt: skip
+        summary, counts, notes = predictor.summary(), predictor.metric, predictor.model.notes
     write_page(out / runs.REPORT, run_page(out))
-    print_notes(predictor.model.notes)
-    _print_trials(runs.read_json(out / prediction.ENSEMBLE))
-    summary, counts = predictor.summary(), predictor.metric
+    print_notes(notes)
+    trials = runs.read_json(out / prediction.ENSEMBLE)
+    _print_trials(trials)
     parts = {"held-out labels": summary["valid"], "test nodes": summary.get("test")}
     shown = [
         f"on {name} {counts.shown(measured[counts.key])}"
@@ -81,6 +89,10 @@ def tune(
     ]
     print_line(f"{counts.heading} {', '.join(shown)}, {summary['seconds']:.0f} s")
     print_line(f"Wrote {out} (page: {out / runs.REPORT})")
+    return {
+        "run": out, "page": out / runs.REPORT, "metrics": summary,
+        "notes": list(notes), "trials": trials["trials"],
+    }  # fmt: skip
 
 
 def seconds(text: str) -> float | None:

@@ -9,19 +9,22 @@ import typer
 
 from scr import storage
 from scr.cli._console import print_line
+from scr.cli._ending import Report
 from scr.errors import RunError
 
 
 def verify(
     path: Annotated[Path, typer.Argument(help="A store, hops, or a run directory.")],
-) -> None:
+) -> Report:
     """Read every byte of a store again and compare checksums, or check the files of a run."""
     if (path / "run.json").is_file():
-        print_line(f"{path} is intact: {', '.join(_verify_run(path))} can be read")
-        return
+        files = _verify_run(path)
+        print_line(f"{path} is intact: {', '.join(files)} can be read")
+        return {"path": path, "files": files}
     arrays = storage.verify(path).arrays
     size = sum(entry.bytes for entry in arrays.values())
     print_line(f"{path} is intact: {len(arrays)} arrays, {size:,} bytes, every checksum agrees")
+    return {"path": path, "arrays": len(arrays), "bytes": size}
 
 
 def _verify_run(path: Path) -> list[str]:

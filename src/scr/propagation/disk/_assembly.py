@@ -19,7 +19,7 @@ import numpy as np
 from scr.compute import aligned_empty
 from scr.propagation._steps import unit_rows
 from scr.propagation.disk._pieces import Pieces
-from scr.storage import as_bytes, npy_header
+from scr.storage import as_bytes, npy_header, open_descriptor, write_at
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _open(file: Path, layout: Layout) -> tuple[int, int]:
     """The result's file, of its full size but without data yet, and where its data begins."""
     file.parent.mkdir(exist_ok=True)
     header = npy_header(layout.shape, layout.dtype)
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = open_descriptor(file, os.O_RDWR | os.O_CREAT)
     _write(descriptor, memoryview(header), 0)
     os.truncate(descriptor, len(header) + layout.bytes)
     return descriptor, len(header)
@@ -109,5 +109,5 @@ def result_is_there(file: Path, layout: Layout) -> bool:
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:
     while len(data):
-        count = os.pwrite(descriptor, data[: 2**26], offset)
+        count = write_at(descriptor, data[: 2**26], offset)
         data, offset = data[count:], offset + count

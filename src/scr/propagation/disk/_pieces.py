@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.storage import WorkFolder, as_bytes, fill, open_for_reading
+from scr.storage import WorkFolder, as_bytes, fill, open_descriptor, open_for_reading
 
 SYNC_BYTES = 256 * 2**20
 """Bytes after which written data is sent to the disk, so that the last wait is short."""
@@ -107,7 +107,7 @@ class PieceWriter:
     def __init__(self, pieces: Pieces, name: str) -> None:
         self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
         pieces.remove(name)
-        self._descriptor = os.open(pieces.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._descriptor = open_descriptor(pieces.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._crc32: list[int] = []
         self._rows = self._bytes = self._unsynced = 0
         self._thread = ThreadPoolExecutor(1)
