@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -277,12 +277,13 @@ def headline_lines() -> list[str]:
 
 
 def _compared(labels: str, belongs: Callable[[float], bool]) -> list[Measured]:
-    """Graphs of a group on which every peer of the README was run."""
-    return [
-        each
-        for each in read(labels)
-        if belongs(each.homophily) and all(each.mean(one) for one in ("scr", *HEADLINE_PEERS))
-    ]
+    """Graphs of a group, with the splits on which every peer of the README was run."""
+    found = []
+    for each in read(labels):
+        splits = set.intersection(*({*each.values(one)} for one in ("scr", *HEADLINE_PEERS)))
+        if splits and belongs(each.homophily):
+            found.append(replace(each, rows=[row for row in each.rows if row["split"] in splits]))
+    return found
 
 
 def _headline_row(labels: str, group: Sequence[Measured]) -> str:

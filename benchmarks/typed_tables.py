@@ -50,25 +50,6 @@ def heterogeneous_lines() -> list[str]:
     return [*lines, "", CAVEAT, ""]
 
 
-def heterogeneous_sentence() -> list[str]:
-    """The same in one line, for the README."""
-    found = read("heterogeneous")
-    if found is None:
-        return []
-    rows = {row["label"]: row for row in found["rows"]}
-    names = ["SIGN, homogenized", "R-GCN", "NARS_GAMLP", "NARS_GAMLP + SCR-m", "NARS_GAMLP + SCR"]
-    shown = ", ".join(
-        f"{name} {cell(rows[name]['test_accuracy'], rows[name].get('balanced_accuracy', ()))}"
-        for name in names
-        if name in rows
-    )
-    return [
-        "",
-        f"On a graph of several types (debian hetero, {found['splits']} splits, "
-        f"`{found['command'].partition(';')[0].removesuffix(' search')} table`): {shown}.",
-    ]
-
-
 def typed_speed_lines() -> list[str]:
     """Propagation over subsets of relations beside SciPy."""
     found = read("typed")
