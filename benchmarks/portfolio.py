@@ -84,7 +84,6 @@ def fill(name: str, options: argparse.Namespace) -> None:
                 each
                 for each in options.candidate or candidates()
                 if not results.find(labels=labels, split=split, candidate=each)
-                or not kept_file((name, labels, split), each).exists()
             ]
             if not wanted:
                 continue
@@ -125,14 +124,13 @@ def kept_file(case: Case, name: str) -> Path:
 
 
 def rows_by_case() -> dict[Case, dict[str, Row]]:
-    """All rows with probabilities: of each case, one for each candidate."""
+    """All rows: of each case, one for each candidate."""
     cases: dict[Case, dict[str, Row]] = {}
     for name in GRAPHS:
         path = FOLDER / f"{name}.json"
         for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else ():
             case = name, row["labels"], row["split"]
-            if kept_file(case, row["candidate"]).exists():
-                cases.setdefault(case, {})[row["candidate"]] = row
+            cases.setdefault(case, {})[row["candidate"]] = row
     return {case: rows for case, rows in cases.items() if len(rows) >= COMPLETE}
 
 
@@ -189,8 +187,13 @@ def kept(case: Case, name: str) -> Mapping[str, NDArray[np.float16]]:
 def averaged(
     case: Case, rows: Mapping[str, Row], names: Sequence[str], handicap: Mapping[str, float]
 ) -> float:
-    """Test accuracy of the average that the package makes of some candidates."""
+    """Test accuracy of the average that the package makes of some candidates.
+
+    Where probabilities are not kept on this machine, that of the best by validation accuracy.
+    """
     best = tuple(ranked(rows, names, handicap))
+    if not all(kept_file(case, name).exists() for name in best[:CONSIDERED]):
+        return float(rows[best[0]]["test_accuracy"])
     return accuracy_of(case, best[:CONSIDERED])
 
 
