@@ -129,8 +129,10 @@ class FittedClassifier:
 
         Args:
             features: Of the new nodes, with the columns of the graph's own, dense or sparse. Shape
-                (new nodes, columns).
+                (new nodes, columns). Or, for a run of `scr fit`, a table with the columns of its
+                table of nodes: a file or a data frame.
             edges: Pairs of ids, each with a new node and a new or a known one. Shape (edges, 2).
+                Or a table of edges.
             ids: Of the new nodes; none, where the graph has no ids: the numbers after its own.
             weights: One per edge, where the edges of the graph have weights; none: all are 1.
             changed: Predict the known nodes too whose predictions the new ones may change.
