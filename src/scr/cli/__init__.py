@@ -24,7 +24,7 @@ BAD_INPUT = 2
 UNEXPECTED = 1
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "tune", "predict", "smooth", "compare", "sweep",
+    "demo", "fit", "ingest", "propagate", "train", "tune", "predict", "smooth", "compare", "sweep",
     "efficiency", "encoders", "regularizers", "synth", "report", "verify", "recipes", "reproduce",
     "download",
 )  # fmt: skip
