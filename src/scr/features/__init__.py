@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scr.features._prepare import transform_lazily as transform_lazily
     from scr.features._reduction import orthonormal_directions as orthonormal_directions
     from scr.features._reduction import random_directions as random_directions
+    from scr.features._reduction import singular_directions as singular_directions
     from scr.features._scaling import Matrix as Matrix
     from scr.features._scaling import Scale as Scale
     from scr.features._scaling import apply_scale as apply_scale

@@ -24,5 +24,8 @@ if TYPE_CHECKING:
     from scr.sources._ogb_datasets import OGB_DATASETS as OGB_DATASETS
     from scr.sources._ogb_datasets import data_folder as data_folder
     from scr.sources._options import IngestOptions as IngestOptions
+    from scr.sources.readers._columns import class_column as class_column
+    from scr.sources.readers._columns import plain_integers as plain_integers
+    from scr.sources.readers._columns import split_column as split_column
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

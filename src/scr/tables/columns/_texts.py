@@ -1,0 +1,86 @@
+"""Columns of text: TF-IDF of their words, and a truncated SVD where there are many.
+
+Words and weights are those of scikit-learn's `TfidfVectorizer` with its default settings, but for
+words that occur in a single row, which say nothing about another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from scr.features import singular_directions
+from scr.tables.columns._base import FittedColumn, UnfitColumn, is_text, present_texts
+
+WORDS_PATTERN = r"(?u)\b\w\w+\b"
+"""Of scikit-learn: words of two characters or more."""
+MOST_WORDS = 30_000
+"""The most frequent words that are counted; with `WIDTH` columns they take 30 MB."""
+WIDTH = 256
+"""Columns of the SVD."""
+FEW_ROWS = 50
+"""In smaller tables, words of a single row are counted too."""
+
+
+def fit(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> FittedColumn:
+    """Words, their weights and the leading singular directions."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    if not is_text(column):
+        raise UnfitColumn(f"holds {column.type}; expected text")
+    texts = present_texts(column)
+    seen = texts if rows is None else texts.take(pa.array(rows))
+    documents = [text or "" for text in seen.to_pylist()]
+    least = 1 if len(documents) < FEW_ROWS else 2
+    vectorizer = TfidfVectorizer(
+        min_df=least, max_features=MOST_WORDS, token_pattern=WORDS_PATTERN, dtype=np.float64
+    )
+    try:
+        weighted = vectorizer.fit_transform(documents)
+    except ValueError:  # scikit-learn's word for an empty vocabulary
+        raise UnfitColumn("has no words that occur in two rows") from None
+    vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
+    missing = int(texts.null_count)
+    arrays: dict[str, NDArray[Any]] = {"idf": np.asarray(vectorizer.idf_, np.float64)}
+    parts = vocabulary
+    if len(vocabulary) > WIDTH and len(documents) > WIDTH:
+        arrays["directions"] = singular_directions(sp.csr_array(weighted, dtype=np.float32), WIDTH)
+        parts = [str(number) for number in range(1, WIDTH + 1)]
+    details = [f"{len(vocabulary):,} words"]
+    if "directions" in arrays:
+        details.append(f"reduced to {WIDTH} columns")
+    names = tuple(f"{name}: {part}" for part in parts)
+    if missing:
+        names = (*names, f"{name} missing")
+    parameters = {"vocabulary": vocabulary, "missing": missing, "details": details}
+    return FittedColumn(name, "text", names, parameters, arrays)
+
+
+def transform(fitted: FittedColumn, column: pa.ChunkedArray) -> NDArray[np.float32]:
+    """TF-IDF of the words that are known, reduced as when it was fitted."""
+    if not is_text(column) and not pa.types.is_null(column.type):
+        raise UnfitColumn(f"holds {column.type}; expected text")
+    texts = present_texts(column.cast(pa.string()))
+    weighted = weigh(fitted, [text or "" for text in texts.to_pylist()])
+    directions = fitted.arrays.get("directions")
+    rows = weighted.toarray() if directions is None else weighted.astype(np.float32) @ directions
+    parts = [rows]
+    if fitted.parameters["missing"]:
+        parts.append(np.asarray(texts.is_null().to_numpy(), bool)[:, None])
+    return np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def weigh(fitted: FittedColumn, documents: list[str]) -> sp.csr_array:
+    """TF-IDF of documents: counts of words times their weights, rows of length 1."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import normalize
+
+    words = fitted.parameters["vocabulary"]
+    counter = CountVectorizer(vocabulary=words, token_pattern=WORDS_PATTERN, dtype=np.float64)
+    counts = sp.csr_array(counter.transform(documents))
+    counts.data *= fitted.arrays["idf"][counts.indices]
+    return sp.csr_array(normalize(counts))

@@ -1,0 +1,233 @@
+"""Two tables as people have them become a graph, and everything odd in them is said."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scr.errors import ConfigError, SCRError, SourceError
+from scr.graph import open_store
+from scr.tables import TableOptions, read_new_nodes, read_table_graph
+
+NODES = """id;label;age;colour
+007;a;31;red
+ben;;;blue
+carla;b;44,5;red
+;b;1;red
+carla;b;44,5;red
+dora;NA;20;blue
+"""
+EDGES = """src,dst,strength
+007,ben,2
+ben,carla,1.5
+carla,zoe,3
+carla,carla,1
+ben,,1
+carla,ben,1
+"""
+
+
+def tables(folder, nodes=NODES, edges=EDGES):
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "edges.csv").write_text(edges)
+    return folder / "nodes.csv", folder / "edges.csv"
+
+
+def says(notes, *parts):
+    return any(all(part in note for part in parts) for note in notes)
+
+
+def test_everything_odd_is_worked_around_and_said(tmp_path):
+    result = read_table_graph(*tables(tmp_path))
+    graph, notes = result.graph, result.notes
+    assert graph.ids.tolist() == ["007", "ben", "carla", "dora"]
+    assert graph.labels.tolist() == [0, -1, 1, -1]
+    assert graph.class_names == ("a", "b")
+    # 1.5 and 1 are two directions of one edge, of which the larger counts.
+    expected = np.zeros((4, 4))
+    expected[0, 1] = expected[1, 0] = 2
+    expected[1, 2] = expected[2, 1] = 1.5
+    np.testing.assert_array_equal(graph.adjacency().toarray(), expected)
+    assert says(notes, "separated by semicolons")
+    assert says(notes, "1 row of", "without `id` left out (row 4)")
+    assert says(notes, "1 repeated row of", "(row 5)")
+    assert says(notes, "2 of 4 nodes have a class in `label`")
+    assert says(notes, "2 classes with a single node: `a`, `b`")
+    assert says(notes, "column `strength` are the weights")
+    assert says(notes, "1 edge without both ends dropped (row 5)")
+    assert says(notes, "1 edge of", "to 1 node without a row (such as `zoe`, row 3) dropped")
+    assert says(notes, "1 edge from a node to itself dropped (row 4)")
+    assert says(notes, "Column age: number, comma before decimals, 1 missing")
+    assert says(notes, "1 node without any edge")
+    assert result.preparation.names == (
+        "age",
+        "age missing",
+        "colour=blue",
+        "colour=red",
+        "colour=other",
+    )
+
+
+def test_nodes_that_only_edges_name_are_added_if_asked(tmp_path):
+    paths = tables(tmp_path)
+    added = read_table_graph(*paths, TableOptions(unknown_nodes="add"))
+    assert added.graph.ids.tolist() == ["007", "ben", "carla", "dora", "zoe"]
+    assert added.graph.adjacency()[2, 4] == 3
+    by_name = dict(zip(added.preparation.names, added.graph.features[-1].tolist(), strict=True))
+    assert by_name["age missing"] == by_name["colour missing"] == 1
+    with pytest.raises(SourceError, match=r"1 edge of .* to 1 node without a row"):
+        read_table_graph(*paths, TableOptions(unknown_nodes="error"))
+
+
+def test_all_problems_are_listed_in_one_error(tmp_path):
+    nodes = "id,label,age\n1,a,2\n1,b,3\n2,a,4\n"
+    edges = "source,target,weight\n1,2,-1\n2,1,\n"
+    options = TableOptions(label="class", columns={"size": "number", "age": "date"})
+    with pytest.raises(SourceError) as error:
+        read_table_graph(*tables(tmp_path, nodes, edges), options)
+    text = error.value.message
+    assert text.startswith("The tables have 5 problems:")
+    assert "no column `class`; its columns are `id`, `label`, `age`" in text
+    assert "1 row whose id has another row that differs, first `1` in rows 1, 2" in text
+    assert "`weight`" in text
+    assert "2 cells that are no weight" in text
+    assert "`columns` names `size`" in text
+    assert "`age` was to be a date" in text
+
+
+@pytest.mark.parametrize(
+    "header", ["source,target", "src,dst", "From,To", "a,b", "u,v", "date,source,target"]
+)
+def test_ends_of_edges_are_found(tmp_path, header):
+    row = "x,1,2\n" if header.startswith("date") else "1,2\n"
+    nodes = "id,label\n1,a\n2,b\n"
+    graph = read_table_graph(*tables(tmp_path, nodes, f"{header}\n{row}")).graph
+    assert graph.ids.tolist() == [1, 2]
+    assert graph.num_undirected_edges == 1
+
+
+def test_edges_without_column_names_are_read_from_the_first_row(tmp_path):
+    nodes = "id,label\n1,a\n2,b\n3,b\n"
+    result = read_table_graph(*tables(tmp_path, nodes, "1\t2\n2\t3\n"))
+    assert result.graph.num_undirected_edges == 2
+    assert says(result.notes, "has no row of column names")
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_used", "note"),
+    [
+        ([1.0, 2.0], True, "are the weights"),
+        ([1.0, -2.0], False, "1 cell that are no weight"),
+        (["good", "bad"], False, "edges have no weights"),
+    ],
+)
+def test_a_third_column_is_a_weight_if_it_can_be_one(cells, is_used, note):
+    nodes = pa.table({"id": [1, 2, 3], "label": ["a", "b", ""]})
+    edges = pa.table({"a": [1, 2], "b": [2, 3], "c": cells})
+    result = read_table_graph(nodes, edges)
+    assert (result.graph.weights is not None) is is_used
+    assert says(result.notes, note)
+    assert read_table_graph(nodes, edges, TableOptions(weight_column="none")).graph.weights is None
+
+
+def test_ids_of_different_types_meet_as_text():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    nodes = pandas.DataFrame({"id": [10, 20, 30], "label": ["a", None, "b"], "x": [1.5, None, 2]})
+    edges = polars.DataFrame({"source": ["10", "20"], "target": ["20", "30"]})
+    graph = read_table_graph(nodes, edges).graph
+    assert graph.ids.tolist() == [10, 20, 30]
+    assert graph.num_undirected_edges == 2
+    edges = pandas.DataFrame({"source": [10.0, 20.0, np.nan], "target": [20, 30, 10]})
+    assert read_table_graph(nodes, edges).graph.num_undirected_edges == 2
+
+
+def test_ids_that_do_not_meet_at_all_are_refused_with_an_example_of_both():
+    nodes = pa.table({"id": ["007", "008"], "label": ["a", "b"]})
+    with pytest.raises(SourceError, match=r"such as `7`, those of the nodes such as `007`"):
+        read_table_graph(nodes, pa.table({"source": [7], "target": [8]}))
+
+
+def test_the_id_column_is_the_first_whose_values_differ():
+    nodes = pa.table(
+        {"label": ["a", "b"], "kind": ["x", "x"], "name": ["p", "q"], "nr": ["1", "2"]}
+    )
+    result = read_table_graph(nodes, pa.table({"source": ["p"], "target": ["q"]}))
+    assert result.graph.ids.tolist() == ["p", "q"]
+    assert says(result.notes, "ids of the nodes are in the column `name`")
+    with pytest.raises(SourceError, match="no other whose values all differ"):
+        read_table_graph(
+            pa.table({"label": ["a", "b"], "kind": ["x", "x"]}),
+            pa.table({"source": ["p"], "target": ["q"]}),
+        )
+
+
+def test_a_split_column_is_read_and_another_meaning_of_it_is_a_feature():
+    edges = pa.table({"source": [1, 2], "target": [2, 3]})
+    nodes = {"id": [1, 2, 3, 4], "label": ["a", "b", "a", ""]}
+    split = pa.table({**nodes, "split": ["train", "train", "val", "test"]})
+    result = read_table_graph(split, edges)
+    assert (result.graph.train.tolist(), result.graph.valid.tolist()) == ([0, 1], [2])
+    assert says(result.notes, "1 node of the test split without a class")
+    other = pa.table({**nodes, "split": ["left", "right", "left", "right"]})
+    assert read_table_graph(other, edges).preparation.names[:2] == ("split=left", "split=right")
+    with pytest.raises(SourceError, match="says more than train, valid, test"):
+        read_table_graph(other, edges, TableOptions(split_column="split"))
+
+
+def test_a_graph_of_tables_can_be_stored_and_opened(tmp_path):
+    graph = read_table_graph(*tables(tmp_path)).graph
+    opened = open_store(graph.save(tmp_path / "store"))
+    assert opened.fingerprint() == graph.fingerprint()
+
+
+def test_new_nodes_are_numbered_after_the_known_ones(tmp_path):
+    result = read_table_graph(*tables(tmp_path))
+    nodes = pa.table({"more": [1, 2, 3], "colour": ["green", "red", "red"], "id": ["x", "ben", "y"],
+                      "age": ["9,5", "", "1"]})  # fmt: skip
+    edges = pa.table({"source": ["x", "y", "y"], "target": ["007", "x", "nobody"], "w": [1, 2, 3]})
+    new = read_new_nodes(nodes, edges, result.preparation, result.graph.ids)
+    assert new.ids.tolist() == ["x", "y"]
+    assert new.edges.tolist() == [[4, 5], [0, 4]]
+    assert new.weights.tolist() == [1, 2]
+    by_name = dict(zip(result.preparation.names, new.features.T.tolist(), strict=True))
+    assert by_name["colour=other"] == [1, 0]
+    assert by_name["colour=red"] == [0, 1]
+    assert says(new.notes, "1 row of nodes that the graph has already")
+    assert says(new.notes, "ignored: `more`")
+    assert says(new.notes, "`nobody`", "dropped")
+    with pytest.raises(SourceError, match="no columns `age`, `colour`"):
+        read_new_nodes(pa.table({"id": ["x"]}), None, result.preparation, result.graph.ids)
+
+
+def test_settings_are_checked():
+    with pytest.raises(ConfigError, match=r"`columns.age` is 'money'"):
+        TableOptions(columns={"age": "money"})
+    with pytest.raises(ConfigError, match="`unknown_nodes`"):
+        TableOptions(unknown_nodes="keep")
+
+
+CELL = st.sampled_from(
+    ["", "1", "2", "3.5", "x", "NA", "a b c", "2020-01-01", "yes", '"', "1,5", "é"]
+)
+ROW = st.lists(CELL, min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    nodes=st.lists(ROW, max_size=6),
+    edges=st.lists(ROW, max_size=6),
+    delimiter=st.sampled_from(",;"),
+)
+def test_any_cells_are_a_graph_or_one_error(tmp_path_factory, nodes, edges, delimiter):
+    written = [
+        "\n".join(delimiter.join(row) for row in rows)
+        for rows in ([["id", "label", "x", "y"], *nodes], [["source", "target", "w"], *edges])
+    ]
+    paths = tables(tmp_path_factory.mktemp("fuzz"), *written)
+    try:
+        result = read_table_graph(*paths, TableOptions(unknown_nodes="add"))
+    except SCRError:
+        return
+    assert result.graph.features.shape[0] == result.graph.num_nodes
+    assert np.isfinite(result.graph.features).all()
