@@ -74,9 +74,9 @@ def write_catalogue(data: Path, folder: Path, seed: int = SEED) -> dict[str, str
     repeated = generator.choice(len(pairs), REPEATED_EDGES, replace=False)
     with (folder / "edges.csv").open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
-        table.writerow(["product", "also_bought", "times"])
+        table.writerow(["product", "also_bought", "together"])
         for one, other in [*pairs, *(pairs[row] for row in repeated)]:
-            table.writerow([ids[one], ids[other], int(generator.integers(1, 4))])
+            table.writerow([ids[one], ids[other], int(generator.integers(1, 10))])
         for number in range(UNKNOWN_EDGES):
             table.writerow([ids[generator.integers(count)], f"OLD-{number:04d}", 1])
     return {ids[node]: CATEGORIES[labels[node]] for node in np.flatnonzero(emptied)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.fitting._fit import PREDICTIONS as PREDICTIONS
     from scr.fitting._fit import fit as fit
     from scr.fitting._fit import fit_run as fit_run
     from scr.fitting._options import FitOptions as FitOptions

@@ -44,11 +44,9 @@ def read_input(nodes: Table | Graph, edges: Table | None, options: TableOptions)
         if pair is not None:
             nodes, edges = pair
     if edges is None:
-        _refuse_options(options)
-        if isinstance(nodes, Graph):
-            return FitInput(nodes)
-        if isinstance(nodes, str | Path):
-            return FitInput(load_graph(nodes))
+        if isinstance(nodes, Graph | str | Path):
+            _refuse_options(options)
+            return FitInput(nodes if isinstance(nodes, Graph) else load_graph(nodes))
         raise SourceError(
             "There is a table of nodes but none of edges; expected both",
             hint="rows without a graph can be linked with `scr.Graph.from_features`",

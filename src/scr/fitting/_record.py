@@ -99,10 +99,12 @@ def record_lines(
     lines = []
     size = f"{graph['nodes']:,} nodes, {graph['edges']:,} stored edges"
     lines.append(("Graph", f"{' and '.join(record['tables']) or graph['name']}: {size}"))
-    lines += [("Note", note) for note in record["notes"]]
+    listed = {f"Column {line}" for line in record["columns"]}
+    lines += [("Found", note) for note in record["notes"] if note not in listed]
     if record["columns"]:
         lines.append(("Columns", "; ".join(record["columns"])))
-    lines.append(("Labels", f"{record['labels']:,} known, {graph['classes']} classes"))
+    if not record["tables"]:
+        lines.append(("Labels", f"{record['labels']:,} known, {graph['classes']} classes"))
     lines.append(("Split", _split_sentence(split)))
     reason = run["preset"]["reason"].partition(_LOOKS)[0]
     lines.append(("Encoder", f"{run['encoder']} with {run['regularizer']}; {reason}"))

@@ -115,6 +115,11 @@ def fit(
     except KeyboardInterrupt:
         print_line(_after_a_stop(out, overwrite=overwrite))
         raise typer.Exit(INTERRUPTED) from None
+    print_decisions(result, out)
+
+
+def print_decisions(result: fitting.FitResult, out: Path) -> None:
+    """Print what was decided and measured for a run, and where its files are."""
     run, summary = runs.read_run(out), runs.read_json(out / runs.METRICS)
     lines = fitting.record_lines(result.record, run, summary)
     lines.append(("Predictions", f"{result.predictions} ({run['graph']['nodes']:,} rows)"))
