@@ -28,6 +28,7 @@ LEARNING = (
 PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,
     "calibration": LEARNING,
+    "catalogue": (*LEARNING, "tables", "tuning", "fitting"),
     "combinations": LEARNING,
     "defaults": LEARNING,
     "dropped_nodes": LEARNING,

@@ -24,9 +24,9 @@ BAD_INPUT = 2
 UNEXPECTED = 1
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "tune", "predict", "serve", "smooth", "compare",
-    "sweep", "efficiency", "encoders", "regularizers", "synth", "report", "verify", "recipes",
-    "reproduce", "download",
+    "demo", "fit", "ingest", "propagate", "train", "tune", "predict", "serve", "smooth",
+    "compare", "sweep", "efficiency", "encoders", "regularizers", "synth", "report", "verify",
+    "recipes", "reproduce", "download",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from scr.prediction._predictor import Predictor
 from scr.prediction._table import ProbabilityColumns
 
 if TYPE_CHECKING:
-    from scr.training import Recipe
+    from scr.training import Fitted, Recipe
 
 
 class FittedClassifier:
@@ -32,6 +32,11 @@ class FittedClassifier:
     def recipe_(self) -> Recipe:
         """All settings of the run."""
         return self._trained().model.recipe
+
+    @property
+    def fitted_(self) -> Fitted:
+        """All that `fit` found out; a classifier that was loaded does not have it."""
+        return self._trained().fitted()
 
     @property
     def module_(self) -> nn.Module:

@@ -8,6 +8,7 @@ metrics.json        accuracies, times, memory; written last: a run with it is fi
 predictions.parquet one row per node
 split.npz           numbers of the training, validation and test nodes
 calibration.npz     scores of the validation nodes, for prediction sets
+graph/              of a run that `scr fit` made: its graph, as a store
 handover.safetensors   of a run in stages that reads label hops: what its last stage was given
 checkpoint*.safetensors   while the run is under way
 """
@@ -41,7 +42,7 @@ RUN, METRICS, HISTORY = "run.json", "metrics.json", "history.jsonl"
 MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
 PREDICTIONS, EXPLANATION = "predictions.parquet", "explanation.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
-CALIBRATION = "calibration.npz"
+CALIBRATION, GRAPH = "calibration.npz", "graph"
 
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
 
