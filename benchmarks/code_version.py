@@ -28,6 +28,7 @@ LEARNING = (
 PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,
     "calibration": LEARNING,
+    "catalogue": (*LEARNING, "tables", "tuning", "fitting"),
     "combinations": LEARNING,
     "defaults": LEARNING,
     "dropped_nodes": LEARNING,
@@ -66,6 +67,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "typed": PROPAGATION,
     "sampling": (*GRAPHS, "networks/sampling"),
     "inference": (*PROPAGATION, "encoders", "networks", "training"),
+    "new_nodes": (*PROPAGATION, "encoders", "networks", "training", "prediction"),
+    "serving": (*PROPAGATION, "encoders", "networks", "training", "prediction", "serving"),
 }
 """What decides the results of a kind: folders and files of the package `scr`, or a benchmark that
 does not use it."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scr.consistency import ConsistencyLoss as ConsistencyLoss
     from scr.consistency import MeanTeacher as MeanTeacher
     from scr.errors import SCRError as SCRError
+    from scr.fitting import fit as fit
     from scr.graph import Graph as Graph
     from scr.propagation import Hops as Hops
     from scr.propagation import propagate as propagate

@@ -302,7 +302,7 @@ WRONG = {
     "columns": ((np.ones((1, 7)),), {}, "have 7 features; expected 8"),
     "not finite": ((np.full((1, 8), np.nan),), {}, "finite"),
     "shape": ((ROW, [[60, 0, 1]]), {}, "shape (1, 3); expected (edges, 2)"),
-    "known edges": ((ROW, [[0, 1], [60, 1]]), {}, "1 of 2 new edges are between two known nodes"),
+    "known edges": ((ROW, [[0, 0], [60, 1]]), {}, "1 of 2 new edges are between two known nodes"),
     "unknown": ((ROW, [[60, 61]]), {}, "The id `61` is not one of the graph"),
     "weights": ((ROW, [[60, 0]]), {"weights": [1.0]}, "expected edges without weights"),
     "taken": ((ROW,), {"ids": [3]}, "The id `3` is one of the graph `random` already"),
@@ -320,6 +320,16 @@ def test_what_cannot_join_is_refused_in_one_sentence(random_graph, name):
         classifier.predict_new(*arguments, **settings)
     assert message in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_edges_that_the_graph_has_already_bring_nothing(random_graph):
+    graph = random_graph()
+    classifier = fitted(graph, "sgc")
+    first = int(np.flatnonzero(np.diff(graph.indptr))[0])
+    old = [first, int(graph.indices[graph.indptr[first]])]
+    expected = classifier.predict_new(ROW, [[60, 5]]).probabilities
+    made = classifier.predict_new(ROW, [old, [60, 5], old[::-1]])
+    np.testing.assert_array_equal(made.probabilities, expected)
 
 
 def test_nodes_of_a_graph_with_ids_need_ids(random_graph):

@@ -24,7 +24,7 @@ READERS = {
     "p.tsv": lambda path: pl.read_csv(path, separator="\t").to_dicts(),
     "P.CSV": lambda path: pd.read_csv(path, keep_default_na=False).to_dict("records"),
     "p.parquet": lambda path: pd.read_parquet(path).to_dict("records"),
-    "p.arrow": lambda path: pl.read_ipc(path, memory_map=False).to_dicts(),
+    "p.arrow": lambda path: pl.read_ipc(path).to_dicts(),
     "p.feather": lambda path: pd.read_feather(path).to_dict("records"),
     "p.json": lambda path: json.loads(path.read_text(encoding="utf-8")),
     "p.jsonl": lambda path: pl.read_ndjson(path).to_dicts(),

@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from scr.errors import ConfigError, SourceError, StoreError
 from scr.tables import Preparation
+from scr.tables.columns._texts import weigh
 
 WORDS = ["red", "blue", "small", "large", "car", "boat", "old", "new"]
 
@@ -116,18 +117,26 @@ def test_dates_become_days_and_angles():
 def test_text_has_the_weights_of_scikit_learn():
     generator = random.Random(0)
     cells = [" ".join(generator.choices(WORDS, k=6)) for _ in range(200)]
-    expected = TfidfVectorizer(min_df=2).fit_transform(cells).toarray()
-    np.testing.assert_array_equal(features(cells, "text"), expected.astype(np.float32))
+    expected = TfidfVectorizer(min_df=2).fit_transform(cells)
+    preparation = fitted(cells, "text")
+    (column,) = preparation.columns
+    np.testing.assert_allclose(weigh(column, cells).toarray(), expected.toarray(), rtol=1e-12)
+    assert preparation.names == tuple(f"x: {word}" for word in sorted(WORDS))
+    matrix = preparation.transform(pa.table({"x": cells}))
+    # One factor for all words, by which the largest deviation is 1.
+    scaled = expected.toarray() / expected.toarray().std(axis=0).max()
+    np.testing.assert_allclose(matrix, scaled, rtol=1e-5)
 
 
 def test_wide_text_keeps_its_products_in_fewer_columns():
     generator = random.Random(0)
-    words = [f"w{number}" for number in range(400)]
-    topics = [words[start : start + 8] for start in range(0, 400, 8)]
-    cells = [" ".join(generator.choices(generator.choice(topics), k=9)) for _ in range(600)]
+    words = [f"w{number}" for number in range(800)]
+    topics = [words[start : start + 8] for start in range(0, 800, 8)]
+    cells = [" ".join(generator.choices(generator.choice(topics), k=9)) for _ in range(900)]
     exact = TfidfVectorizer(min_df=2).fit_transform(cells).toarray()
     matrix = features(cells, "text")
     assert matrix.shape[1] < exact.shape[1]
+    assert matrix.std(axis=0).max() == pytest.approx(1, rel=1e-5)
     values = np.linalg.svd(exact, compute_uv=False)[: matrix.shape[1]]
     scale = np.linalg.norm(matrix) / np.linalg.norm(values)
     np.testing.assert_allclose(

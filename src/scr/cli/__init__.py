@@ -28,9 +28,9 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 """What every wrong line raises; newer versions of typer do not have it from click."""
 
 _COMMANDS = (
-    "demo", "ingest", "propagate", "train", "tune", "predict", "suggest", "smooth", "compare",
-    "sweep", "learning-curve", "efficiency", "encoders", "regularizers", "synth", "report",
-    "verify", "recipes", "reproduce", "download",
+    "demo", "fit", "ingest", "propagate", "train", "tune", "predict", "serve", "suggest", "smooth",
+    "compare", "sweep", "learning-curve", "efficiency", "encoders", "regularizers", "synth",
+    "report", "verify", "recipes", "reproduce", "download",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OPTIONS = ("hops", "norm", "dtype", "direction", "hop_scale", "scale", "reduce", "reduce_to")
 """Settings that `scr propagate` has options for; others of the features go through `--set`."""
 
-SETTING = re.compile(r"`(splits|out|overwrite|resume|rows)\b(=?)")
+SETTING = re.compile(r"`(splits|out|resume|overwrite|label|rows)\b(=?)")
 """What is an option of commands and, in Python, an argument of the same name."""
 COLUMN = re.compile(r"`(id|label|split)_column`")
 """What only `scr ingest` has options for."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scr.errors import GraphError
 from scr.graph._arrays import as_features, as_numpy, as_weights
-from scr.graph._edges import check_node_count, compress_edges
+from scr.graph._edges import check_node_count, compress_edges, edge_keys
 from scr.graph._graph import Graph
 from scr.graph._validation import check_features
 
@@ -42,7 +42,8 @@ class NewNodes:
             features: Of the new nodes, with the columns that those of the graph have; none where
                 the graph has none, and then `count` says how many nodes there are.
             edges: Pairs of node numbers, shape (edges, 2); new nodes are numbered from the number
-                of known nodes on. Each edge has a new node. None: no edges.
+                of known nodes on. Each edge has a new node; those that the graph has already are
+                left out. None: no edges.
             weights: One per edge; none: all are 1.
             count: Of the new nodes, where there are no features.
         """
@@ -57,7 +58,7 @@ class NewNodes:
         if count == 0:
             raise GraphError("There are no new nodes; expected at least one")
         _check_columns(graph, matrix, count)
-        known, total = graph.num_nodes, graph.num_nodes + count
+        total = graph.num_nodes + count
         check_node_count(total)
         pairs = np.zeros((0, 2), np.int64) if edges is None else as_numpy(edges)
         pairs = pairs.reshape(0, 2) if pairs.size == 0 else pairs
@@ -67,7 +68,7 @@ class NewNodes:
                 "of shape (edges, 2)"
             )
         pairs = pairs.astype(np.int64)
-        _check_ends(pairs, known, total)
+        _check_ends(pairs, total)
         if weights is not None and graph.weights is None:
             raise GraphError(
                 f"The new edges have weights, those of the graph `{graph.name}` do not; expected "
@@ -76,6 +77,8 @@ class NewNodes:
         if graph.weights is not None:
             given = np.ones(len(pairs), np.float32) if weights is None else weights
             weights = as_weights(given, len(pairs))
+        is_new = _brings_something(pairs, graph)
+        pairs, weights = pairs[is_new], None if weights is None else weights[is_new]
         ends, local = np.unique(pairs, return_inverse=True)
         local = local.reshape(-1, 2)
         stored = compress_edges(
@@ -142,7 +145,7 @@ def _check_columns(graph: Graph, features: Matrix | None, count: int) -> None:
     check_features(features, count)
 
 
-def _check_ends(pairs: NDArray[np.int64], known: int, total: int) -> None:
+def _check_ends(pairs: NDArray[np.int64], total: int) -> None:
     outside = np.flatnonzero(((pairs < 0) | (pairs >= total)).any(axis=1))
     if len(outside):
         first, second = pairs[outside[0]]
@@ -150,13 +153,25 @@ def _check_ends(pairs: NDArray[np.int64], known: int, total: int) -> None:
             f"The new edge {outside[0]:,} goes from node {first} to node {second}; expected "
             f"numbers from 0 to {total - 1:,}"
         )
-    between_known = int(np.count_nonzero((pairs < known).all(axis=1)))
-    if between_known:
+
+
+def _brings_something(pairs: NDArray[np.int64], graph: Graph) -> NDArray[np.bool_]:
+    """Which edges have a new node; all others must be in the graph."""
+    is_new = (pairs >= graph.num_nodes).any(axis=1)
+    old = pairs[~is_new]
+    rows = np.unique(old[:, 0])
+    counts = graph.indptr[rows + 1] - graph.indptr[rows]
+    before = np.cumsum(counts) - counts
+    places = np.arange(int(counts.sum())) + np.repeat(graph.indptr[rows] - before, counts)
+    present = edge_keys(np.repeat(rows, counts), np.asarray(graph.indices[places]))
+    absent = old[~np.isin(edge_keys(old[:, 0], old[:, 1]), present)]
+    if len(absent):
         raise GraphError(
-            f"{between_known:,} of {len(pairs):,} new edges are between two known nodes; expected "
-            "a new node in each",
-            hint="leave out edges that the graph has; train again where its own edges change",
+            f"{len(absent):,} of {len(pairs):,} new edges are between two known nodes and not in "
+            "the graph; expected a new node in each",
+            hint="leave them out, or train again on the graph that has them",
         )
+    return is_new
 
 
 def _has_loops(pairs: NDArray[np.int64], graph: Graph) -> bool:

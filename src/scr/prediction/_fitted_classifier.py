@@ -24,7 +24,7 @@ from scr.prediction._views import FittedViews
 from scr.runs import read_run
 
 if TYPE_CHECKING:
-    from scr.training import Recipe
+    from scr.training import Fitted, Recipe
 
 
 class FittedClassifier(FittedViews, Estimator):
@@ -60,6 +60,11 @@ class FittedClassifier(FittedViews, Estimator):
     def recipe_(self) -> Recipe:
         """All settings of the run."""
         return self._trained().model.recipe
+
+    @property
+    def fitted_(self) -> Fitted:
+        """All that `fit` found out; a classifier that was loaded does not have it."""
+        return self._trained().fitted()
 
     @property
     def module_(self) -> nn.Module:
@@ -164,8 +169,10 @@ class FittedClassifier(FittedViews, Estimator):
 
         Args:
             features: Of the new nodes, with the columns of the graph's own, dense or sparse. Shape
-                (new nodes, columns).
+                (new nodes, columns). Or, for a run of `scr fit`, a table with the columns of its
+                table of nodes: a file or a data frame.
             edges: Pairs of ids, each with a new node and a new or a known one. Shape (edges, 2).
+                Or a table of edges.
             ids: Of the new nodes; none, where the graph has no ids: the numbers after its own.
             weights: One per edge, where the edges of the graph have weights; none: all are 1.
             changed: Predict the known nodes too whose predictions the new ones may change.

@@ -150,18 +150,18 @@ def as_list(ids: Any) -> list[Any]:
     return list(ids) if isinstance(ids, (list, tuple)) else list(as_numpy(ids).tolist())
 
 
-def named_nodes(text: str, graph: Graph) -> NDArray[Any]:
+def named_nodes(text: str, ids: NodeIds) -> NDArray[Any]:
     """Numbers of known nodes, as the command line names them.
 
     Args:
         text: A `.npy` of numbers or a mask, a file with one id per line or a CSV of one column, or
             ids with commas between them.
-        graph: The graph of the nodes.
+        ids: Of the graph's nodes.
     """
     path = Path(text).expanduser()
     if path.suffix == ".npy":
         return read_nodes(path)
-    ids, is_file = NodeIds.of(graph), path.is_file()
+    is_file = path.is_file()
     listed = _read_list(path) if is_file else [part.strip() for part in text.split(",")]
     listed = [each for each in listed if each]
     if is_file and listed and listed[0].lower() in HEADINGS and ids.lookup(listed[:1])[0] < 0:
@@ -174,7 +174,7 @@ def named_nodes(text: str, graph: Graph) -> NDArray[Any]:
         if is_file or path.suffix == "":
             raise
         raise SourceError(f"There is no file `{text}`; expected a file, or ids of the graph "
-                          f"`{graph.name}` with commas between them") from error  # fmt: skip
+                          f"`{ids.graph}` with commas between them") from error  # fmt: skip
 
 
 def is_table_of_nodes(text: str) -> bool:

@@ -7,7 +7,7 @@ more than the neighborhood counts, the whole enlarged graph is computed, and a n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr import training
+from scr.errors import ConfigError, RunError
 from scr.graph import Graph, NewNodes, enlarged
 from scr.networks import GraphBatch, encoder_class
 from scr.prediction._ensemble import EnsemblePredictor
@@ -24,10 +25,15 @@ from scr.prediction._stored_model import TrainedModel
 from scr.prediction._table import ProbabilityColumns, table_of_nodes, write_predictions
 from scr.prediction.calibration import prediction_sets
 from scr.propagation import Neighborhoods
+from scr.tables import Preparation, TableOptions, read_new_nodes
 from scr.typed_features import FittedCompletion
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from scr.tables import Table
+
+PREPARATION = "preparation.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +99,7 @@ class NewNodePredictor:
         self.predictor = predictor
         self.neighborhoods = Neighborhoods(predictor.graph)
         self.known = NodeIds.of(predictor.graph)
+        self._preparation: Preparation | None = None
 
     def predict(
         self,
@@ -106,15 +113,55 @@ class NewNodePredictor:
         per_class: bool = False,
     ) -> NewPredictions:
         """Arguments as of `NodeClassifier.predict_new`."""
+        asked: dict[str, Any] = {"changed": changed, "coverage": coverage, "per_class": per_class}
+        if is_table(features):
+            if ids is not None or weights is not None:
+                raise ConfigError(
+                    "ids" if ids is not None else "weights", "given",
+                    "columns of the tables of nodes and edges instead",
+                )  # fmt: skip
+            return self.predict_tables(features, edges, **asked)
         graph = self.predictor.graph
         count = len(ids) if ids is not None else 0
         rows = features.shape[0] if hasattr(features, "shape") else len(features or ())
         numbered = self.known.joined_by(ids, rows or count)
         pairs = None if edges is None else numbered.pairs(edges)
         new = NewNodes.of(graph, features, pairs, weights, count=count)
-        return self.predict_numbered(
-            new, numbered.new, changed=changed, coverage=coverage, per_class=per_class
-        )
+        return self.predict_numbered(new, numbered.new, **asked)
+
+    def predict_tables(
+        self,
+        nodes: Table,
+        edges: Table | None = None,
+        options: TableOptions | None = None,
+        **asked: Any,
+    ) -> NewPredictions:
+        """The same of a table of nodes, with the columns of the training, and one of edges."""
+        graph = self.predictor.graph
+        options = replace(options or TableOptions(), directed=graph.directed)
+        if graph.weights is None:
+            options = replace(options, weight_column="none")
+        if edges is not None and not is_table(edges):
+            edges = pa_table_of_pairs(edges)
+        known = self.known.ids_of(np.arange(graph.num_nodes))
+        read = read_new_nodes(nodes, edges, self.preparation(), known, options)
+        ids = self.known.joined_by(read.ids, len(read.ids)).new
+        new = NewNodes.of(graph, read.features, read.edges.T, read.weights, count=len(ids))
+        made = self.predict_numbered(new, ids, **asked)
+        return replace(made, notes=(*read.notes, *made.notes))
+
+    def preparation(self) -> Preparation:
+        """How columns of tables become features; not all runs were made from tables."""
+        origin = self.predictor.model.origin
+        if not isinstance(origin, Path) or not (origin / PREPARATION).is_file():
+            raise RunError(
+                "The run does not know how columns of a table become features, because its graph "
+                "was not read by `scr fit` from a table with columns; expected features as numbers",
+                hint="`NodeClassifier.load(path).predict_new(features, edges)` takes them",
+            )
+        if self._preparation is None:
+            self._preparation = Preparation.load(origin)
+        return self._preparation
 
     def predict_numbered(
         self,
@@ -162,6 +209,19 @@ class NewNodePredictor:
             ids=np.concatenate([ids, self.known.ids_of(known)]), class_names=graph.class_names,
             name=graph.name, **splits,
         )  # fmt: skip
+
+
+def is_table(given: Any) -> bool:
+    """Whether something has named columns: a file, a data frame, an Arrow table."""
+    return isinstance(given, (str, Path)) or hasattr(given, "columns")
+
+
+def pa_table_of_pairs(edges: Any) -> pa.Table:
+    """Pairs of ids as a table."""
+    import pyarrow as pa
+
+    pairs = np.asarray(edges).reshape(-1, 2)
+    return pa.table({"source": pairs[:, 0].tolist(), "target": pairs[:, 1].tolist()})
 
 
 def models_of(predictor: Predictor) -> list[TrainedModel]:

@@ -25,7 +25,7 @@ from scr.prediction.calibration import (
     read_calibration,
 )
 from scr.report import read_history
-from scr.runs import HISTORY, METRICS, MODEL, SPLIT, read_json, read_run, read_split
+from scr.runs import GRAPH, HISTORY, METRICS, MODEL, SPLIT, read_json, read_run, read_split
 from scr.sources import load_graph
 from scr.storage import write_bytes
 from scr.training import (
@@ -223,6 +223,8 @@ def load_run_graph(path: Path) -> Graph:
     """
     facts = read_run(path)["graph"]
     source, features_file = facts["source"], facts.get("features_file")
+    if (path / GRAPH).is_dir():  # wherever the run was moved to
+        source, features_file = str(path / GRAPH), None
     if source is None:
         raise RunError(
             "The graph of this run was made in memory or read with options of its own; expected "

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scr.runs._directory import CALIBRATION as CALIBRATION
     from scr.runs._directory import CHECKPOINT as CHECKPOINT
     from scr.runs._directory import EXPLANATION as EXPLANATION
+    from scr.runs._directory import GRAPH as GRAPH
     from scr.runs._directory import HANDOVER as HANDOVER
     from scr.runs._directory import HISTORY as HISTORY
     from scr.runs._directory import METRICS as METRICS

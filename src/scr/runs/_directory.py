@@ -9,6 +9,7 @@ predictions.parquet one row per node
 split.npz           numbers of the training, validation and test nodes
 calibration.npz     scores of the validation nodes, for prediction sets
 breakdown.json      how many nodes are right, by degree and by distance to a known label
+graph/              of a run that `scr fit` made: its graph, as a store
 handover.safetensors   of a run in stages that reads label hops: what its last stage was given
 checkpoint*.safetensors   while the run is under way
 """
@@ -43,7 +44,7 @@ MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
 PREDICTIONS, EXPLANATION = "predictions.parquet", "explanation.json"
 SUGGESTIONS = "suggestions.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
-CALIBRATION, BREAKDOWN = "calibration.npz", "breakdown.json"
+CALIBRATION, BREAKDOWN, GRAPH = "calibration.npz", "breakdown.json", "graph"
 
 _NOT_SET = object()
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")

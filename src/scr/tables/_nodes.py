@@ -124,7 +124,8 @@ def _id_column(
         return name
     if options.id_column is not None:
         return None
-    for each in opened.rows.column_names:
+    names: list[str] = opened.rows.column_names
+    for each in names:
         if each in taken or pa.types.is_floating(opened.rows[each].type):
             continue
         try:

@@ -29,7 +29,7 @@ def structural_features(graph: Graph) -> NDArray[np.float32]:
 
 def describe_structure(graph: Graph) -> tuple[NDArray[np.float32], str]:
     """Structural features, and a sentence on what they are and what was left out."""
-    links = _links(graph)
+    links = links_of(graph)
     degrees = np.diff(links.indptr)
     columns, names = [np.log1p(degrees)], ["degree"]
     columns.append(np.log1p(core_numbers(links)))
@@ -56,7 +56,7 @@ def describe_structure(graph: Graph) -> tuple[NDArray[np.float32], str]:
     return np.ascontiguousarray(matrix, np.float32), sentence
 
 
-def _links(graph: Graph) -> sp.csr_array:
+def links_of(graph: Graph) -> sp.csr_array:
     """Which nodes are linked, in both directions, without weights and self-loops."""
     adjacency = graph.adjacency()
     if graph.directed:
@@ -85,8 +85,9 @@ def core_numbers(links: sp.csr_array) -> NDArray[np.int64]:
             left[peeled] = False
             neighbors = links[peeled].indices
             degrees -= np.bincount(neighbors, minlength=len(degrees))
-            touched = np.unique(neighbors)
-            peeled = touched[left[touched] & (degrees[touched] <= k)]
+            is_touched = np.zeros(len(degrees), bool)
+            is_touched[neighbors] = True
+            peeled = np.flatnonzero(is_touched & left & (degrees <= k))
     return cores
 
 
@@ -95,7 +96,9 @@ def clustering(links: sp.csr_array) -> NDArray[np.float64]:
     degrees = np.diff(links.indptr).astype(np.float64)
     closed = np.asarray((links @ links).multiply(links).sum(axis=1)).ravel()
     pairs = degrees * (degrees - 1)
-    return np.divide(closed, pairs, out=np.zeros(len(degrees)), where=pairs > 0)
+    shares = np.zeros(len(degrees))
+    np.divide(closed, pairs, out=shares, where=pairs > 0)
+    return shares
 
 
 def spectral_embedding(links: sp.csr_array, width: int) -> NDArray[np.float32]:

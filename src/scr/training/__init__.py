@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from scr.training._stages import rebuilds_label_hops as rebuilds_label_hops
     from scr.training._stages import stage_count as stage_count
     from scr.training._stages import stage_epochs as stage_epochs
+    from scr.training._trust import TermGain as TermGain
     from scr.training.presets import PRESETS as PRESETS
     from scr.training.presets import GraphFacts as GraphFacts
     from scr.training.presets._auto import Choice as Choice

@@ -61,7 +61,7 @@ from scr.training._rows import (
     predict_probabilities,
 )
 from scr.training._stages import train_in_stages
-from scr.training._trust import baseline_note, compares, judge_trust
+from scr.training._trust import TermGain, baseline_note, compares, judge_trust
 from scr.training.presets import GraphFacts
 from scr.training.presets._auto import Choice
 
@@ -101,6 +101,8 @@ class Fitted:
     """Whether outputs are of several yes-or-no targets."""
     held_out: Tensor | None = None
     """Of a refit: probabilities of the labeled validation nodes by the weights before it."""
+    gain: TermGain | None = None
+    """Of the term on unlabeled nodes, where it was compared with its baseline."""
 
     def probabilities(self, nodes: Tensor | None = None) -> Tensor:
         """Class probabilities of some nodes, or of all that have hops."""
@@ -204,12 +206,13 @@ def fit(
                     notes.append(note)
         return encoder
 
-    gain = None
+    gain: TermGain | None = None
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
         selected = Selected.read(stage) if recipe.training.refit else None
         if selected is not None:
             notes[:], outcome, handover = selected.notes, selected.outcome, None
+            gain = selected.gain
         else:
             encoder, rows, outcome, handover = train_in_stages(
                 stage, recipe.stages, rows_with, make
@@ -218,13 +221,12 @@ def fit(
             baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
             alike = rows_with if drops_nodes(recipe.regularizer) else plain_rows
             other, _, alone, _ = train_in_stages(baseline, recipe.stages, alike, make)
+            both = [predict_logits(each, rows, stage.validation.nodes) for each in (encoder, other)]
+            if not graph.is_multilabel:
+                gain = _gain(graph, *both)
             noise = None
-            reached, logits = (
-                predict_logits(each, rows, stage.validation.nodes) for each in (encoder, other)
-            )
-            gain = stage.validation.gain(reached, logits)
             if metric is not ACCURACY:
-                noise = partial(stage.validation.noise, logits=logits)
+                noise = partial(stage.validation.noise, logits=both[1])
             note = baseline_note(outcome, alone, len(graph.valid), metric=metric, noise=noise)
             seconds = outcome.train_seconds + alone.train_seconds
             if note is not None:
@@ -242,7 +244,7 @@ def fit(
                 outcome = dataclasses.replace(outcome, valid_accuracy=accuracy)
                 weight = None if consistency is None else consistency.weight
                 soft = as_probabilities(logits, graph.is_multilabel).cpu()
-                selected = Selected(outcome, weight, list(notes), soft)
+                selected = Selected(outcome, weight, list(notes), soft, gain)
                 selected.write(stage)
             labeled = with_known_labels(graph, recipe)
             unlabeled = all_but(labeled.train, graph.num_targets, prepared.kept)
@@ -262,14 +264,22 @@ def fit(
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
         term = TermReport(
-            recipe.consistency, consistency.weight, len(stage.unlabeled), outcome, gain
-        )
+            recipe.consistency, consistency.weight, len(stage.unlabeled), outcome,
+            None if gain is None else gain.table(),
+        )  # fmt: skip
         notes += term.notes()
     notes += collapse_notes(outcome, metric)
     return Fitted(
         encoder, rows, recipe, seed, prepared, outcome, notes, handover, term, graph.is_multilabel,
-        None if selected is None else selected.held_out,
+        None if selected is None else selected.held_out, gain,
     )  # fmt: skip
+
+
+def _gain(graph: Graph, with_term: Tensor, without_term: Tensor) -> TermGain:
+    """From logits of the labeled validation nodes."""
+    labels = np.asarray(graph.labels[nodes_with_labels(graph, "valid")])
+    predicted = (each.argmax(dim=-1).cpu().numpy() for each in (with_term, without_term))
+    return TermGain.of(labels, *predicted)
 
 
 def _identity(graph: Graph, recipe: Recipe, seed: int, prepared: Prepared) -> str:

@@ -32,21 +32,6 @@ class ValidationNodes:
         self._labels = labels
         self._metric = metric
 
-    def gain(self, logits: Tensor, alone: Tensor) -> dict[str, float] | None:
-        """Accuracy of logits over that of a baseline's, for `nodes`; none of several targets.
-
-        The standard error is over the nodes, in pairs: both answers are about the same nodes.
-        """
-        if self._labels.ndim == 2 or len(self._labels) == 0:
-            return None
-        right = [(each.argmax(dim=1) == self._labels).double() for each in (logits, alone)]
-        differences = right[0] - right[1]
-        return {
-            "baseline_valid_accuracy": right[1].mean().item(),
-            "gain": differences.mean().item(),
-            "gain_error": differences.std(correction=0).item() / len(differences) ** 0.5,
-        }
-
     def score(self, logits: Tensor) -> Score:
         """Accuracy, cross-entropy and the metric of logits for `nodes`, in their order."""
         is_multilabel = self._labels.ndim == 2

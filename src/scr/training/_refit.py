@@ -24,6 +24,7 @@ from scr.graph import Graph, GraphPart, known_labels
 from scr.training._checkpoint import Checkpoint
 from scr.training._records import NO_VALIDATION, Stage, TermActivity, TrainingOutcome
 from scr.training._stages import beside
+from scr.training._trust import TermGain
 
 if TYPE_CHECKING:
     from scr.training._recipe import Recipe
@@ -39,6 +40,8 @@ class Selected:
     notes: list[str]
     held_out: Tensor
     """Probabilities of the labeled validation nodes, by the weights that were chosen."""
+    gain: TermGain | None = None
+    """Of the term, where it was compared."""
 
     def write(self, stage: Stage) -> None:
         """Keep it beside the checkpoint of a stage, if it has one."""
@@ -60,7 +63,8 @@ class Selected:
         if outcome.activity is not None:
             activity = TermActivity(**values["outcome"]["activity"])
             outcome = dataclasses.replace(outcome, activity=activity)
-        return cls(outcome, values["weight"], values["notes"], kept.tensors["held_out"])
+        gain = TermGain(**values["gain"]) if values.get("gain") else None
+        return cls(outcome, values["weight"], values["notes"], kept.tensors["held_out"], gain)
 
 
 def check_refit(graph: Graph, recipe: Recipe) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from scr.consistency import (
     FEW_ROWS,
@@ -28,6 +31,36 @@ from scr.training._rows import positions_of
 
 COMPARED_NOISE = 1.5
 """Standard errors of the validation accuracy by which a baseline must be better to be kept."""
+
+
+@dataclass(frozen=True)
+class TermGain:
+    """What the term on unlabeled nodes gains, by accuracy on the same held-out labels."""
+
+    with_term: float
+    without_term: float
+    error: float
+    """Standard error of the difference."""
+
+    @classmethod
+    def of(
+        cls,
+        labels: NDArray[np.integer[Any]],
+        with_term: NDArray[np.integer[Any]],
+        without_term: NDArray[np.integer[Any]],
+    ) -> TermGain:
+        """Compare the predictions of two models for the same nodes."""
+        right, before = with_term == labels, without_term == labels
+        error = (right.astype(np.float64) - before).std() / math.sqrt(len(labels))
+        return cls(float(right.mean()), float(before.mean()), float(error))
+
+    def table(self) -> dict[str, float]:
+        """For `metrics.json`."""
+        return {
+            "baseline_valid_accuracy": self.without_term,
+            "gain": self.with_term - self.without_term,
+            "gain_error": self.error,
+        }
 
 
 def compares(

@@ -10,12 +10,13 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from scr import runs
 from scr.compute import peak_bytes
@@ -32,7 +33,7 @@ from scr.prediction import (
     write_run_suggestions,
 )
 from scr.prediction.calibration import Calibration, write_calibration
-from scr.training import check_trainable
+from scr.training import TermGain, check_trainable
 from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
 from scr.tuning._race import Clock, Race, held_out, processes
@@ -57,6 +58,8 @@ class Effort:
     """Members by name, in this order; none: those that come with the package."""
     on_trial: Callable[[Trial, float, float], None] | None = None
     """Called after each trial with its score and the best one so far."""
+    on_interrupt: Literal["answer", "stop"] = "answer"
+    """Whether a KeyboardInterrupt ends the search with what was found, or is raised."""
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:
@@ -131,6 +134,8 @@ def tune(
             trials = race.run(members)
             trials = refine(race, trials)
     except KeyboardInterrupt:
+        if effort.on_interrupt == "stop":
+            raise
         found = [Trial.read(each, out / MODELS / each.name) for each in members]
         trials = trials or race.ranked(found)
         if not trials:
@@ -238,6 +243,8 @@ def _write(
         "trials": table,
         "folds": len(race.graphs),
         "mattered": what_mattered(table),
+        "held_out_labels": len(labels),
+        "gain": _gain(equal, labels, soft),
     }
     best = equal[0]
     note = _note(names, most, len(trials), known=len(graph.train) + len(graph.valid))
@@ -271,6 +278,16 @@ def _write(
         if folder.name not in used:
             shutil.rmtree(folder)
     return predictor
+
+
+def _gain(
+    trials: Sequence[Trial], labels: NDArray[np.integer[Any]], soft: Sequence[NDArray[np.float32]]
+) -> dict[str, float] | None:
+    """What the best trial with a term on unlabeled nodes gains over the best without one."""
+    best: dict[bool, NDArray[np.integer[Any]]] = {}
+    for trial, probabilities in zip(trials, soft, strict=True):
+        best.setdefault(trial.member.recipe.regularizer != "none", probabilities.argmax(axis=1))
+    return asdict(TermGain.of(labels, best[True], best[False])) if len(best) == 2 else None
 
 
 def _summary(

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 import scr
-from scr import compute, prediction, sources
+from scr import compute, prediction, sources, tables
 from scr.cli import _options as option
-from scr.cli._console import print_line, steps_progress
+from scr.cli._console import print_line, print_notes, steps_progress
 from scr.cli._ending import Report
 from scr.cli._replacing import refuse_existing
 from scr.errors import ConfigError
+from scr.prediction import NodeIds
 
 
 def predict(
@@ -25,8 +26,19 @@ def predict(
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
     ] = None,
     nodes: Annotated[
-        Path | None, typer.Option(help="A .npy with the numbers of the nodes. [all that have hops]")
+        str | None,
+        typer.Option(
+            help="A table of new nodes; or known nodes: ids with commas between them, a file with "
+            "one id per line, a .npy of numbers. [all that have hops]"
+        ),
     ] = None,
+    edges: Annotated[Path | None, typer.Option(help="A table of the new nodes' edges.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Of the table of new nodes. [`id`, else the first distinct]")
+    ] = None,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Add known nodes that the new ones may change.")
+    ] = False,
     probabilities: option.Probabilities = "all",
     coverage: Annotated[
         float | None,
@@ -42,12 +54,11 @@ def predict(
     device: option.Device = "cpu",
     overwrite: option.Overwrite = False,
 ) -> Report:
-    """Predict every node, or the nodes of a new graph.
+    """Predict every node, some nodes, new nodes, or the nodes of a new graph.
 
-    Of a graph whose hops were kept for some nodes only, those are predicted.
+    Of a graph whose hops were kept for some nodes only, those are predicted. New nodes join the
+    graph of the run for this prediction only.
     """
-    from scr.graph import read_nodes
-
     columns = prediction.ProbabilityColumns.parse(probabilities)
     prediction.table_writer(out)
     if per_class and coverage is None:
@@ -57,8 +68,28 @@ def predict(
     refuse_existing(out, overwrite=overwrite, expected="file")
     compute.usable_device(device)
     classifier = scr.NodeClassifier.load(run, device=device)
+    if edges is not None or (nodes is not None and prediction.is_table_of_nodes(nodes)):
+        if nodes is None or graph is not None or class_shares != "none":
+            raise ConfigError(
+                "--edges" if nodes is None else "--nodes", str(edges if nodes is None else nodes),
+                "a table of new nodes with it, and neither `--graph` nor `--class-shares`",
+            )  # fmt: skip
+        made = classifier.new_node_predictor().predict_tables(
+            nodes, edges, tables.TableOptions(id_column=id_column), changed=changed,
+            coverage=coverage, per_class=per_class,
+        )  # fmt: skip
+        made.write(out, columns)
+        print_notes(note.rstrip(".") for note in made.notes)
+        print_line(f"Wrote {out}: {_counted(made)}")
+        return {"predictions": out, "run": run, "nodes": len(made)}
+    if changed or id_column is not None:
+        option_name = "--changed" if changed else "--id-column"
+        raise ConfigError(option_name, changed or id_column, "a table of new nodes (`--nodes`)")
     other = None if graph is None else sources.load_graph(graph)
-    chosen = None if nodes is None else read_nodes(nodes)
+    chosen = None
+    if nodes is not None:
+        known = classifier.new_node_predictor().known
+        chosen = prediction.named_nodes(nodes, known if other is None else NodeIds.of(other))
     with steps_progress() as on_progress:
         classifier.predictor_.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, coverage=coverage,
@@ -66,3 +97,9 @@ def predict(
         )  # fmt: skip
     print_line(f"Wrote {out}")
     return {"predictions": out, "run": run}
+
+
+def _counted(made: prediction.NewPredictions) -> str:
+    new = int(made.new.sum())
+    known = f" and {len(made) - new:,} known ones" if len(made) > new else ""
+    return f"{new:,} new nodes{known}"

@@ -28,6 +28,8 @@ HUB_EDGES = 1 << 17
 """A row with more edges than this is cut into pieces of this many."""
 TASK_COST = 1 << 17
 """Smallest piece of work worth a thread, in edges."""
+SMALL_COST = 1 << 13
+"""Work for which starting threads takes longer than it saves, in edges."""
 ROW_COST = 2
 """What a row costs beside its edges, in edges."""
 SCALED_ROWS = 1 << 21
@@ -93,6 +95,8 @@ def sum_ranges(
     begin, end = (0, len(indptr) - 1) if within is None else within
     near = indptr[begin : end + 1]
     hubs = np.flatnonzero(np.diff(near) > HUB_EDGES)
+    if near[-1] - near[0] + ROW_COST * (end - begin) < SMALL_COST:
+        threads = 1
     ranges = [(begin + first, begin + last) for first, last in _row_ranges(near, hubs, threads)]
     pieces = itertools.product(_blocks(arrays.x.shape[1]), ranges)
 

@@ -20,8 +20,10 @@ WORDS_PATTERN = r"(?u)\b\w\w+\b"
 """Of scikit-learn: words of two characters or more."""
 MOST_WORDS = 30_000
 """The most frequent words that are counted; with `WIDTH` columns they take 30 MB."""
-WIDTH = 256
-"""Columns of the SVD."""
+WIDTH = 512
+"""Columns of the SVD; half as many lose rare words that tell small classes apart."""
+_LEAST_DEVIATION = 1e-3
+"""Text of smaller deviations is alike in all rows and is not scaled up."""
 FEW_ROWS = 50
 """In smaller tables, words of a single row are counted too."""
 
@@ -46,9 +48,9 @@ def fit(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> F
     vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
     missing = int(texts.null_count)
     arrays: dict[str, NDArray[Any]] = {"idf": np.asarray(vectorizer.idf_, np.float64)}
-    parts = vocabulary
+    weighted, parts = sp.csr_array(weighted, dtype=np.float32), vocabulary
     if len(vocabulary) > WIDTH and len(documents) > WIDTH:
-        arrays["directions"] = singular_directions(sp.csr_array(weighted, dtype=np.float32), WIDTH)
+        arrays["directions"] = singular_directions(weighted, WIDTH)
         parts = [str(number) for number in range(1, WIDTH + 1)]
     details = [f"{len(vocabulary):,} words"]
     if "directions" in arrays:
@@ -56,8 +58,25 @@ def fit(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> F
     names = tuple(f"{name}: {part}" for part in parts)
     if missing:
         names = (*names, f"{name} missing")
-    parameters = {"vocabulary": vocabulary, "missing": missing, "details": details}
+    parameters = {
+        "vocabulary": vocabulary, "missing": missing, "details": details,
+        "factor": _factor(weighted, arrays.get("directions")),
+    }  # fmt: skip
     return FittedColumn(name, "text", names, parameters, arrays)
+
+
+def _factor(weighted: sp.csr_array, directions: NDArray[Any] | None) -> float:
+    """What gives the column of the largest deviation the deviation 1, as standardized numbers have.
+
+    The same for all columns: their proportions say which words matter.
+    """
+    if directions is not None:
+        largest = float((weighted @ directions).std(axis=0, dtype=np.float64).max())
+    else:
+        means = np.asarray(weighted.mean(axis=0)).ravel()
+        squares = np.asarray((weighted * weighted).mean(axis=0)).ravel()
+        largest = float(np.sqrt(np.maximum(squares - means**2, 0).max()))
+    return 1 / largest if largest > _LEAST_DEVIATION else 1.0
 
 
 def transform(fitted: FittedColumn, column: pa.ChunkedArray) -> NDArray[np.float32]:
@@ -68,7 +87,7 @@ def transform(fitted: FittedColumn, column: pa.ChunkedArray) -> NDArray[np.float
     weighted = weigh(fitted, [text or "" for text in texts.to_pylist()])
     directions = fitted.arrays.get("directions")
     rows = weighted.toarray() if directions is None else weighted.astype(np.float32) @ directions
-    parts = [rows]
+    parts = [rows * np.float32(fitted.parameters["factor"])]
     if fitted.parameters["missing"]:
         parts.append(np.asarray(texts.is_null().to_numpy(), bool)[:, None])
     return np.concatenate(parts, axis=1).astype(np.float32)

@@ -1,0 +1,177 @@
+"""`scr.fit`: read, split, choose, train on every label, predict every node, and write the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from scr import runs
+from scr.classifier import NodeClassifier
+from scr.errors import RunError
+from scr.fitting._inputs import FitInput, read_input
+from scr.fitting._options import FitOptions, FitResult, Watch
+from scr.fitting._splits import SplitPlan, plan_split
+from scr.fitting._training import train_on_folds, train_once
+from scr.graph import Graph
+from scr.report.page import run_page, write_page
+from scr.storage import atomic_folder
+from scr.tables import Table, TableOptions
+from scr.tuning import TIME_LIMIT
+
+PREDICTIONS = "predictions.csv"
+"""In the run directory, unless another file is named."""
+
+
+def fit(
+    nodes: Table | Graph,
+    edges: Table | None = None,
+    *,
+    label: str | None = None,
+    out: str | Path | None = None,
+    id_column: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    weight_column: str | None = None,
+    split_column: str | None = None,
+    unknown_nodes: Literal["drop", "add", "error"] = "drop",
+    directed: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    splits: str | Path | None = None,
+    effort: Literal["default", "best"] = "default",
+    time_limit: float | None = TIME_LIMIT,
+    metric: str | None = None,
+    recipe: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    predictions: str | Path | None = None,
+    probabilities: str = "none",
+    coverage: float | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> NodeClassifier:
+    """From a table of nodes and a table of edges to a classifier that was trained on every label.
+
+    A part of the known labels is held out to choose settings and to measure; few labels are held
+    out in turns. Then all of them train. Test nodes, if there are any, choose nothing.
+
+    Args:
+        nodes: A table with one row per node: a path (csv, tsv, Parquet, Arrow), or a table of
+            pandas, polars or Arrow. Or without `edges`: a graph, or the path or name of one.
+        edges: A table whose rows name two nodes each.
+        label: The column of the classes, empty where unknown; none: `label`.
+        out: The run directory to make; none: nothing is written.
+        id_column: The column of the nodes' ids; none: `id`, else the first with distinct values.
+        columns: What columns are: number, category, text, date, boolean or drop; others are
+            recognized.
+        weight_column: The column of the edges' weights; ``"none"``: there are none.
+        split_column: The column that says train, valid or test.
+        unknown_nodes: What to do with edges to nodes that the table does not have.
+        directed: Keep the direction of edges.
+        delimiter: Of csv files; none: recognized.
+        encoding: Of csv files; none: recognized.
+        splits: As of `load_graph`; wins over the split of a table or graph.
+        effort: ``"best"`` tries many settings, as of `NodeClassifier`.
+        time_limit: Seconds that ``effort="best"`` may take.
+        metric: What counts: accuracy, balanced, macro-f1, roc-auc or log-loss.
+        recipe: Tables of settings that win over what is chosen.
+        seed: Decides what is held out, initial weights, batches and dropout.
+        device: Where torch computes.
+        predictions: The file to write; none: `predictions.csv` in the run directory.
+        probabilities: Columns of the predictions: none, all or top-K.
+        coverage: Add sets of classes that hold the true one so often, such as 0.9.
+        resume: Continue a run that was stopped.
+        overwrite: Replace a run.
+    """
+    layers = [recipe] if isinstance(recipe, Mapping) else list(recipe or ())
+    if metric is not None:
+        layers.append({"training": {"metric": metric}})
+    tables = TableOptions(
+        label=label, id_column=id_column, columns=dict(columns or {}), weight_column=weight_column,
+        split_column=split_column, unknown_nodes=unknown_nodes, directed=directed,
+        delimiter=delimiter, encoding=encoding,
+    )  # fmt: skip
+    options = FitOptions(
+        recipe=tuple(layers), splits=splits, effort=effort, time_limit=time_limit, seed=seed,
+        device=device, predictions=None if predictions is None else Path(predictions),
+        probabilities=probabilities, coverage=coverage, resume=resume, overwrite=overwrite,
+    )  # fmt: skip
+    folder = None if out is None else Path(out)
+    return fit_run(nodes, edges, folder, tables=tables, options=options).classifier
+
+
+def fit_run(
+    nodes: Table | Graph,
+    edges: Table | None,
+    out: Path | None,
+    *,
+    tables: TableOptions,
+    options: FitOptions,
+    watch: Watch | None = None,
+) -> FitResult:
+    """As `fit`, with what was decided beside the classifier.
+
+    Raises:
+        KeyboardInterrupt: Training was stopped; what there is of it can be resumed.
+    """
+    watch = watch or Watch()
+    if out is not None:
+        _check_folder(out, options, (nodes, edges))
+    watch.on_step("Reading")
+    read = read_input(nodes, edges, tables)
+    plan = plan_split(read.graph, options.splits, seed=options.seed)
+    if out is None or not (options.overwrite and out.exists()):
+        return _fit(read, plan, options, out, watch)
+    with atomic_folder(out) as folder:
+        result = _fit(read, plan, options, folder, watch)
+    written = result.predictions
+    if options.predictions is None:
+        written = out / PREDICTIONS
+    classifier = NodeClassifier.load(out, graph=plan.graph, device=options.device)
+    return FitResult(classifier, result.record, written)
+
+
+def _fit(
+    read: FitInput, plan: SplitPlan, options: FitOptions, out: Path | None, watch: Watch
+) -> FitResult:
+    """Train in a folder that is new, or holds a part of the same run."""
+    in_folds = plan.kind == "folds" or options.effort == "best"
+    train = train_on_folds if in_folds else train_once
+    classifier, record = train(read, plan, options, out, watch)
+    predictions = options.predictions
+    if predictions is None and out is not None:
+        predictions = out / PREDICTIONS
+    if predictions is not None:
+        watch.on_step("Predicting")
+        classifier.write_predictions(
+            predictions, columns=options.columns, coverage=options.coverage
+        )
+    if out is not None:
+        watch.on_step("Writing the page")
+        write_page(out / runs.REPORT, run_page(out))
+    return FitResult(classifier, record, predictions)
+
+
+def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None:
+    """Refuse, before anything is read, a folder that would lose something."""
+    if out.exists() and not out.is_dir():
+        raise RunError(f"`{out}` is a file; expected a folder for the run, or nothing")
+    if not out.exists() or not any(out.iterdir()) or options.resume:
+        return
+    if not options.overwrite:
+        raise RunError(
+            f"The run directory `{out}` exists already; expected a new one",
+            hint="choose another folder as `out`, continue the run with `resume`, or replace it "
+            "with `overwrite`",
+        )
+    if not (out / runs.RUN).is_file():
+        raise RunError(
+            f"`{out}` is not a run directory: it has no {runs.RUN}; expected one to overwrite"
+        )
+    for given in inputs:
+        is_path = isinstance(given, str | Path) and Path(given).exists()
+        if is_path and Path(given).resolve().is_relative_to(out.resolve()):
+            raise RunError(
+                f"`{given}` is in the run directory that would be replaced; expected another "
+                "folder as `out`"
+            )

@@ -1,0 +1,220 @@
+"""`scr.fit` on a graph: no label is thrown away, test labels choose nothing, runs can be moved."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import scr
+from scr import fitting, tuning
+from scr.cli import main
+from scr.errors import ConfigError, GraphError, RunError
+from scr.fitting import plan_split
+from scr.fitting._splits import held_out_part
+
+QUICK = {"training": {"epochs": 4, "evaluate_every": 2, "select_after": 0.0}}
+
+
+@pytest.fixture(autouse=True)
+def _one_process(monkeypatch):
+    monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
+
+
+def command(*arguments):
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return caught.value.code or 0
+
+
+def without_split(graph, **changes):
+    none = np.zeros(0, np.int64)
+    return dataclasses.replace(graph, train=none, valid=none, test=none, **changes)
+
+
+def many_labels(random_graph):
+    """Enough labels to hold a fifth of them out; a tenth of the nodes has none."""
+    graph = without_split(random_graph(nodes=660, edges=3000))
+    labels = graph.labels.copy()
+    labels[::10] = -1
+    return dataclasses.replace(graph, labels=labels)
+
+
+def test_a_fifth_of_each_class_is_held_out_and_all_other_labels_train(random_graph):
+    graph = many_labels(random_graph)
+    plan = plan_split(graph)
+    assert plan.kind == "drawn"
+    known = np.flatnonzero(graph.labels >= 0)
+    assert sorted([*plan.graph.train, *plan.graph.valid]) == known.tolist()
+    for label in range(3):
+        total = (graph.labels == label).sum()
+        held_out = (graph.labels[plan.graph.valid] == label).sum()
+        assert held_out == round(total / 5)
+    assert plan_split(graph, seed=1).graph.valid.tolist() != plan.graph.valid.tolist()
+
+
+def test_a_class_with_one_label_trains_and_with_two_has_one_of_each():
+    labels = np.array([0] * 10 + [1] + [2] * 2)
+    held_out = held_out_part(labels, np.arange(13))
+    assert np.bincount(labels[held_out], minlength=3).tolist() == [2, 0, 1]
+
+
+def test_few_labels_are_all_kept_for_folds(random_graph):
+    graph = without_split(random_graph())
+    plan = plan_split(graph)
+    assert plan.kind == "folds"
+    assert plan.graph.train.tolist() == list(range(60))
+
+
+def test_the_graphs_own_split_is_respected_unless_another_is_asked_for(random_graph):
+    graph = random_graph()
+    plan = plan_split(graph)
+    assert plan.kind == "own"
+    assert plan.graph is graph
+    other = plan_split(graph, "per-class:5,5").graph
+    assert (len(other.train), len(other.valid)) == (15, 15)
+
+
+def test_training_nodes_without_validation_nodes_are_split_and_test_nodes_stay(random_graph):
+    graph = random_graph(valid=None)
+    plan = plan_split(graph)
+    assert plan.graph.train.tolist() == graph.train.tolist()
+    assert plan.graph.test.tolist() == graph.test.tolist()
+    column = dataclasses.replace(graph, train=graph.train[:0])
+    known = np.setdiff1d(np.arange(60), graph.test)
+    assert plan_split(column).graph.train.tolist() == known.tolist()
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_labels_of_one_class_are_refused(random_graph, known):
+    graph = without_split(random_graph())
+    labels = np.where(np.arange(60) < 5 * known, 0, -1)
+    with pytest.raises(GraphError, match="expected labels of at least two classes"):
+        plan_split(dataclasses.replace(graph, labels=labels))
+
+
+def test_the_model_is_trained_on_every_known_label(random_graph, tmp_path):
+    graph = many_labels(random_graph)
+    classifier = scr.fit(graph, recipe=QUICK, out=tmp_path / "run")
+    assert classifier.recipe_.training.refit
+    assert any("all 594 labels" in note for note in classifier.notes_)
+    record = json.loads((tmp_path / "run" / "fit.json").read_text())
+    held_out = record["held_out"]
+    assert held_out["nodes"] == 120  # a fifth of 198, rounded, of each class
+    right = round(held_out["accuracy"] * 120)
+    low, high = binomtest(right, 120).proportion_ci(method="wilson")
+    assert held_out["interval"] == pytest.approx([low, high])
+    assert record["most_frequent_class"] == pytest.approx(198 / 594)
+    assert record["gain"]["with_term"] >= 0
+
+
+def test_with_few_labels_each_is_held_out_once(random_graph, tmp_path, monkeypatch):
+    graph = without_split(random_graph())
+    held_out = []
+    real = tuning._tune.fold_graphs
+
+    def watched(graph, **settings):
+        graphs = real(graph, **settings)
+        held_out[:] = [each.valid for each in graphs]
+        return graphs
+
+    monkeypatch.setattr("scr.tuning._tune.fold_graphs", watched)
+    classifier = scr.fit(graph, recipe=QUICK, out=tmp_path / "run")
+    assert sorted(np.concatenate(held_out)) == list(range(60))
+    record = json.loads((tmp_path / "run" / "fit.json").read_text())
+    assert record["split"]["kind"] == "folds"
+    assert record["held_out"]["nodes"] == 60
+    assert set(record["gain"]) == {"with_term", "without_term", "error"}
+    again = scr.NodeClassifier.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.predict_proba(), classifier.predict_proba())
+
+
+@pytest.mark.parametrize("nodes", [60, 660])
+def test_test_labels_choose_nothing(random_graph, nodes):
+    graph = without_split(random_graph(nodes=nodes, edges=3 * nodes))
+    test = np.arange(0, nodes, 10)
+    shuffled = graph.labels.copy()
+    shuffled[test] = (shuffled[test] + 1) % 3
+    graph = dataclasses.replace(graph, test=test)
+    other = dataclasses.replace(graph, labels=shuffled)
+    one, two = (scr.fit(each, recipe=QUICK) for each in (graph, other))
+    np.testing.assert_array_equal(one.predict_proba(), two.predict_proba())
+    assert one.score("test") != two.score("test")
+
+
+@pytest.mark.parametrize("nodes", [60, 660])
+def test_the_same_seed_gives_the_same_bits(random_graph, nodes):
+    graph = without_split(random_graph(nodes=nodes, edges=3 * nodes))
+    one, two, other = (scr.fit(graph, recipe=QUICK, seed=seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one.predict_proba(), two.predict_proba())
+    assert (one.predict_proba() != other.predict_proba()).any()
+
+
+@pytest.mark.parametrize("nodes", [60, 660])
+def test_a_run_that_was_moved_finds_its_graph(random_graph, tmp_path, nodes):
+    graph = without_split(random_graph(nodes=nodes, edges=3 * nodes))
+    classifier = scr.fit(graph, recipe=QUICK, out=tmp_path / "run", probabilities="all")
+    shutil.move(tmp_path / "run", tmp_path / "elsewhere")
+    moved = tmp_path / "elsewhere"
+    loaded = scr.NodeClassifier.load(moved)
+    np.testing.assert_array_equal(loaded.predict_proba(), classifier.predict_proba())
+    assert command("predict", moved, "--out", tmp_path / "again.csv") == 0
+    assert (tmp_path / "again.csv").read_text() == (moved / "predictions.csv").read_text()
+    assert command("report", moved) == 0
+
+
+def test_a_folder_is_neither_replaced_nor_continued_unasked(random_graph, tmp_path):
+    graph = many_labels(random_graph)
+    out = tmp_path / "run"
+    scr.fit(graph, recipe=QUICK, out=out)
+    before = (out / "model.safetensors").read_bytes()
+    with pytest.raises(RunError, match="exists already"):
+        scr.fit(graph, recipe=QUICK, out=out)
+    scr.fit(graph, recipe=QUICK, out=out, resume=True)
+    assert (out / "model.safetensors").read_bytes() == before
+    with pytest.raises(RunError, match="started with another"):
+        scr.fit(graph, recipe=QUICK, out=out, resume=True, seed=1)
+    again = scr.fit(graph, recipe=QUICK, out=out, overwrite=True, seed=1)
+    assert (out / "model.safetensors").read_bytes() != before
+    assert again.recipe_.training.refit
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+    with pytest.raises(RunError, match="not a run directory"):
+        scr.fit(graph, recipe=QUICK, out=tmp_path / "notes", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"predictions": "p.xlsx"}, "ends in one of"),
+        ({"probabilities": "some"}, "top-K"),
+        ({"coverage": 1.5}, "between 0 and 1"),
+        ({"effort": "much"}, "default, best"),
+        ({"label": "class"}, "not made from two tables"),
+        ({"recipe": {"training": {"epochs": 0}}}, "training.epochs"),
+        ({"recipe": {"stages": {"method": "rlu"}}}, "training.refit"),
+    ],
+)
+def test_a_refusal_leaves_nothing(random_graph, tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        scr.fit(many_labels(random_graph), out=tmp_path / "run", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stopped_run_is_resumed_to_the_same_bits(random_graph, tmp_path):
+    graph = many_labels(random_graph)
+    whole = scr.fit(graph, recipe=QUICK)
+    epochs = []
+    options = fitting.FitOptions(recipe=(QUICK,))
+    watch = fitting.Watch(
+        on_epoch=lambda record, total: epochs.append(record.epoch),
+        should_stop=lambda: len(epochs) == 2,
+    )
+    tables = fitting._fit.TableOptions()
+    with pytest.raises(KeyboardInterrupt):
+        fitting.fit_run(graph, None, tmp_path / "run", tables=tables, options=options, watch=watch)
+    resumed = scr.fit(graph, recipe=QUICK, out=tmp_path / "run", resume=True)
+    np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())
