@@ -83,7 +83,7 @@ def curve_sentences(
     """What the curve shows: the last point, what the last step brought, and what to doubt."""
     last = curve[-1]
     gap = last["difference"]
-    base, regularized = (percent(last[name]["test_mean"]) for name in ("base", "regularized"))  # type: ignore[literal-required]
+    base, regularized = (percent(last[name]["test_mean"]) for name in ("base", "regularized"))
     shown = (
         f"With {_labels(last['labels_per_class'])} per class, {base}% are right without "
         f"{regularizer} and {regularized}% with it"
