@@ -34,6 +34,8 @@ SHOWN = 10
 """Of the page of a run."""
 CLOSE = 0.5
 """The second class is named where it is at least so likely, beside the first."""
+PROBABLE = 0.6
+"""From which probability a class is called probable, where no other is close."""
 
 
 class Suggestion(NamedTuple):
@@ -160,7 +162,7 @@ def _hesitation(likely: NDArray[np.float32], names: tuple[str, ...]) -> str:
     shown = [f"{names[each]} ({100 * likely[each]:.0f}%)" for each in order[:2].tolist()]
     if len(shown) > 1 and likely[order[1]] >= CLOSE * likely[order[0]]:
         return f"unsure between {shown[0]} and {shown[1]}"
-    return f"probably {shown[0]}"
+    return f"{'probably' if likely[order[0]] > PROBABLE else 'perhaps'} {shown[0]}"
 
 
 def _alike(others: int, share: float) -> str:
