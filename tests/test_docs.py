@@ -248,3 +248,31 @@ def test_what_the_guide_to_tuning_shows_can_be_run(tmp_path, monkeypatch, capsys
         assert result.exit_code == 0, result.output
     result = CliRunner().invoke(app, ["smooth", "tuned"])
     assert result.exit_code == 0, result.output
+
+
+def test_what_the_guide_to_labels_shows_can_be_run(tmp_path, monkeypatch, capsys):
+    from typer.testing import CliRunner
+
+    from scr.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    guide = (REPOSITORY / "docs" / "guides" / "what-to-label-next.md").read_text(encoding="utf-8")
+    names: dict = {}
+    for language, _, text in BLOCK.findall(guide):
+        if language == "python":
+            exec(compile(text, "guide", "exec"), names)
+    printed = capsys.readouterr().out
+    assert len(names["suggestions"]) == 20
+    assert all(each.why in printed for each in names["suggestions"][:3])
+    assert "The last doubling of the labels, from 1 to 2 labels per class," in printed
+    names["graph"].save("store")
+    names["classifier"].save("runs/mine", source="store")
+    quick = {"--count": [], "--labels": ["--encoder", "ssgc"], "runs/mine": ["--seeds", "1"]}
+    for command in re.findall(r"^scr (.*)$", guide, re.M):
+        (more,) = [extra for word, extra in quick.items() if word in command][:1]
+        shown = command.replace("STORE", "store").replace("5,10,20", "1,2")
+        shown = shown.replace("--seeds 5 --jobs 2", "--seeds 1")
+        result = CliRunner().invoke(app, [*shown.split(), *more])
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "next.csv").read_text().startswith("id,prediction,confidence,score,why")
+    assert (tmp_path / "runs" / "mine" / "learning-curve" / "report.html").exists()

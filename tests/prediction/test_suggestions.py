@@ -95,8 +95,9 @@ def test_ties_go_to_the_more_doubtful_node_and_then_to_the_first():
     assert found.gains.tolist() == [1, 0, 0, 0]
 
 
-def test_nodes_without_any_difference_are_ordered_by_doubt():
-    points = directions(np.ones((5, 3)))
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e6 + 0.1])
+def test_nodes_without_any_difference_are_ordered_by_doubt(value):
+    points = directions(np.full((5, 3), value, np.float32))
     assert cover(points, np.array([1, 3, 2, 5, 4.0]), points[:0], 3).order.tolist() == [3, 4, 1]
 
 

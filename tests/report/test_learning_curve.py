@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scr.report import curve_csv, curve_points, curve_sentences, last_step
+from scr.report import curve_csv, curve_points, curve_sentences, inactive_runs, last_step
 
 ACCURACIES = {
     (5, "none"): [0.60, 0.62, 0.64],
@@ -65,6 +65,13 @@ def test_the_table_has_a_row_for_each_number_of_labels():
     assert [row["labels_per_class"] for row in rows] == ["5", "10"]
     assert float(rows[0]["base_mean"]) == pytest.approx(0.62)
     assert float(rows[1]["difference"]) == pytest.approx(0.03)
+
+
+def test_runs_without_the_regularizer_are_counted():
+    runs = [{**run, "consistency": {"acted": run["seed"] > 0}} for run in RUNS]
+    assert inactive_runs(runs) == 2
+    sentences = curve_sentences(curve_points(runs), None, "scr", 400, inactive_runs(runs))
+    assert sentences[-1].startswith("In 2 of 6 runs scr had no part in the result")
 
 
 def test_a_single_seed_has_no_interval():

@@ -130,7 +130,9 @@ def learning_curve(
         "measured_nodes": len(first.test),
         "curve": curve,
         "last_step": step,
-        "sentences": report.curve_sentences(curve, step, regularizer, len(first.test)),
+        "sentences": report.curve_sentences(
+            curve, step, regularizer, len(first.test), report.inactive_runs(runs)
+        ),
         "runs": runs,
     }
     result, out = runner.result(CURVE_JSON, content), runner.out

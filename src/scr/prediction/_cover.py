@@ -31,9 +31,8 @@ NODES_AT_ONCE = 1_024
 DIGITS = 9
 """Of a gain, as a share of all doubt: nodes that are the same have the same gain, whatever the
 order in which a processor adds numbers up."""
-
 ROUNDING = 1e-9
-"""By which the similarities of nodes that are the same may differ."""
+"""By which numbers that are the same may differ, as a share of the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +53,9 @@ def directions(rows: NDArray[Any], columns: int = COLUMNS) -> Array:
     if centered.shape[1] > columns:
         centered = _main_directions(centered, columns)
     lengths = np.linalg.norm(centered, axis=1, keepdims=True)
-    # Rows at the mean itself are like no other.
-    return np.asarray(np.divide(centered, lengths, out=np.zeros_like(centered), where=lengths > 0))
+    # Rows at the mean itself have no direction.
+    has_length = lengths > ROUNDING * np.abs(rows).max(initial=0)
+    return np.asarray(np.divide(centered, lengths, out=np.zeros_like(centered), where=has_length))
 
 
 def _main_directions(rows: Array, columns: int) -> Array:

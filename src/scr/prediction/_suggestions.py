@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 
 MOST_NODES = 10_000
 """Unlabeled nodes that are looked at, and labeled ones beside them: of more, so many are drawn."""
+MOST_VALUES = 2**25
+"""Of the rows of these nodes, 256 MB: of very wide rows, fewer are drawn."""
 ROWS_AT_ONCE = 2_048
 """Whose hops are averaged in one go."""
 SHOWN = 10
 """Of the page of a run."""
 CLOSE = 0.5
 """The second class is named where it is at least so likely, beside the first."""
+PROBABLE = 0.6
+"""From which probability a class is called probable, where no other is close."""
 
 
 class Suggestion(NamedTuple):
@@ -88,9 +92,10 @@ def suggest(predictor: Predictor, count: int = 20) -> list[Suggestion]:
             "Every node that the model predicts has a label; expected some without one",
             hint="leave the label of a node empty, or -1, where it is not known",
         )
-    pool = _some(unlabeled, generator)
+    most = min(MOST_NODES, max(1, MOST_VALUES // predictor.rows(None, None).shape.features))
+    pool = _some(unlabeled, most, generator)
     trained = np.union1d(predictor.labeled("train"), predictor.labeled("valid"))
-    trained = _some(np.setdiff1d(trained, predictor.held_out()), generator)
+    trained = _some(np.setdiff1d(trained, predictor.held_out()), most, generator)
     probabilities = predictor.probabilities(pool, None)
     points = directions(_compared(predictor, np.concatenate([pool, trained])))
     found = cover(points[: len(pool)], doubt(probabilities), points[len(pool) :], count)
@@ -119,10 +124,10 @@ def _unlabeled(predictor: Predictor) -> Nodes:
     return unlabeled if predicted is None else np.intersect1d(unlabeled, predicted)
 
 
-def _some(nodes: Nodes, generator: np.random.Generator) -> Nodes:
-    if len(nodes) <= MOST_NODES:
+def _some(nodes: Nodes, most: int, generator: np.random.Generator) -> Nodes:
+    if len(nodes) <= most:
         return nodes
-    return np.sort(generator.choice(nodes, MOST_NODES, replace=False))
+    return np.sort(generator.choice(nodes, most, replace=False))
 
 
 def _compared(predictor: Predictor, nodes: Nodes) -> NDArray[Any]:
@@ -160,7 +165,7 @@ def _hesitation(likely: NDArray[np.float32], names: tuple[str, ...]) -> str:
     shown = [f"{names[each]} ({100 * likely[each]:.0f}%)" for each in order[:2].tolist()]
     if len(shown) > 1 and likely[order[1]] >= CLOSE * likely[order[0]]:
         return f"unsure between {shown[0]} and {shown[1]}"
-    return f"probably {shown[0]}"
+    return f"{'probably' if likely[order[0]] > PROBABLE else 'perhaps'} {shown[0]}"
 
 
 def _alike(others: int, share: float) -> str:

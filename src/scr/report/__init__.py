@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from scr.report._learning_curve import curve_csv as curve_csv
     from scr.report._learning_curve import curve_points as curve_points
     from scr.report._learning_curve import curve_sentences as curve_sentences
+    from scr.report._learning_curve import inactive_runs as inactive_runs
     from scr.report._learning_curve import last_step as last_step
     from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object

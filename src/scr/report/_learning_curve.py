@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from scr.report._comparison import BASE, Means, means_of
-from scr.report._formatting import csv_text, interval, percent, points
+from scr.report._formatting import csv_text, interval, mapping, percent, points
 from scr.report._sensitivity import Difference, difference
 
 Run = Mapping[str, Any]
@@ -55,6 +55,12 @@ def curve_points(runs: Sequence[Run]) -> list[CurvePoint]:
     return grouped
 
 
+def inactive_runs(runs: Sequence[Run]) -> int:
+    """Runs in whose result the regularizer had no part."""
+    terms = [mapping(run.get("consistency")) for run in runs if run["regularizer"] != BASE]
+    return sum(term.get("acted") is False for term in terms)
+
+
 def last_step(runs: Sequence[Run]) -> Step | None:
     """From the second largest to the largest number of labels; none where there is one."""
     sizes = sorted({run["labels_per_class"] for run in runs})
@@ -78,12 +84,24 @@ def _methods(runs: Sequence[Run], size: int) -> tuple[dict[int, Run], dict[int, 
 
 
 def curve_sentences(
-    curve: Sequence[CurvePoint], step: Step | None, regularizer: str, measured: int
+    curve: Sequence[CurvePoint],
+    step: Step | None,
+    regularizer: str,
+    measured: int,
+    inactive: int = 0,
 ) -> list[str]:
-    """What the curve shows: the last point, what the last step brought, and what to doubt."""
+    """What the curve shows: the last point, what the last step brought, and what to doubt.
+
+    Args:
+        curve: From `curve_points`.
+        step: From `last_step`.
+        regularizer: What was compared with the base.
+        measured: Nodes that each run was measured on.
+        inactive: Runs in whose result the regularizer had no part.
+    """
     last = curve[-1]
     gap = last["difference"]
-    base, regularized = (percent(last[name]["test_mean"]) for name in ("base", "regularized"))  # type: ignore[literal-required]
+    base, regularized = (percent(last[name]["test_mean"]) for name in ("base", "regularized"))
     shown = (
         f"With {_labels(last['labels_per_class'])} per class, {base}% are right without "
         f"{regularizer} and {regularized}% with it"
@@ -97,6 +115,12 @@ def curve_sentences(
         sentences.append(
             f"{start} brought {_gap(step['regularized'])} with {regularizer}, and "
             f"{_gap(step['base'])} without it. What more labels would bring was not measured."
+        )
+    if inactive:
+        count = sum(point["regularized"]["n"] for point in curve)
+        sentences.append(
+            f"In {inactive} of {count} runs {regularizer} had no part in the result, which is that "
+            "of the base."
         )
     if measured < FEW_MEASURED:
         sentences.append(
