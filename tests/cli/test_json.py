@@ -92,8 +92,8 @@ def test_experiments(work, scr, tmp_path):
                    "--regularizers", "none,scr", *few)  # fmt: skip
     assert [row["regularizer"] for row in compared["rows"]] == ["none", "scr"]
     swept = scr("sweep", work / "store", "--out", tmp_path / "s", "--encoder", "sgc", *few,
-                "--settings", "weight", "--values", "weight=1",
-                "--regularizers", "scr")  # fmt: skip
+                "--settings", "weight", "--values", "weight=1", "--regularizers", "scr"
+                )  # fmt: skip
     assert swept["result"] == str(tmp_path / "s" / "sweep.json")
     timed = scr("efficiency", work / "store", "--out", tmp_path / "e", "--encoder", "sgc",
                 "--methods", "scr", "--reference", "scr", *few)  # fmt: skip

@@ -7,16 +7,31 @@ from typing import Annotated
 
 import typer
 
-GraphSource = Annotated[str, typer.Argument(help="A store, a source, or a dataset name.")]
+from scr.cli import _completion
+
+GraphSource = Annotated[
+    str,
+    typer.Argument(
+        help="A store, a source, or a dataset name.", autocompletion=_completion.datasets
+    ),
+]
 FinishedRun = Annotated[Path, typer.Argument(help="A finished run directory.")]
 ResultFolder = Annotated[
     Path, typer.Option(help="Folder for the result; a stopped command resumes there.")
 ]
 EncoderOfRecipe = Annotated[
-    str | None, typer.Option(help="Such as ssgc or sign; none: the recipe's, else gamlp.")
+    str | None,
+    typer.Option(
+        help="Such as ssgc or sign. [the recipe's, else gamlp]",
+        autocompletion=_completion.one_of(_completion.ENCODERS),
+    ),
 ]
 RecipeFile = Annotated[
-    Path | None, typer.Option(help="A TOML file with settings, or a name of `scr recipes`.")
+    Path | None,
+    typer.Option(
+        help="A TOML file with settings, or a name of `scr recipes`.",
+        autocompletion=_completion.recipes,
+    ),
 ]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
@@ -25,7 +40,8 @@ Metric = Annotated[
     str | None,
     typer.Option(
         help="What counts: accuracy, balanced, macro-f1, roc-auc or log-loss. [the recipe's, else "
-        "accuracy]"
+        "accuracy]",
+        autocompletion=_completion.one_of(_completion.METRICS),
     ),
 ]
 Preset = Annotated[str, typer.Option(help="A preset, or auto.")]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scr import experiments, networks, report, sources, training
+from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes
 from scr.cli._ending import Report
@@ -18,12 +19,17 @@ def compare(
     graph: option.GraphSource,
     out: option.ResultFolder,
     encoders: Annotated[
-        str, typer.Option(help="Names of `scr encoders`, with commas.")
+        str,
+        typer.Option(
+            help="Names of `scr encoders`, with commas.",
+            autocompletion=_completion.one_of(_completion.ENCODERS),
+        ),
     ] = "ssgc,sign,gamlp",
     regularizers: Annotated[
         str,
         typer.Option(
-            help="Names of `scr regularizers`, with commas, such as none,scr,pi,fixmatch."
+            help="Names of `scr regularizers`, with commas, such as none,scr,pi,fixmatch.",
+            autocompletion=_completion.one_of(_completion.REGULARIZERS),
         ),
     ] = "none,scr,scr-m",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each pair.")] = 10,

@@ -12,6 +12,7 @@ import typer
 from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from scr import sources
+from scr.cli import _completion
 from scr.cli._console import console, facts, print_line, steps_progress
 from scr.cli._ending import Report, when_stopped
 from scr.errors import SourceError
@@ -20,7 +21,9 @@ STEPS = {"fetch": "Downloading", "check": "Checking", "unpack": "Unpacking"}
 
 
 def download(
-    name: Annotated[str, typer.Argument(help="Such as ogbn-products.")],
+    name: Annotated[
+        str, typer.Argument(help="Such as ogbn-products.", autocompletion=_completion.downloads)
+    ],
     to: Annotated[
         Path | None, typer.Option(help="The data folder. [$SCR_DATA, else ~/.cache/scr/data]")
     ] = None,

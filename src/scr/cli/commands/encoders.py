@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scr import networks
+from scr.cli import _completion
 from scr.cli._ending import Report
 from scr.cli._methods import (
     described,
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 
 
 def encoders(
-    name: Annotated[str | None, typer.Argument(help="Show the settings of this encoder.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Show the settings of this encoder.",
+            autocompletion=_completion.one_of(_completion.ENCODERS),
+        ),
+    ] = None,
 ) -> Report:
     """List the encoders, or the settings of one."""
     if name is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from scr.cli import _completion
 from scr.cli._console import console, print_wide, table
 from scr.cli._ending import Report
 from scr.errors import SourceError
@@ -21,7 +22,11 @@ WIDTH = 139
 
 def recipes(
     name: Annotated[
-        str | None, typer.Argument(help="Print this recipe's file, to be redirected and edited.")
+        str | None,
+        typer.Argument(
+            help="Print this recipe's file, to be redirected and edited.",
+            autocompletion=_completion.recipes,
+        ),
     ] = None,
     data: Annotated[
         str | None, typer.Option(help="Only this data set, such as ogbn-mag or mag.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scr import consistency, report, training
+from scr.cli import _completion
 from scr.cli._ending import Report
 from scr.cli._methods import (
     described,
@@ -27,7 +28,11 @@ SCR_PAPER = "Zhang et al. 2021, arXiv:2112.04319"
 
 def regularizers(
     name: Annotated[
-        str | None, typer.Argument(help="Show the settings that this regularizer reads.")
+        str | None,
+        typer.Argument(
+            help="Show the settings that this regularizer reads.",
+            autocompletion=_completion.one_of(_completion.REGULARIZERS),
+        ),
     ] = None,
 ) -> Report:
     """List the regularizers, or the settings that one reads."""

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scr import experiments, report, sources
+from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes, table
 from scr.cli._ending import Report, when_stopped
@@ -20,7 +21,12 @@ from scr.errors import ConfigError
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="A recipe, as `scr recipes` lists them.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A recipe, as `scr recipes` lists them.", autocompletion=_completion.recipes
+        ),
+    ],
     runs: Annotated[
         int | None, typer.Option(min=1, help="Seeds from 0; as many as published by default.")
     ] = None,

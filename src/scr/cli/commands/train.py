@@ -15,6 +15,7 @@ from rich.text import Text
 
 import scr
 from scr import compute, metrics, prediction, runs, sources, training
+from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import (
     console,
@@ -38,13 +39,18 @@ def train(
     graph: option.GraphSource,
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
     encoder: Annotated[
-        str | None, typer.Option(help="Such as ssgc, sign or gamlp; see `scr encoders`. [auto]")
+        str | None,
+        typer.Option(
+            help="Such as ssgc, sign or gamlp; see `scr encoders`. [auto]",
+            autocompletion=_completion.one_of(_completion.ENCODERS),
+        ),
     ] = None,
     regularizer: Annotated[
         str | None,
         typer.Option(
             help="none, scr, scr-m, pi, r-drop, entropy, fixmatch, freematch, softmatch or grand; "
-            "see `scr regularizers`."
+            "see `scr regularizers`. [the recipe's, else scr]",
+            autocompletion=_completion.one_of(_completion.REGULARIZERS),
         ),
     ] = None,
     recipe: option.RecipeFile = None,

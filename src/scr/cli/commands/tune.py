@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from scr import compute, metrics, prediction, runs, sources, tuning
+from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
 from scr.cli._ending import Report, when_stopped
@@ -25,10 +26,18 @@ def tune(
         str, typer.Option(help="How long it may take, such as 90s, 10m or 2h; none: no limit.")
     ] = "10m",
     encoder: Annotated[
-        str | None, typer.Option(help="The only encoder to try; see `scr encoders`. [several]")
+        str | None,
+        typer.Option(
+            help="The only encoder to try; see `scr encoders`. [several]",
+            autocompletion=_completion.one_of(_completion.ENCODERS),
+        ),
     ] = None,
     regularizer: Annotated[
-        str | None, typer.Option(help="The only one to try; see `scr regularizers`. [several]")
+        str | None,
+        typer.Option(
+            help="The only one to try; see `scr regularizers`. [several]",
+            autocompletion=_completion.one_of(_completion.REGULARIZERS),
+        ),
     ] = None,
     recipe: option.RecipeFile = None,
     settings: option.Assignments = None,
