@@ -18,11 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # The theme advertises its successor on every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test stress check bench stand-ins docs clean
+.PHONY: help demo test stress check a11y bench stand-ins docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report page
 	$(BIN)/scr demo --out $(DEMO_DIR)
@@ -39,6 +39,9 @@ check: $(VENV)/.check ## style, types, import layers, documentation
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mkdocs build --strict --quiet
+
+a11y: $(VENV)/.test ## report pages in Chromium, by axe-core; needs npm
+	$(BIN)/python benchmarks/accessibility.py
 
 bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/results
 	$(BIN)/python benchmarks/propagation.py

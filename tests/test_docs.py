@@ -276,3 +276,26 @@ def test_what_the_guide_to_labels_shows_can_be_run(tmp_path, monkeypatch, capsys
         assert result.exit_code == 0, result.output
     assert (tmp_path / "next.csv").read_text().startswith("id,prediction,confidence,score,why")
     assert (tmp_path / "runs" / "mine" / "learning-curve" / "report.html").exists()
+
+
+def test_what_the_guide_to_the_page_shows_can_be_run(tmp_path, monkeypatch):
+    from scr.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    guide = (REPOSITORY / "docs" / "guides" / "the-page.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for language, _, text in BLOCK.findall(guide):
+        if language == "python":
+            exec(text, names)
+            continue
+        for line in text.splitlines():
+            command = line.partition("#")[0].split()[1:]
+            with pytest.raises(SystemExit) as ended:
+                main([*command, *["--set", "training.epochs=2"] * (command[0] == "train")])
+            assert not ended.value.code
+    assert names["unlabeled"] == []  # all digits have a label
+    page = Path("runs/digits/report.html").read_text(encoding="utf-8")
+    for section in re.findall(r"^\| ([a-z ]+) \|", guide, re.M)[1:]:
+        if section not in ("predictions for unlabeled nodes", "what the regularizer gained"):
+            assert f"<h2>{section.capitalize()}</h2>" in page
+    assert "2,000" in guide

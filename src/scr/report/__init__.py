@@ -1,4 +1,4 @@
-"""What a run or a comparison showed: measures, tables, plots and one self-contained HTML page.
+"""What a run or a comparison showed: measures, tables, charts and one self-contained HTML page.
 
 Everything here works on arrays, JSON and Parquet, without torch, so that a report can be made on
 a machine that could never train the model. Names are imported when they are first used, since

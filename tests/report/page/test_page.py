@@ -1,10 +1,14 @@
+import html
 import html.parser
 import json
 import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
+import sklearn.metrics
 
 import scr.report
 from scr.errors import RunError
@@ -244,3 +248,187 @@ def test_run_page_shows_class_shares_and_says_whether_a_correction_would_help(ru
     for half in ({}, {"training": 3}, {"training": [0.5], "gains": {"em": 1}}, []):
         file.write_text(json.dumps(metrics | {"class_shares": half}))
         check_self_contained(run_page(run_dir))
+
+
+def tables(page):
+    """Tables of a page by their captions, as lists of rows of texts."""
+    found = {}
+    for table in re.findall(r"<table>.*?</table>", page, re.DOTALL):
+        rows = re.findall(r"<tr[ >].*?</tr>", table, re.DOTALL)
+        cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+        texts = [
+            [html.unescape(re.sub(r"<.*?>", "", cell)).strip() for cell in row] for row in cells
+        ]
+        caption = re.search(r"<caption>(.*?)</caption>", table, re.DOTALL)[1]
+        found[html.unescape(re.sub(r"<.*?>", "", caption))] = texts
+    return found
+
+
+def write_rows(run_dir, **columns):
+    pyarrow.parquet.write_table(pyarrow.table(columns), run_dir / "predictions.parquet")
+
+
+def test_classes_and_confusion_are_those_of_scikit_learn(run_dir):
+    rows = pyarrow.parquet.read_table(run_dir / "predictions.parquet").slice(30).to_pydict()
+    names = ["cat", "dog", HOSTILE]
+    run = json.loads((run_dir / "run.json").read_text())
+    run["graph"]["class_names"] = names
+    (run_dir / "run.json").write_text(json.dumps(run))
+    found = tables(run_page(run_dir))
+    counts = sklearn.metrics.confusion_matrix(rows["label"], rows["prediction"], labels=names)
+    shown = found["Which classes are confused: nodes by label (rows) and prediction (columns)"]
+    assert [[int(cell or 0) for cell in row[1:]] for row in shown[1:]] == counts.tolist()
+    precision, recall, f1, support = sklearn.metrics.precision_recall_fscore_support(
+        rows["label"], rows["prediction"], labels=names
+    )
+    for place, row in enumerate(found["Each class on test nodes"][1:]):
+        measures = [f"{100 * each[place]:.1f}" for each in (recall, precision, f1)]
+        assert row == [names[place], str(support[place]), str(counts[:, place].sum()), *measures]
+
+
+def test_unlabeled_nodes_come_first_with_counts_and_confidences_by_hand(run_dir):
+    write_rows(
+        run_dir, id=["a", "b", "c", "d", "e", "f"], prediction=["x", "x", "y", "x", "y", "x"],
+        confidence=[0.995, 0.96, 0.4, 0.85, 0.97, 0.992],
+        split=["", "", "", "", "test", "test"], label=[None, None, None, None, "x", "x"],
+    )  # fmt: skip
+    page = run_page(run_dir)
+    found = tables(page)
+    assert page.index('id="nodes"') < page.index("How far to trust it")
+    assert found["Predictions for unlabeled nodes"][1:] == [
+        ["x", "3", "75.0", "93.5"],
+        ["y", "1", "25.0", "40.0"],
+    ]
+    sure = found["How sure: beside it, how many test nodes are right at this confidence"][1:]
+    assert [row[:4] for row in sure] == [
+        ["99 to 100", "1", "25.0", "100.0"], ["95 to 99", "1", "25.0", "0.0"],
+        ["80 to 90", "1", "25.0", "–"], ["below 50", "1", "25.0", "–"],
+    ]  # fmt: skip
+    assert found["All unlabeled nodes"][1:] == [
+        ["c", "y", "40.0%"], ["d", "x", "85.0%"], ["b", "x", "96.0%"], ["a", "x", "99.5%"],
+    ]  # fmt: skip
+    candidates = found["Good candidates for the next labels"][1:]
+    assert [row[0] for row in candidates] == ["c", "d", "b", "a"]
+
+
+def test_a_graph_without_unlabeled_nodes_shows_its_test_nodes(run_dir):
+    page = run_page(run_dir)
+    assert "No node is without a label, so these are the 30 test nodes." in " ".join(page.split())
+    assert len(tables(page)["All test nodes"]) == 31
+    assert "next labels" not in page
+
+
+def test_a_run_without_any_measured_or_unlabeled_node_is_still_a_page(run_dir):
+    write_rows(
+        run_dir, id=["a", "b"], prediction=["x", "y"], confidence=[0.5, 0.6],
+        split=["train", "train"], label=["x", "y"],
+    )  # fmt: skip
+    page = run_page(run_dir)
+    check_self_contained(page)
+    assert "<script" not in page
+    assert "How far to trust it" not in page
+
+
+def test_validation_nodes_that_trained_a_tuned_run_are_not_measured_on(run_dir):
+    rows = pyarrow.parquet.read_table(run_dir / "predictions.parquet").slice(0, 30).to_pydict()
+    write_rows(run_dir, **rows)
+    assert "Each class on validation nodes" in run_page(run_dir)
+    (run_dir / "ensemble.json").write_text('{"trials": [], "metric": "accuracy"}')
+    page = run_page(run_dir)
+    check_self_contained(page)
+    assert "Each class on validation nodes" not in page
+
+
+def test_a_million_nodes_are_counted_and_the_least_sure_are_listed(run_dir):
+    generator = np.random.default_rng(0)
+    count = 1_000_000
+    confidence = generator.random(count)
+    codes = generator.integers(0, 3, count)
+    names = pyarrow.array(["cat", "dog", "cow"])
+    known = np.arange(count) < 1_000
+    write_rows(
+        run_dir, id=pyarrow.array(np.arange(count)), prediction=names.take(pyarrow.array(codes)),
+        confidence=pyarrow.array(confidence),
+        split=pyarrow.array(np.where(known, "test", "")),
+        label=names.take(pyarrow.array(codes, mask=~known)),
+    )  # fmt: skip
+    page = run_page(run_dir)
+    assert len(page) < 600_000
+    found = tables(page)
+    rows = {row[0]: row[1] for row in found["Predictions for unlabeled nodes"][1:]}
+    assert rows == {
+        name: f"{np.count_nonzero(codes[1_000:] == code):,}"
+        for code, name in enumerate(["cat", "dog", "cow"])
+    }
+    lowest = 1_000 + np.argsort(confidence[1_000:])[:2_000]
+    assert [row[0] for row in found["The least sure unlabeled nodes"][1:]] == list(map(str, lowest))
+    assert "predictions.parquet" in page
+
+
+def test_several_targets_per_node_are_counted_each(run_dir):
+    run = json.loads((run_dir / "run.json").read_text())
+    run["graph"] |= {"multilabel": True, "class_names": ["x", "y", "z"]}
+    (run_dir / "run.json").write_text(json.dumps(run))
+    write_rows(
+        run_dir, id=[1, 2, 3, 4], prediction=[["x", "y"], [], ["x"], ["z"]],
+        confidence=[0.9, 0.8, 0.7, 0.6], split=["", "", "", "test"],
+        label=pyarrow.array([None, None, None, ["z", "x"]], pyarrow.list_(pyarrow.string())),
+    )  # fmt: skip
+    targets = [{"target": "x", "known": 4, "positive": 2, "predicted": 4, "right": 1}]
+    content = {"split": "test", "targets": targets}
+    (run_dir / "breakdown.json").write_text(json.dumps(content))
+    page = run_page(run_dir)
+    check_self_contained(page)
+    found = tables(page)
+    assert found["Predictions for unlabeled nodes"][1:] == [
+        ["x", "2", "66.7"], ["y", "1", "33.3"], ["z", "0", "0.0"],
+    ]  # fmt: skip
+    assert found["All unlabeled nodes"][1:] == [
+        ["3", "x", "70.0%"], ["2", "–", "80.0%"], ["1", "x, y", "90.0%"],
+    ]  # fmt: skip
+    assert found["Each target on test nodes"][1] == ["x", "2", "4", "50.0", "25.0", "33.3"]
+    assert "confused" not in page
+
+
+def test_places_in_the_graph_show_accuracy_with_wilsons_interval(run_dir):
+    content = {
+        "split": "test",
+        "degree": [{"from": 1, "to": 1, "nodes": 10, "right": 8, "unlabeled": 0}],
+        "distance": [
+            {"distance": 1, "nodes": 10, "right": 8, "unlabeled": 3},
+            {"distance": None, "nodes": 0, "right": 0, "unlabeled": 1200},
+        ],
+    }
+    (run_dir / "breakdown.json").write_text(json.dumps(content))
+    found = tables(run_page(run_dir))
+    # Wilson's interval of 8 in 10, as statsmodels has it: 0.4902 to 0.9433.
+    assert found["By distance to the nearest label"][1:] == [
+        ["1", "10", "80.0", "49.0 to 94.3", "3"],
+        ["farther, or not connected", "0", "–", "–", "1,200"],
+    ]
+    assert "By degree" not in found  # all nodes have the same
+
+
+def test_the_gain_of_the_regularizer_has_an_interval(run_dir):
+    file = run_dir / "metrics.json"
+    metrics = json.loads(file.read_text())
+    term = {"acted": True, "baseline_valid_accuracy": 0.8, "gain": 0.05, "gain_error": 0.02}
+    file.write_text(json.dumps(metrics | {"consistency": term}))
+    text = " ".join("".join(Reader(run_page(run_dir)).text).split())
+    assert "+5.00 points of accuracy on validation nodes (95% interval +1.08 to +8.92)." in text
+    assert "80.0% of the validation nodes are right without it and 85.0% with it" in text
+    term["gain_error"] = 0.04
+    file.write_text(json.dumps(metrics | {"consistency": term}))
+    assert "too close to tell" in run_page(run_dir)
+
+
+def test_long_class_names_break_between_words_only(run_dir):
+    write_rows(
+        run_dir, id=["first-second-third", "b"], confidence=[0.5, 0.6],
+        prediction=["cli-mono", "a name of several words that is long"],
+    )  # fmt: skip
+    page = run_page(run_dir)
+    assert '<th scope="row" class="whole">first-second-third</th>' in page
+    assert '<th scope="row" class="whole">cli-mono</th>' in page
+    assert '<th scope="row">a name of several words that is long</th>' in page
+    assert "anywhere" not in re.search(r"th, td \{.*?\}", page, re.DOTALL)[0]

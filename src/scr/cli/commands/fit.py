@@ -12,7 +12,8 @@ import typer
 from scr import fitting, runs
 from scr.cli import _options as option
 from scr.cli._console import counted, print_line
-from scr.cli._run import INTERRUPTED, names, read_layers, shown_command
+from scr.cli._ending import Report, Stopped
+from scr.cli._run import names, read_layers, shown_command
 from scr.cli.commands.train import stoppable
 from scr.cli.commands.tune import seconds
 from scr.errors import ConfigError
@@ -88,8 +89,8 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Decides what is held out, and weights.")] = 0,
     device: option.Device = "cpu",
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run, or start it.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run.")] = False,
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Fit a model to two tables and predict every node: reads, chooses, trains, calibrates.
 
     Instead of two tables, one argument may name a folder with nodes.csv and edges.csv, a store, an
@@ -113,19 +114,22 @@ def fit(
         with _watched() as watch:
             result = fitting.fit_run(nodes, edges, out, tables=tables, options=options, watch=watch)
     except KeyboardInterrupt:
-        print_line(_after_a_stop(out, overwrite=overwrite))
-        raise typer.Exit(INTERRUPTED) from None
-    print_decisions(result, out)
+        raise Stopped(_after_a_stop(out, overwrite=overwrite)) from None
+    return print_decisions(result, out)
 
 
-def print_decisions(result: fitting.FitResult, out: Path) -> None:
-    """Print what was decided and measured for a run, and where its files are."""
+def print_decisions(result: fitting.FitResult, out: Path) -> Report:
+    """Print what was decided and measured for a run, and where its files are; returns the same."""
     run, summary = runs.read_run(out), runs.read_json(out / runs.METRICS)
     lines = fitting.record_lines(result.record, run, summary)
     lines.append(("Predictions", f"{result.predictions} ({run['graph']['nodes']:,} rows)"))
     lines.append(("Page", str(out / runs.REPORT)))
     for word, sentence in lines:
         print_line(sentence, (f"{word:<{WIDTH}}", "bold"))
+    return {
+        "run": out, "predictions": result.predictions, "page": out / runs.REPORT,
+        "decisions": dict(lines), "metrics": summary,
+    }  # fmt: skip
 
 
 def _kinds(text: str | None) -> dict[str, str]:

@@ -10,6 +10,7 @@ import typer
 from scr import experiments, prediction, report, runs, sources, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, table
+from scr.cli._ending import Report
 from scr.cli._run import names, read_layers, running
 from scr.errors import ConfigError
 
@@ -43,7 +44,7 @@ def learning_curve(
     assignments: option.Assignments = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
-) -> None:
+) -> Report:
     """Measure accuracy against labels per class, with and without SCR."""
     layers = read_layers(recipe, assignments, preset)
     tables: list[dict[str, Any]] = list(layers.tables)
@@ -70,6 +71,7 @@ def learning_curve(
     if out is not None:
         pictures = f"{out / experiments.CURVE_PICTURE} and {out / experiments.CURVE_PAGE}"
         print_line(f"Wrote {out / experiments.CURVE_JSON}, {pictures}")
+    return {"result": None if out is None else out / experiments.CURVE_JSON, **result}
 
 
 def _numbers(text: str) -> list[int]:

@@ -11,6 +11,7 @@ import typer
 from scr import compute, prediction
 from scr.cli import _options as option
 from scr.cli._console import print_line
+from scr.cli._ending import Report
 from scr.errors import ConfigError, RunError
 
 
@@ -26,7 +27,7 @@ def serve(
     most_nodes: Annotated[int, typer.Option(min=1, help="Nodes in a request.")] = 1_000,
     most_bytes: Annotated[int, typer.Option(min=1, help="Size of a request.")] = 8 * 2**20,
     device: option.Device = "cpu",
-) -> None:
+) -> Report:
     """Answer requests over HTTP: known nodes by their ids, new nodes with their edges.
 
     Needs the extra `serve`. Nobody is asked for a password: only those who may know the predictions
@@ -55,6 +56,7 @@ def serve(
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
     print_line("Stopped")
+    return {"run": run, "host": host, "port": bound}
 
 
 def _listening(host: str, port: int) -> socket.socket:

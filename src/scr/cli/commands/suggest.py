@@ -12,6 +12,8 @@ import scr
 from scr import compute, prediction
 from scr.cli import _options as option
 from scr.cli._console import print_line, print_wide, table
+from scr.cli._ending import Report
+from scr.cli._replacing import refuse_existing
 from scr.errors import ConfigError
 
 WIDTH = 110
@@ -23,10 +25,13 @@ def suggest(
     count: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 20,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write as well.")] = None,
     device: option.Device = "cpu",
-) -> None:
+    overwrite: option.Overwrite = False,
+) -> Report:
     """Name unlabeled nodes whose labels would help most, and say why."""
     if out is not None and out.suffix != ".csv":
         raise ConfigError("--out", str(out), "a file whose name ends in .csv")
+    if out is not None:
+        refuse_existing(out, overwrite=overwrite, expected="file")
     compute.usable_device(device)
     suggestions = scr.NodeClassifier.load(run, device=device).suggest(count)
     lined = table(["id", "prediction", "confidence", "score"], numbers=["confidence", "score"])
@@ -38,3 +43,4 @@ def suggest(
     if out is not None:
         prediction.write_suggestions(out, suggestions)
         print_line(f"Wrote {out}")
+    return {"run": run, "suggestions": [each._asdict() for each in suggestions], "written": out}
