@@ -251,6 +251,11 @@ def test_what_the_guide_to_tuning_shows_can_be_run(tmp_path, monkeypatch, capsys
 
 
 def test_what_the_guide_to_labels_shows_can_be_run(tmp_path, monkeypatch, capsys):
+
+
+@pytest.mark.parametrize("guide", ["quickstart", "your-own-tables", "command-line"])
+def test_what_guides_show_of_one_command_can_be_run(guide, tmp_path, monkeypatch, capsys):
+    from tests.fitting.catalogue import write_catalogue
     from typer.testing import CliRunner
 
     from scr.cli import app
@@ -299,3 +304,20 @@ def test_what_the_guide_to_the_page_shows_can_be_run(tmp_path, monkeypatch):
         if section not in ("predictions for unlabeled nodes", "what the regularizer gained"):
             assert f"<h2>{section.capitalize()}</h2>" in page
     assert "2,000" in guide
+
+
+    monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
+    write_catalogue(tmp_path)
+    page = (REPOSITORY / "docs" / "guides" / f"{guide}.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^scr (fit nodes.csv .*)$", page, re.M)
+    assert commands
+    for command in commands:
+        result = CliRunner().invoke(app, [*command.split(), "--set", "training.epochs=2"])
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "run" / "predictions.csv").exists()
+        assert "are right (95% interval" in result.output
+    for language, _, text in BLOCK.findall(page):
+        if language == "python" and "scr.fit(" in text:
+            quick = 'label="category", recipe={"training": {"epochs": 2}}'
+            exec(compile(text.replace('label="category"', quick), guide, "exec"), {})
+            assert capsys.readouterr().out

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from scr import prediction, runs, training
 from scr.fitting._inputs import FitInput
@@ -80,6 +79,8 @@ def _measured(labels: NDArray[Any], soft: NDArray[np.float32]) -> dict[str, Any]
 
 def _interval(measures: Mapping[str, Any]) -> dict[str, Any]:
     """In which the accuracy on as many other nodes is, in nineteen cases of twenty (Wilson)."""
+    from scipy.stats import binomtest  # takes a second to import
+
     right = round(measures["accuracy"] * measures["nodes"])
     low, high = binomtest(right, measures["nodes"]).proportion_ci(method="wilson")
     return {"interval": [float(low), float(high)]}
