@@ -155,6 +155,9 @@ def test_the_id_column_is_the_first_whose_values_differ():
     result = read_table_graph(nodes, pa.table({"source": ["p"], "target": ["q"]}))
     assert result.graph.ids.tolist() == ["p", "q"]
     assert says(result.notes, "ids of the nodes are in the column `name`")
+    repeated = pa.concat_tables([nodes, nodes.slice(1)])
+    result = read_table_graph(repeated, pa.table({"source": ["p"], "target": ["q"]}))
+    assert result.graph.ids.tolist() == ["p", "q"]
     with pytest.raises(SourceError, match="no other whose values all differ"):
         read_table_graph(
             pa.table({"label": ["a", "b"], "kind": ["x", "x"]}),
@@ -198,6 +201,18 @@ def test_new_nodes_are_numbered_after_the_known_ones(tmp_path):
     assert says(new.notes, "`nobody`", "dropped")
     with pytest.raises(SourceError, match="no columns `age`, `colour`"):
         read_new_nodes(pa.table({"id": ["x"]}), None, result.preparation, result.graph.ids)
+
+
+def test_new_nodes_have_their_ids_where_the_known_ones_had_them():
+    nodes = pa.table({"sku": ["a", "b", "c"], "kind": ["x", "y", ""], "size": [1.0, 2.5, 4.0]})
+    edges = pa.table({"source": ["a"], "target": ["b"]})
+    result = read_table_graph(nodes, edges, TableOptions(label="kind"))
+    new = pa.table({"kind": [""], "size": [3.0], "sku": ["z"]})
+    read = read_new_nodes(new, None, result.preparation, result.graph.ids)
+    assert read.ids.tolist() == ["z"]
+    assert read.notes == ()
+    with pytest.raises(SourceError, match="no column `sku`"):
+        read_new_nodes(new.drop_columns("sku"), None, result.preparation, result.graph.ids)
 
 
 def test_settings_are_checked():

@@ -67,6 +67,8 @@ def read_table_graph(nodes: Table, edges: Table, options: TableOptions | None = 
         matrix, sentence = describe_structure(graph)
         findings.note(sentence)
         graph = dataclasses.replace(graph, features=matrix)
+    else:
+        preparation = dataclasses.replace(preparation, roles=rows.roles)
     notes = tuple(capital(note) for note in findings.notes)
     return TableGraph(graph, preparation, notes)
 
