@@ -51,6 +51,14 @@ def test_heavy_tails_become_logarithms_of_the_distance_to_the_median():
     np.testing.assert_allclose(features(cells)[:, 0], expected, rtol=1e-6)
 
 
+def test_counts_that_are_mostly_0_stay_as_they_are():
+    cells = [0, 0, 0, 0, 0, 0, 0, 3, 0, 1]
+    assert features(cells)[:, 0].tolist() == cells
+    large = [0.0] * 9 + [100.0]
+    assert features(large)[:9].tolist() == [[0.0]] * 9
+    assert 0 < features(large)[9, 0] <= 10
+
+
 def test_numbers_written_with_commas_and_words_for_missing_ones_are_read():
     assert kind_of(["1,5", "2", "3,25", "1.000,5"]) == "number"
     np.testing.assert_allclose(

@@ -184,6 +184,9 @@ class Preparation:
                     )
                     for number, each in enumerate(content["columns"])
                 )  # fmt: skip
+            unknown = [column.kind for column in columns if column.kind not in KINDS]
+            if unknown:
+                raise ValueError(f"there is no kind of columns {unknown[0]!r}")
             return cls(columns, content["dropped"], content["roles"])
         except OSError as error:
             reason = error.strerror or error

@@ -21,8 +21,8 @@ WORDS_PATTERN = r"(?u)\b\w\w+\b"
 MOST_WORDS = 30_000
 """The most frequent words that are counted; with `WIDTH` columns they take 60 MB."""
 EXACT_WORDS = 1024
-"""Up to so many words each has a column of its own: an SVD loses rare ones, which tell small classes
-apart."""
+"""Up to so many words each has a column of its own: an SVD loses rare ones, which tell small
+classes apart."""
 WIDTH, LEAST_WIDTH = 512, 64
 """Columns of the SVD where there are more words, in small tables and in the largest."""
 MOST_VALUES = 10**8
