@@ -251,11 +251,6 @@ def test_what_the_guide_to_tuning_shows_can_be_run(tmp_path, monkeypatch, capsys
 
 
 def test_what_the_guide_to_labels_shows_can_be_run(tmp_path, monkeypatch, capsys):
-
-
-@pytest.mark.parametrize("guide", ["quickstart", "your-own-tables", "command-line"])
-def test_what_guides_show_of_one_command_can_be_run(guide, tmp_path, monkeypatch, capsys):
-    from tests.fitting.catalogue import write_catalogue
     from typer.testing import CliRunner
 
     from scr.cli import app
@@ -306,6 +301,14 @@ def test_what_the_guide_to_the_page_shows_can_be_run(tmp_path, monkeypatch):
     assert "2,000" in guide
 
 
+@pytest.mark.parametrize("guide", ["quickstart", "your-own-tables", "command-line"])
+def test_what_guides_show_of_one_command_can_be_run(guide, tmp_path, monkeypatch, capsys):
+    from tests.fitting.catalogue import write_catalogue
+    from typer.testing import CliRunner
+
+    from scr.cli import app
+
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
     write_catalogue(tmp_path)
     page = (REPOSITORY / "docs" / "guides" / f"{guide}.md").read_text(encoding="utf-8")
