@@ -1,5 +1,8 @@
 """Two tables as people have them become a graph, and everything odd in them is said."""
 
+import datetime
+import decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 
 from scr.errors import ConfigError, SCRError, SourceError
 from scr.graph import open_store
-from scr.tables import TableOptions, read_new_nodes, read_table_graph
+from scr.tables import Preparation, TableOptions, read_any_table, read_new_nodes, read_table_graph
 
 NODES = """id;label;age;colour
 007;a;31;red
@@ -155,6 +158,9 @@ def test_the_id_column_is_the_first_whose_values_differ():
     result = read_table_graph(nodes, pa.table({"source": ["p"], "target": ["q"]}))
     assert result.graph.ids.tolist() == ["p", "q"]
     assert says(result.notes, "ids of the nodes are in the column `name`")
+    repeated = pa.concat_tables([nodes, nodes.slice(1)])
+    result = read_table_graph(repeated, pa.table({"source": ["p"], "target": ["q"]}))
+    assert result.graph.ids.tolist() == ["p", "q"]
     with pytest.raises(SourceError, match="no other whose values all differ"):
         read_table_graph(
             pa.table({"label": ["a", "b"], "kind": ["x", "x"]}),
@@ -173,6 +179,62 @@ def test_a_split_column_is_read_and_another_meaning_of_it_is_a_feature():
     assert read_table_graph(other, edges).preparation.names[:2] == ("split=left", "split=right")
     with pytest.raises(SourceError, match="says more than train, valid, test"):
         read_table_graph(other, edges, TableOptions(split_column="split"))
+
+
+def test_many_columns_are_noted_by_kind():
+    columns = {f"w{number}": [0, 0, 0, 0, number % 3 + 1, 0] for number in range(40)}
+    nodes = pa.table({"id": [1, 2, 3, 4, 5, 6], "label": list("ababab"), **columns})
+    result = read_table_graph(nodes, pa.table({"source": [1, 2], "target": [2, 3]}))
+    assert says(result.notes, "40 columns (w0, w1, w2, ...): number")
+    assert (
+        result.graph.features.tolist()
+        == nodes.drop_columns(["id", "label"]).to_pandas().values.tolist()
+    )
+
+
+ODD = {
+    "half": pa.array(np.linspace(0, 1, 60), pa.float16()),
+    "unsigned": pa.array(np.arange(60) % 5, pa.uint64()),
+    "decimal": pa.array([decimal.Decimal(f"{number % 7}.25") for number in range(60)]),
+    "dictionary": pa.array(["a", "b"] * 30).dictionary_encode(),
+    "large": pa.array(["a", "b"] * 30, pa.large_string()),
+    "binary": pa.array([b"\xff"] * 60),
+    "list": pa.array([[number] for number in range(60)]),
+    "time": pa.array([datetime.time(number % 24) for number in range(60)]),
+    "duration": pa.array([datetime.timedelta(seconds=number % 9) for number in range(60)]),
+    "zoned": pa.array([datetime.datetime(2020, 1, number % 9 + 1, tzinfo=datetime.UTC)
+                       for number in range(60)]),
+    "null": pa.nulls(60),
+    "infinite": pa.array([np.inf, 1.0, 2.0] * 20),
+    "extreme": pa.array([*(1e-200 * np.arange(59)), 1e300]),
+    "missing": pa.array(["", "NA"] * 30),
+}  # fmt: skip
+
+
+def test_columns_of_every_type_are_features_or_left_out():
+    nodes = pa.table({"id": list(range(60)), "label": ["a", "b"] * 30, **ODD})
+    edges = pa.table({"source": list(range(59)), "target": list(range(1, 60))})
+    result = read_table_graph(nodes, edges)
+    assert np.isfinite(result.graph.features).all()
+    kinds = {column.name: column.kind for column in result.preparation.columns}
+    assert kinds == {
+        "half": "number", "unsigned": "number", "decimal": "number", "dictionary": "category",
+        "large": "category", "duration": "number", "zoned": "date", "infinite": "number",
+        "extreme": "number",
+    }  # fmt: skip
+    assert set(result.preparation.dropped) == {"binary", "list", "time", "null", "missing"}
+
+
+@pytest.mark.parametrize("kind", ["number", "category", "text", "date", "boolean"])
+@pytest.mark.parametrize("name", ODD)
+def test_every_type_can_be_asked_to_be_every_kind(name, kind):
+    table = read_any_table(pa.table({name: ODD[name]}))
+    try:
+        matrix = Preparation.fit(table, kinds={name: kind}).transform(table)
+    except SourceError as error:
+        assert f"`{name}` was to be a {kind}" in error.message  # noqa: PT017
+    else:
+        assert np.isfinite(matrix).all()
 
 
 def test_a_graph_of_tables_can_be_stored_and_opened(tmp_path):
@@ -198,6 +260,18 @@ def test_new_nodes_are_numbered_after_the_known_ones(tmp_path):
     assert says(new.notes, "`nobody`", "dropped")
     with pytest.raises(SourceError, match="no columns `age`, `colour`"):
         read_new_nodes(pa.table({"id": ["x"]}), None, result.preparation, result.graph.ids)
+
+
+def test_new_nodes_have_their_ids_where_the_known_ones_had_them():
+    nodes = pa.table({"sku": ["a", "b", "c"], "kind": ["x", "y", ""], "size": [1.0, 2.5, 4.0]})
+    edges = pa.table({"source": ["a"], "target": ["b"]})
+    result = read_table_graph(nodes, edges, TableOptions(label="kind"))
+    new = pa.table({"kind": [""], "size": [3.0], "sku": ["z"]})
+    read = read_new_nodes(new, None, result.preparation, result.graph.ids)
+    assert read.ids.tolist() == ["z"]
+    assert read.notes == ()
+    with pytest.raises(SourceError, match="no column `sku`"):
+        read_new_nodes(new.drop_columns("sku"), None, result.preparation, result.graph.ids)
 
 
 def test_settings_are_checked():

@@ -51,6 +51,14 @@ def test_heavy_tails_become_logarithms_of_the_distance_to_the_median():
     np.testing.assert_allclose(features(cells)[:, 0], expected, rtol=1e-6)
 
 
+def test_counts_that_are_mostly_0_stay_as_they_are():
+    cells = [0, 0, 0, 0, 0, 0, 0, 3, 0, 1]
+    assert features(cells)[:, 0].tolist() == cells
+    large = [0.0] * 9 + [100.0]
+    assert features(large)[:9].tolist() == [[0.0]] * 9
+    assert 0 < features(large)[9, 0] <= 10
+
+
 def test_numbers_written_with_commas_and_words_for_missing_ones_are_read():
     assert kind_of(["1,5", "2", "3,25", "1.000,5"]) == "number"
     np.testing.assert_allclose(
@@ -130,18 +138,17 @@ def test_text_has_the_weights_of_scikit_learn():
 
 def test_wide_text_keeps_its_products_in_fewer_columns():
     generator = random.Random(0)
-    words = [f"w{number}" for number in range(800)]
-    topics = [words[start : start + 8] for start in range(0, 800, 8)]
-    cells = [" ".join(generator.choices(generator.choice(topics), k=9)) for _ in range(900)]
+    words = [f"w{number}" for number in range(1600)]
+    topics = [words[start : start + 8] for start in range(0, 1600, 8)]
+    cells = [" ".join(generator.choices(generator.choice(topics), k=9)) for _ in range(2000)]
     exact = TfidfVectorizer(min_df=2).fit_transform(cells).toarray()
-    matrix = features(cells, "text")
+    preparation = fitted(cells, "text")
+    matrix = preparation.transform(pa.table({"x": cells}))
     assert matrix.shape[1] < exact.shape[1]
     assert matrix.std(axis=0).max() == pytest.approx(1, rel=1e-5)
-    values = np.linalg.svd(exact, compute_uv=False)[: matrix.shape[1]]
-    scale = np.linalg.norm(matrix) / np.linalg.norm(values)
-    np.testing.assert_allclose(
-        np.linalg.svd(matrix, compute_uv=False)[:50], scale * values[:50], rtol=1e-3
-    )
+    unscaled = matrix / preparation.columns[0].parameters["factor"]
+    found, expected = (np.linalg.svd(each, compute_uv=False)[:50] for each in (unscaled, exact))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 CELLS = {

@@ -18,9 +18,12 @@ from scr.tables._edges import EdgeRows, read_edge_rows
 from scr.tables._nodes import NodeRows, read_node_rows
 from scr.tables._options import Table, TableOptions
 from scr.tables._preparation import Preparation
-from scr.tables._problems import Findings, capital, count
+from scr.tables._problems import SHOWN_ROWS, Findings, capital, count
 from scr.tables._read import OpenedTable, open_table
 from scr.tables._structure import describe_structure
+
+MOST_LINES = 30
+"""Columns that are noted one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,8 @@ def read_table_graph(nodes: Table, edges: Table, options: TableOptions | None = 
         matrix, sentence = describe_structure(graph)
         findings.note(sentence)
         graph = dataclasses.replace(graph, features=matrix)
+    else:
+        preparation = dataclasses.replace(preparation, roles=rows.roles)
     notes = tuple(capital(note) for note in findings.notes)
     return TableGraph(graph, preparation, notes)
 
@@ -100,10 +105,27 @@ def _prepare(
     except SCRError as error:
         findings.refuse(error.message[:1].lower() + error.message[1:], error.hint)
         return None, None
-    findings.note(*(f"column {line}" for line in preparation.describe()))
+    findings.note(*_column_notes(preparation))
     if not preparation.columns:
         return None, None
     return preparation, preparation.transform(table)
+
+
+def _column_notes(preparation: Preparation) -> list[str]:
+    """A sentence on each column; of many columns, one on all of a kind."""
+    lines = preparation.describe()
+    if len(lines) <= MOST_LINES:
+        return [f"column {line}" for line in lines]
+    alike: dict[str, list[str]] = {}
+    for column in preparation.columns:
+        alike.setdefault(column.kind, []).append(column.name)
+    for name, reason in preparation.dropped.items():
+        alike.setdefault(f"left out, {reason}", []).append(name)
+    return [
+        f"{count(len(names), 'column')} ({', '.join(names[:SHOWN_ROWS])}"
+        f"{', ...' if len(names) > SHOWN_ROWS else ''}): {what}"
+        for what, names in alike.items()
+    ]
 
 
 def with_missing_rows(table: pa.Table, added: int) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +63,8 @@ def read_new_nodes(
         listed = opened_table(edges, "table of new edges", options, findings)
     rows = None
     if opened is not None:
+        roles = {} if preparation is None else preparation.roles
+        options = _with_roles(options, roles, opened.rows.column_names)
         rows = read_node_rows(opened, options, findings, is_labeled=False)
     findings.raise_errors()
     assert rows is not None  # what could not be read is an error
@@ -81,6 +85,17 @@ def read_new_nodes(
         edges=linked.edges,
         weights=linked.weights,
         notes=tuple(capital(note) for note in findings.notes),
+    )
+
+
+def _with_roles(options: TableOptions, roles: Mapping[str, str], names: list[str]) -> TableOptions:
+    """Options that name the columns which had the roles before, unless the user names others."""
+    found = {role: name for role, name in roles.items() if role == "id" or name in names}
+    return dataclasses.replace(
+        options,
+        id_column=options.id_column or found.get("id"),
+        label=options.label if options.label in names else found.get("label"),
+        split_column=options.split_column if options.split_column in names else found.get("split"),
     )
 
 

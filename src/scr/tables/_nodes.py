@@ -37,6 +37,8 @@ class NodeRows:
     labels: NDArray[np.int64] | None = None
     class_names: tuple[str, ...] | None = None
     split: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    """The columns of the `id`, the `label` and the `split`."""
 
 
 def read_node_rows(
@@ -70,11 +72,12 @@ def read_node_rows(
     elif is_labeled:
         findings.note(f"{opened.name} has no column `label`, so no class is known")
     described = table.drop_columns([id_name, *taken])
-    roles = {id_name, *taken}
-    wrong = [name for name, kind in options.columns.items() if name in roles and kind != "drop"]
-    for name in wrong:
-        findings.refuse(f"the column `{name}` is the id, the class or the split, not a feature")
-    return NodeRows(ids, described, labels, names, parts)
+    found_roles = {"id": id_name, "label": label, "split": split if split in taken else None}
+    roles = {role: name for role, name in found_roles.items() if name is not None}
+    for role, name in roles.items():
+        if options.columns.get(name, "drop") != "drop":
+            findings.refuse(f"the column `{name}` is the {role} and cannot be a feature as well")
+    return NodeRows(ids, described, labels, names, parts, roles)
 
 
 def id_texts(column: pa.ChunkedArray) -> pa.Array:
@@ -124,22 +127,38 @@ def _id_column(
         return name
     if options.id_column is not None:
         return None
-    names: list[str] = opened.rows.column_names
-    for each in names:
-        if each in taken or pa.types.is_floating(opened.rows[each].type):
-            continue
-        try:
-            ids = id_texts(opened.rows[each])
-        except UnfitColumn:
-            continue
-        if ids.null_count == 0 and len(pc.unique(ids)) == len(ids):
-            findings.note(f"the ids of the nodes are in the column `{each}`")
-            return each
+    name = _distinct_column(opened.rows, taken) or _distinct_column(_once(opened.rows), taken)
+    if name is not None:
+        findings.note(f"the ids of the nodes are in the column `{name}`")
+        return name
     findings.refuse(
         f"{opened.name} has no column `id` and no other whose values all differ",
         "name the column of the ids",
     )
     return None
+
+
+def _distinct_column(table: pa.Table, taken: set[str]) -> str | None:
+    """The first column without a role whose values all differ."""
+    names: list[str] = table.column_names
+    for name in names:
+        if name in taken or pa.types.is_floating(table[name].type):
+            continue
+        try:
+            ids = id_texts(table[name])
+        except UnfitColumn:
+            continue
+        if ids.null_count == 0 and len(pc.unique(ids)) == len(ids):
+            return name
+    return None
+
+
+def _once(table: pa.Table) -> pa.Table:
+    """A table without the rows that repeat another; as it is, if its types cannot be compared."""
+    try:
+        return table.group_by(table.column_names, use_threads=False).aggregate([])
+    except pa.ArrowException:
+        return table
 
 
 def _distinct_rows(

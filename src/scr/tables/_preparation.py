@@ -41,6 +41,8 @@ class Preparation:
     """In the order of the features; tables may have them in any order."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Columns that were looked at and left out, and why."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are no features: of the `id`, the `label` and the `split`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,6 +124,7 @@ class Preparation:
     def unused(self, table: pa.Table) -> tuple[str, ...]:
         """Columns of a table that were not there when it was fitted, and are ignored."""
         known = {column.name for column in self.columns} | set(self.dropped)
+        known |= set(self.roles.values())
         return tuple(name for name in table.column_names if name not in known)
 
     def describe(self) -> list[str]:
@@ -144,6 +147,7 @@ class Preparation:
                 for column in self.columns
             ],
             "dropped": dict(self.dropped),
+            "roles": dict(self.roles),
         }
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {
@@ -180,7 +184,10 @@ class Preparation:
                     )
                     for number, each in enumerate(content["columns"])
                 )  # fmt: skip
-            return cls(columns, content["dropped"])
+            unknown = [column.kind for column in columns if column.kind not in KINDS]
+            if unknown:
+                raise ValueError(f"there is no kind of columns {unknown[0]!r}")
+            return cls(columns, content["dropped"], content["roles"])
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None

@@ -1,7 +1,7 @@
 """Columns of numbers: missing cells get the median and a column that says so.
 
-Numbers are brought to mean 0 and deviation 1. Where a few are far from all others (prices, counts,
-populations), logarithms of the distance to the median are taken first.
+Numbers are brought to mean 0 and deviation 1, but for counts that are mostly 0. Where a few are far
+from all others (prices, populations), logarithms of the distance to the median are taken first.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ HEAVY = 20.0
 distribution even a million rows stay below 4."""
 FARTHEST = 10.0
 """Deviations beyond which numbers are cut off, those of nodes to come included."""
+SPARSE_SHARE = 0.25
+"""Columns with fewer numbers that are not 0, none of them negative, are counts such as those of
+words: 0 stays 0, and they are scaled with all others later (`scr.features`)."""
 _LARGEST = 1e150
 """Numbers are cut off there so that their squares are finite."""
 PLAIN, THOUSANDS, DECIMAL_COMMA = "plain", "thousands", "decimal comma"
@@ -124,7 +127,11 @@ def fit(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> F
         "spread": spread if is_heavy else 0.0, "details": [],
     }  # fmt: skip
     curved = _curved(seen, parameters)
-    parameters["mean"], parameters["deviation"] = float(curved.mean()), float(curved.std())
+    if low == 0 and seen.min() == 0 and np.count_nonzero(seen) < SPARSE_SHARE * len(seen):
+        is_small = curved.max() <= FARTHEST
+        parameters["mean"], parameters["deviation"] = 0.0, 1.0 if is_small else float(curved.std())
+    else:
+        parameters["mean"], parameters["deviation"] = float(curved.mean()), float(curved.std())
     if is_heavy:
         parameters["details"].append("heavy tails, logarithm taken")
     if marks:
@@ -145,12 +152,15 @@ def transform(fitted: FittedColumn, column: pa.ChunkedArray) -> NDArray[np.float
     missing = np.isnan(values)
     curved = _curved(np.where(missing, settings["median"], values), settings)
     deviation = settings["deviation"] or 1.0
-    scaled = np.clip((curved - settings["mean"]) / deviation, -FARTHEST, FARTHEST)
+    with np.errstate(over="ignore"):  # what is too far away is cut off
+        scaled = np.clip((curved - settings["mean"]) / deviation, -FARTHEST, FARTHEST)
     return np.column_stack([scaled, missing][: len(fitted.names)]).astype(np.float32)
 
 
 def _curved(values: NDArray[np.float64], settings: Any) -> NDArray[np.float64]:
     if not settings["spread"]:
         return values
-    distances = (values - settings["median"]) / settings["spread"]
+    with np.errstate(over="ignore"):
+        distances = (values - settings["median"]) / settings["spread"]
+    distances = np.clip(distances, -_LARGEST, _LARGEST)
     return np.asarray(np.sign(distances) * np.log1p(np.abs(distances)))

@@ -19,9 +19,16 @@ from scr.tables.columns._base import FittedColumn, UnfitColumn, is_text, present
 WORDS_PATTERN = r"(?u)\b\w\w+\b"
 """Of scikit-learn: words of two characters or more."""
 MOST_WORDS = 30_000
-"""The most frequent words that are counted; with `WIDTH` columns they take 30 MB."""
-WIDTH = 512
-"""Columns of the SVD; half as many lose rare words that tell small classes apart."""
+"""The most frequent words that are counted; with `WIDTH` columns they take 60 MB."""
+EXACT_WORDS = 1024
+"""Up to so many words each has a column of its own: an SVD loses rare ones, which tell small
+classes apart."""
+WIDTH, LEAST_WIDTH = 512, 64
+"""Columns of the SVD where there are more words, in small tables and in the largest."""
+MOST_VALUES = 10**8
+"""Rows times columns: 400 MB of features."""
+_SVD_ROWS = 100_000
+"""Rows that the SVD is fitted to, evenly spaced."""
 _LEAST_DEVIATION = 1e-3
 """Text of smaller deviations is alike in all rows and is not scaled up."""
 FEW_ROWS = 50
@@ -49,12 +56,13 @@ def fit(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> F
     missing = int(texts.null_count)
     arrays: dict[str, NDArray[Any]] = {"idf": np.asarray(vectorizer.idf_, np.float64)}
     weighted, parts = sp.csr_array(weighted, dtype=np.float32), vocabulary
-    if len(vocabulary) > WIDTH and len(documents) > WIDTH:
-        arrays["directions"] = singular_directions(weighted, WIDTH)
-        parts = [str(number) for number in range(1, WIDTH + 1)]
     details = [f"{len(vocabulary):,} words"]
-    if "directions" in arrays:
-        details.append(f"reduced to {WIDTH} columns")
+    width = _width(len(documents), len(vocabulary))
+    if width < len(vocabulary):
+        sample = weighted[:: len(documents) // _SVD_ROWS + 1]
+        arrays["directions"] = singular_directions(sample, width)
+        parts = [str(number) for number in range(1, width + 1)]
+        details.append(f"reduced to {width} columns")
     names = tuple(f"{name}: {part}" for part in parts)
     if missing:
         names = (*names, f"{name} missing")
@@ -63,6 +71,13 @@ def fit(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> F
         "factor": _factor(weighted, arrays.get("directions")),
     }  # fmt: skip
     return FittedColumn(name, "text", names, parameters, arrays)
+
+
+def _width(rows: int, words: int) -> int:
+    """Columns that text becomes: as many as there are words, if they are few."""
+    if words <= EXACT_WORDS and rows * words <= MOST_VALUES:
+        return words
+    return min(max(min(WIDTH, MOST_VALUES // rows), LEAST_WIDTH), rows, words)
 
 
 def _factor(weighted: sp.csr_array, directions: NDArray[Any] | None) -> float:
