@@ -18,6 +18,7 @@ import argparse
 import csv
 import datetime
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--threads", type=int, help="cores that it may use; all by default")
     given = parser.parse_args()
     results = Results(RESULTS / "catalogue.json", {"seed": SEED, "trees": TREES})
     if results.find(step="fit"):
@@ -129,12 +131,13 @@ def main() -> None:
                 "fit", work / "nodes.csv", work / "edges.csv", "--label", "category", "--out",
                 work / out,
             )  # fmt: skip
-            measured = measure(command, folders=[work])
+            measured = measure(command, folders=[work], threads=given.threads)
         console.print(measured.output, highlight=False, markup=False, soft_wrap=True)
         run = work / "run"
         record = json.loads((run / "fit.json").read_text(encoding="utf-8"))
         row = {
             **measured.row(),
+            "threads": given.threads or os.cpu_count(),
             "unlabeled": len(emptied),
             "accuracy": round(accuracy_of(run / "predictions.csv", emptied), 5),
             "held_out": record["held_out"]["accuracy"],

@@ -19,6 +19,7 @@ PUBLIC = [
     "MeanTeacher",
     "NodeClassifier",
     "SCRError",
+    "fit",
     "load_graph",
     "propagate",
 ]

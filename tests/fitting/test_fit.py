@@ -176,8 +176,12 @@ def test_a_folder_is_neither_replaced_nor_continued_unasked(random_graph, tmp_pa
     assert (out / "model.safetensors").read_bytes() == before
     with pytest.raises(RunError, match="started with another"):
         scr.fit(graph, recipe=QUICK, out=out, resume=True, seed=1)
-    again = scr.fit(graph, recipe=QUICK, out=out, overwrite=True, seed=1)
+    file = out / "mine.tsv"
+    again = scr.fit(graph, recipe=QUICK, out=out, overwrite=True, seed=1, predictions=file)
+    assert file.exists()
     assert (out / "model.safetensors").read_bytes() != before
+    source = json.loads((out / "run.json").read_text())["graph"]["source"]
+    assert source == str(out / "graph")
     assert again.recipe_.training.refit
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
     (tmp_path / "notes").mkdir()
@@ -192,6 +196,7 @@ def test_a_folder_is_neither_replaced_nor_continued_unasked(random_graph, tmp_pa
         ({"predictions": "p.xlsx"}, "ends in one of"),
         ({"probabilities": "some"}, "top-K"),
         ({"coverage": 1.5}, "between 0 and 1"),
+        ({"predictions": "nowhere/p.csv"}, "a folder that exists"),
         ({"effort": "much"}, "default, best"),
         ({"label": "class"}, "not made from two tables"),
         ({"recipe": {"training": {"epochs": 0}}}, "training.epochs"),
@@ -218,3 +223,46 @@ def test_a_stopped_run_is_resumed_to_the_same_bits(random_graph, tmp_path):
         fitting.fit_run(graph, None, tmp_path / "run", tables=tables, options=options, watch=watch)
     resumed = scr.fit(graph, recipe=QUICK, out=tmp_path / "run", resume=True)
     np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())
+
+
+def test_several_targets_per_node(random_graph, tmp_path):
+    labels = np.random.default_rng(0).integers(0, 2, (60, 2)).astype(np.int8)
+    graph = random_graph(labels=labels, train=None, valid=None, test=None)
+    scr.fit(graph, recipe=QUICK, out=tmp_path / "run", predictions=tmp_path / "p.jsonl")
+    record = json.loads((tmp_path / "run" / "fit.json").read_text())
+    assert record["split"] == {"kind": "drawn", "train": 48, "valid": 12, "test": 0}
+    assert record["held_out"]["nodes"] == 12
+    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert len(rows) == 60
+    with pytest.raises(ConfigError, match="several targets"):
+        scr.fit(graph, coverage=0.9)
+
+
+def test_the_best_within_a_time_holds_every_label_out(random_graph, tmp_path, monkeypatch):
+    members = {"first": {}, "base": {"regularizer": "none"}}
+    monkeypatch.setattr("scr.tuning._portfolio.read_portfolio", lambda typed: members)
+    graph = random_graph()
+    out = tmp_path / "run"
+    scr.fit(graph, recipe=QUICK, out=out, effort="best", time_limit=None)
+    record = json.loads((out / "fit.json").read_text())
+    assert record["split"] == {"kind": "folds", "train": 12, "valid": 12, "test": 36}
+    assert record["held_out"]["nodes"] == 24
+    assert record["tried"] == 2
+
+
+def test_ctrl_c_says_how_to_resume(random_graph, tmp_path, capsys, monkeypatch):
+    many_labels(random_graph).save(tmp_path / "store")
+    arguments = ["fit", tmp_path / "store", "--out", tmp_path / "run"]
+    arguments += ["--set", "training.epochs=4"]
+    monkeypatch.setattr("sys.argv", ["scr", *map(str, arguments)])
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("scr.classifier.NodeClassifier.fit", stopped)
+        assert command(*arguments) == 130
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == f"Stopped; continue with: scr {' '.join(map(str, arguments))} --resume"
+    assert command(*arguments, "--resume") == 0
+    assert (tmp_path / "run" / "predictions.csv").exists()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from scr import runs
 from scr.classifier import NodeClassifier
-from scr.errors import RunError
+from scr.errors import ConfigError, RunError
 from scr.fitting._inputs import FitInput, read_input
 from scr.fitting._options import FitOptions, FitResult, Watch
 from scr.fitting._splits import SplitPlan, plan_split
@@ -117,18 +118,40 @@ def fit_run(
     watch = watch or Watch()
     if out is not None:
         _check_folder(out, options, (nodes, edges))
+    file = options.predictions
+    if (
+        file is not None
+        and not file.absolute().parent.is_dir()
+        and (out is None or file.resolve().parent != out.resolve())
+    ):
+        raise ConfigError("predictions", str(file), "a file in a folder that exists")
     watch.on_step("Reading")
     read = read_input(nodes, edges, tables)
+    if options.coverage is not None and read.graph.is_multilabel:
+        raise ConfigError("coverage", options.coverage, "none where nodes have several targets")
     plan = plan_split(read.graph, options.splits, seed=options.seed)
     if out is None or not (options.overwrite and out.exists()):
         return _fit(read, plan, options, out, watch)
     with atomic_folder(out) as folder:
+        inside = _within(options.predictions, out)
+        if inside is not None:
+            options = dataclasses.replace(options, predictions=folder / inside)
         result = _fit(read, plan, options, folder, watch)
-    written = result.predictions
-    if options.predictions is None:
-        written = out / PREDICTIONS
+        run = runs.read_run(folder)
+        if run["graph"]["source"] == str(folder.resolve() / runs.GRAPH):
+            run["graph"]["source"] = str(out.resolve() / runs.GRAPH)
+            runs.write_json(folder / runs.RUN, run)
+    inside = _within(result.predictions, folder)
+    written = result.predictions if inside is None else out / inside
     classifier = NodeClassifier.load(out, graph=plan.graph, device=options.device)
     return FitResult(classifier, result.record, written)
+
+
+def _within(path: Path | None, folder: Path) -> Path | None:
+    """Where a file is in a folder; none: it is not."""
+    if path is None or not path.resolve().is_relative_to(folder.resolve()):
+        return None
+    return path.resolve().relative_to(folder.resolve())
 
 
 def _fit(
@@ -169,8 +192,7 @@ def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None
             f"`{out}` is not a run directory: it has no {runs.RUN}; expected one to overwrite"
         )
     for given in inputs:
-        is_path = isinstance(given, str | Path) and Path(given).exists()
-        if is_path and Path(given).resolve().is_relative_to(out.resolve()):
+        if isinstance(given, str | Path) and _within(Path(given), out) is not None:
             raise RunError(
                 f"`{given}` is in the run directory that would be replaced; expected another "
                 "folder as `out`"

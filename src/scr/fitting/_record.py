@@ -20,6 +20,8 @@ FIT = "fit.json"
 SCHEMA = 1
 _LOOKS = "; of "
 """Where a reason begins to list what else was looked at."""
+MOST_COLUMNS = 30
+"""That are listed; of more, what was found in the tables says how many are of each kind."""
 CLEAR = 1.96
 """Standard errors from which a difference is more than noise, in nineteen cases of twenty."""
 
@@ -102,7 +104,7 @@ def record_lines(
     lines.append(("Graph", f"{' and '.join(record['tables']) or graph['name']}: {size}"))
     listed = {f"Column {line}" for line in record["columns"]}
     lines += [("Found", note) for note in record["notes"] if note not in listed]
-    if record["columns"]:
+    if 0 < len(record["columns"]) <= MOST_COLUMNS:
         lines.append(("Columns", "; ".join(record["columns"])))
     if not record["tables"]:
         lines.append(("Labels", f"{record['labels']:,} known, {graph['classes']} classes"))
