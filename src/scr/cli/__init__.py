@@ -26,7 +26,7 @@ UNEXPECTED = 1
 _COMMANDS = (
     "demo", "ingest", "propagate", "train", "tune", "predict", "smooth", "compare", "sweep",
     "efficiency", "encoders", "regularizers", "synth", "report", "verify", "recipes", "reproduce",
-    "download",
+    "download", "export",
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
     from scr.prediction._fitted_classifier import FittedClassifier as FittedClassifier
+    from scr.prediction._onnx import ExportPart as ExportPart
     from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import load_run_graph as load_run_graph

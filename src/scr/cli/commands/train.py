@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,6 +65,9 @@ def train(
     ] = False,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: option.Probabilities = "none",
+    log: Annotated[
+        str | None, typer.Option(help="Log every epoch: tensorboard:FOLDER or mlflow:URI.")
+    ] = None,
     device: option.Device = "cpu",
 ) -> None:
     """Train one encoder on one graph."""
@@ -109,12 +112,13 @@ def train(
                 training.stage_epochs(resolved), metrics.METRICS[resolved.training.metric]
             ) as on_epoch,
             stoppable() as should_stop,
+            nullcontext() if log is None else training.open_log(log, resolved.tables()) as logged,
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", InactiveTermWarning)  # said below
             classifier.fit(
-                loaded, prepared=prepared, checkpoint=out / runs.CHECKPOINT, on_epoch=on_epoch,
-                should_stop=should_stop,
+                loaded, prepared=prepared, checkpoint=out / runs.CHECKPOINT,
+                on_epoch=training.in_turn(on_epoch, logged), should_stop=should_stop,
             )  # fmt: skip
     except SCRError:
         runs.withdraw_run(out)
