@@ -241,7 +241,7 @@ def _exported(
     except ImportError:
         raise SCRError(
             "An export needs onnx and onnxscript, which are not installed",
-            hint='install them with `pip install "scr-gnn[onnx]"`',
+            hint="install them with `pip install onnx onnxscript`",
         ) from None
     device = next((each.device for each in module.parameters()), torch.device("cpu"))
     rows = torch.export.Dim("rows")

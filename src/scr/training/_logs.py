@@ -85,7 +85,7 @@ class MLflowLog:
             from mlflow import MlflowClient
             from mlflow.exceptions import MlflowException
         except ImportError:
-            raise _missing("mlflow") from None
+            raise _missing("mlflow-skinny") from None
         try:
             self._client = MlflowClient(tracking_uri=str(uri))
             known = self._client.get_experiment_by_name(experiment)
@@ -141,5 +141,5 @@ def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
 def _missing(package: str) -> SCRError:
     return SCRError(
         f"The log needs {package}, which is not installed",
-        hint='install it with `pip install "scr-gnn[logs]"`',
+        hint=f"install it with `pip install {package}`",
     )
