@@ -30,7 +30,7 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 _COMMANDS = (
     "demo", "fit", "ingest", "propagate", "train", "tune", "predict", "serve", "suggest", "smooth",
     "compare", "sweep", "learning-curve", "efficiency", "encoders", "regularizers", "synth",
-    "report", "verify", "recipes", "reproduce", "download",
+    "report", "verify", "recipes", "reproduce", "download", "export",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scr.prediction._ids import named_nodes as named_nodes
     from scr.prediction._new_nodes import NewNodePredictor as NewNodePredictor
     from scr.prediction._new_nodes import NewPredictions as NewPredictions
+    from scr.prediction._onnx import ExportPart as ExportPart
     from scr.prediction._predictor import Predictor as Predictor
     from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import load_run_graph as load_run_graph

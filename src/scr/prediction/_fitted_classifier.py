@@ -17,6 +17,7 @@ from scr.prediction._classes import class_array
 from scr.prediction._estimator import Estimator
 from scr.prediction._explanation import MOST_NODES, Explanation
 from scr.prediction._new_nodes import NewNodePredictor, NewPredictions
+from scr.prediction._onnx import OnnxExport
 from scr.prediction._predictor import Predictor
 from scr.prediction._suggestions import Suggestion, suggest
 from scr.prediction._table import ProbabilityColumns
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from scr.training import Fitted, Recipe
 
 
-class FittedClassifier(FittedViews, Estimator):
+class FittedClassifier(FittedViews, OnnxExport, Estimator):
     """The part of `scr.NodeClassifier` that needs a model, from a fit or from a run.
 
     Nodes are named by the ids of their graph, or by their numbers where it has no ids; a mask of

@@ -45,6 +45,8 @@ class TrainedModel:
     """An encoder, and what was prepared and recorded with it."""
 
     encoder: Encoder
+    shape: ProblemShape
+    """Sizes that the encoder was built for."""
     recipe: Recipe
     seed: int
     features: Preparation
@@ -79,7 +81,8 @@ class TrainedModel:
             method = fitted.recipe.postprocess.calibrate
             calibration = Calibration.of(soft.numpy(), labels, method)
         return cls(
-            encoder=fitted.encoder, recipe=fitted.recipe, seed=fitted.seed,
+            encoder=fitted.encoder, shape=fitted.rows.shape, recipe=fitted.recipe,
+            seed=fitted.seed,
             features=fitted.prepared.features, subsets=fitted.prepared.subsets,
             class_names=graph.class_names,
             relations=tuple(map(str, graph.relations)) if graph.is_typed else (),
@@ -166,7 +169,7 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
     arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     subsets = run.get("subsets")
     return TrainedModel(
-        encoder=encoder, recipe=recipe, seed=run["seed"],
+        encoder=encoder, shape=shape, recipe=recipe, seed=run["seed"],
         features=restore_fitted(json.loads(header["features"]), arrays),
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from scr.training._fitting import graph_facts as graph_facts
     from scr.training._fitting import nodes_with_labels as nodes_with_labels
     from scr.training._inductive import graph_to_select_on as graph_to_select_on
+    from scr.training._logs import MLflowLog as MLflowLog
+    from scr.training._logs import TensorBoardLog as TensorBoardLog
+    from scr.training._logs import open_log as open_log
     from scr.training._loop import Trainer as Trainer
     from scr.training._prepare import HopsBudgetError as HopsBudgetError
     from scr.training._prepare import HopsRequest as HopsRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,6 +73,9 @@ def train(
     ] = False,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: option.Probabilities = "none",
+    log: Annotated[
+        str | None, typer.Option(help="Log every epoch: tensorboard:FOLDER or mlflow:URI.")
+    ] = None,
     device: option.Device = "cpu",
     overwrite: option.Overwrite = False,
 ) -> Report:
@@ -108,7 +111,7 @@ def train(
         if not was_finished:
             console.print(f"Preset {resolved.preset}: {resolved.reason}.")
             with when_stopped(stopped):
-                _fit(classifier, loaded, resolved, folder)
+                _fit(classifier, loaded, resolved, folder, log)
                 if classifier.stopped_ == "interrupted":
                     raise Stopped(stopped)
                 print_notes(classifier.notes_)
@@ -135,7 +138,9 @@ def train(
     return {**facts, "metrics": summary, "notes": classifier.notes_}
 
 
-def _fit(classifier: scr.NodeClassifier, graph: Graph, recipe: Recipe, folder: Path) -> None:
+def _fit(
+    classifier: scr.NodeClassifier, graph: Graph, recipe: Recipe, folder: Path, log: str | None
+) -> None:
     """Train, watched and stoppable, with checkpoints in the folder of the run."""
     try:
         prepared = None  # the training prepares it
@@ -148,12 +153,13 @@ def _fit(classifier: scr.NodeClassifier, graph: Graph, recipe: Recipe, folder: P
         with (
             watched(training.stage_epochs(recipe), metric) as on_epoch,
             stoppable() as should_stop,
+            nullcontext() if log is None else training.open_log(log, recipe.tables()) as logged,
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", InactiveTermWarning)  # said at the end
             classifier.fit(
-                graph, prepared=prepared, checkpoint=folder / runs.CHECKPOINT, on_epoch=on_epoch,
-                should_stop=should_stop,
+                graph, prepared=prepared, checkpoint=folder / runs.CHECKPOINT,
+                on_epoch=training.in_turn(on_epoch, logged), should_stop=should_stop,
             )  # fmt: skip
     except SCRError:
         runs.withdraw_run(folder)

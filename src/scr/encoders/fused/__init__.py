@@ -12,5 +12,6 @@ if TYPE_CHECKING:
     from scr.encoders.fused._activation import make_norm as make_norm
     from scr.encoders.fused._dropout import dropout as dropout
     from scr.encoders.fused._parallel import fits_kernels as fits_kernels
+    from scr.encoders.fused._parallel import plain_functions as plain_functions
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

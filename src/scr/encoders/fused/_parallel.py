@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -18,9 +20,28 @@ _SMALL = 1 << 15
 """Numbers below which waking a second thread costs more than it saves (about 20 us)."""
 
 
+_plain = ContextVar("plain", default=False)
+"""Whether only torch's own functions are to be used."""
+
+
+@contextmanager
+def plain_functions() -> Iterator[None]:
+    """Compute with torch's own functions alone, which an exporter can follow."""
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
+
+
+def is_plain() -> bool:
+    """Whether `plain_functions` is in force."""
+    return _plain.get()
+
+
 def fits_kernels(numbers: Tensor) -> bool:
     """Whether the compiled loops can work on a tensor: float32, in main memory."""
-    return numbers.device.type == "cpu" and numbers.dtype == torch.float32
+    return numbers.device.type == "cpu" and numbers.dtype == torch.float32 and not is_plain()
 
 
 def suits_kernels(numbers: Tensor) -> bool:

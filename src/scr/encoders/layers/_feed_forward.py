@@ -98,4 +98,4 @@ class FeedForward(nn.Module):
         )  # fmt: skip
         if not is_before:
             activated = drop(normalize(activated, norm), self.dropout, self.training)
-        return activated.view(len(activated), self.count, -1)
+        return activated.view(activated.shape[0], self.count, -1)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from scr.compute import empty, empty_like
+from scr.encoders.fused._parallel import is_plain
 
 
 class GroupedLinear(nn.Module):
@@ -40,6 +41,9 @@ class GroupedLinear(nn.Module):
 
 def grouped_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Multiply (rows, groups, inputs) group by group with (groups, inputs, outputs)."""
+    if is_plain():
+        product = torch.einsum("rgi,gio->rgo", x, weight)
+        return product if bias is None else product + bias
     return cast(Tensor, _GroupedLinear.apply(x, weight, bias))  # type: ignore[no-untyped-call]
 
 
