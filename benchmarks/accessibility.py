@@ -141,7 +141,7 @@ def unlabeled_pages(work: Path) -> list[Path]:
             ids=np.array([f"node-{place:04d}" for place in range(2_000)]),
         )  # fmt: skip
         run = work / f"{name}-run"
-        scr.NodeClassifier("sign", epochs=20).fit(graph).save(run)
+        scr.NodeClassifier("sign", "none", epochs=20).fit(graph).save(run)
         pages.append(write_page(run / "report.html", run_page(run)))
     return pages
 

@@ -144,7 +144,7 @@ def label_distances(graph: Graph, labeled: NDArray[np.int64]) -> NDArray[np.int6
 
     `FARTHEST` + 1 stands for all that are farther, or not connected.
     """
-    tables = [(np.asarray(graph.indptr), graph.indices)]
+    tables: list[tuple[NDArray[Any], NDArray[Any]]] = [(np.asarray(graph.indptr), graph.indices)]
     if graph.directed:
         ones = np.ones(graph.num_edges, np.int8)
         shape = (graph.num_nodes, graph.num_nodes)
