@@ -30,7 +30,7 @@ from harness import RESULTS, Results, console
 from scr import NodeClassifier
 from scr.experiments._runner import use_one_thread
 from scr.graph import Graph, per_class_split
-from scr.prediction._cover import cover, directions
+from scr.prediction._groups import directions
 from scr.prediction._suggestions import doubt
 from scr.report import paired_difference
 from scr.training import prepare
@@ -51,8 +51,10 @@ class Round:
 
     classifier: NodeClassifier
     graph: Graph
+    hops: NDArray[np.float32]
+    """Of all nodes, the mean of their hops."""
     points: NDArray[np.float64]
-    """Of all nodes: unit vectors of the mean of their hops."""
+    """The same as unit vectors around their mean."""
     pool: Nodes
     count: int
     generator: np.random.Generator
@@ -91,24 +93,45 @@ def k_center(now: Round) -> Nodes:
     return now.pool[picked]
 
 
-def k_means(now: Round, weights: NDArray[np.float64] | None = None) -> Nodes:
+def k_means(now: Round) -> Nodes:
     """The nodes at the centers of clusters (FeatProp, Wu et al. 2019)."""
     from sklearn.cluster import KMeans
 
     points = now.points[now.pool]
-    clusters = KMeans(now.count, n_init=1, random_state=0).fit(points, sample_weight=weights)
+    clusters = KMeans(now.count, n_init=1, random_state=0).fit(points)
     return now.pool[np.unique(clusters.transform(points).argmin(axis=0))]
 
 
-def doubtful_k_means(now: Round) -> Nodes:
-    """The same, where each node counts as much as the model doubts it (Zhdanov 2019)."""
-    return k_means(now, doubt(now.probabilities))
-
-
 def by_coverage(now: Round) -> Nodes:
-    """Our rule without the doubt: nodes that stand for most others."""
-    points, alike = now.points[now.pool], np.ones(len(now.pool))
-    return now.pool[cover(points, alike, now.points[now.graph.train], now.count).order]
+    """Nodes that are most like those without a label near: greedy facility location."""
+    points, labeled = now.points[now.pool], now.points[now.graph.train]
+    return now.pool[coverage(points, np.ones(len(points)), labeled, now.count)]
+
+
+def by_doubtful_coverage(now: Round) -> Nodes:
+    """The same, where each node counts as much as the model doubts it."""
+    points = directions(now.hops[np.concatenate([now.pool, now.graph.train])])
+    points, labeled = np.split(points, [len(now.pool)])
+    return now.pool[coverage(points, doubt(now.probabilities), labeled, now.count)]
+
+
+def coverage(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    labeled: NDArray[np.float64],
+    count: int,
+) -> list[int]:
+    """Points that add most to the weighted similarity of all points to what has a label."""
+    closest = (points @ labeled.T).max(axis=1, initial=0)
+    picked: list[int] = []
+    for _ in range(count):
+        parts = np.array_split(points, 1 + len(points) // 1024)
+        gains = [np.maximum(part @ points.T - closest, 0) @ weights for part in parts]
+        added = np.concatenate(gains)
+        added[picked] = -1
+        picked.append(int(added.argmax()))
+        closest = np.maximum(closest, points @ points[picked[-1]])
+    return picked
 
 
 def as_suggested(now: Round) -> Nodes:
@@ -123,8 +146,8 @@ RULES: dict[str, Callable[[Round], Nodes]] = {
     "entropy": by_entropy,
     "k-center": k_center,
     "k-means": k_means,
-    "doubtful k-means": doubtful_k_means,
     "coverage": by_coverage,
+    "doubtful coverage": by_doubtful_coverage,
 }
 
 
@@ -150,7 +173,8 @@ def run(name: str, seed: int, missing: Sequence[str]) -> Any:
         return NodeClassifier(recipe=tables, preset="none", seed=seed).fit(graph, prepared=prepared)
 
     start = fit(first)
-    points = directions(start._trained().rows(None, None).hops.mean(axis=1))
+    hops = start._trained().rows(None, None).hops.mean(axis=1)
+    points = directions(hops)
     for rule in missing:
         graph, classifier, pool = first, start, others
         accuracies, seconds = [start.score("test")], 0.0
@@ -158,7 +182,7 @@ def run(name: str, seed: int, missing: Sequence[str]) -> Any:
             count = min(PICKS_PER_CLASS * whole.num_classes, len(pool))
             generator = np.random.default_rng([seed, number])
             started = time.perf_counter()
-            picks = RULES[rule](Round(classifier, graph, points, pool, count, generator))
+            picks = RULES[rule](Round(classifier, graph, hops, points, pool, count, generator))
             seconds += time.perf_counter() - started
             rest = np.setdiff1d(pool, picks)
             more = generator.choice(rest, count - len(picks), replace=False)

@@ -16,7 +16,8 @@ ROWS = [
 
 
 RULES = (
-    "random", "suggest", "margin", "entropy", "k-center", "k-means", "doubtful k-means", "coverage",
+    "random", "suggest", "margin", "entropy", "k-center", "k-means", "coverage",
+    "doubtful coverage",
 )  # fmt: skip
 
 
@@ -47,9 +48,9 @@ def test_rules_pick_nodes_of_the_pool(rule, suggest, random_graph):
     pool = graph.test[:20]
     visible = suggest.visible(graph, graph.train, graph.valid, graph.test[20:])
     classifier = suggest.NodeClassifier("ssgc", "none", preset="none", epochs=3).fit(visible)
-    points = suggest.directions(np.asarray(graph.features))
+    hops = np.asarray(graph.features)
     generator = np.random.default_rng(0)
-    now = suggest.Round(classifier, visible, points, pool, 4, generator)
+    now = suggest.Round(classifier, visible, hops, suggest.directions(hops), pool, 4, generator)
     picks = suggest.RULES[rule](now)
     assert len(set(picks.tolist())) == len(picks) <= 4
     assert set(picks) <= set(pool)

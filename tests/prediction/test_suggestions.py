@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 
 import scr
 from scr.errors import ConfigError, GraphError
 from scr.graph import known_labels
 from scr.prediction import Suggestion, write_suggestions
 from scr.prediction import _suggestions as module
-from scr.prediction._cover import cover, directions
+from scr.prediction._groups import directions, group, k_means
 from scr.prediction._suggestions import doubt
 from scr.report.page import run_page
 
@@ -32,73 +33,70 @@ def fitted(graph, **settings):
     return scr.NodeClassifier("ssgc", "none", **(QUICK | settings)).fit(graph)
 
 
-def brute_force(points, weights, labeled, count):
-    """The rule as its docstring has it: the sum over all nodes, for every node, every time."""
-
-    def covered(chosen):
-        similar = np.zeros(len(points))
-        for vector in [*labeled, *points[chosen]]:
-            similar = np.maximum(similar, points @ vector)
-        return float(weights @ similar)
-
-    chosen: list[int] = []
-    for _ in range(count):
-        rest = [each for each in range(len(points)) if each not in chosen]
-        chosen.append(max(rest, key=lambda each: covered([*chosen, each])))
-    return chosen
-
-
 def test_doubt_is_one_minus_the_margin():
     probabilities = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.0, 1.0, 0.0]])
     np.testing.assert_allclose(doubt(probabilities), [0.8, 0.3, 0.0])
     assert doubt(np.ones((3, 1))).tolist() == [0, 0, 0]
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 4))
-def test_the_greedy_choice_is_the_one_that_trying_every_node_makes(seed, labels):
+def spread(points, weights, centers):
+    """What k-means makes small: the weighted sum of squared distances to the nearest center."""
+    squares = ((points[:, None] - centers[None]) ** 2).sum(axis=2)
+    return float(weights @ squares.min(axis=1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weighted_k_means_is_as_good_as_that_of_scikit_learn(seed):
     generator = np.random.default_rng(seed)
-    vectors = generator.standard_normal((14 + labels, 3))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    points, labeled, weights = vectors[labels:], vectors[:labels], generator.random(14)
-    found = cover(points, weights, labeled, 5)
-    assert found.order.tolist() == brute_force(points, weights, labeled, 5)
-    assert (np.diff(found.gains) <= 1e-9).all()
+    points = generator.standard_normal((8, 6))[generator.integers(0, 8, 300)]
+    points += 0.5 * generator.standard_normal(points.shape)
+    weights = generator.random(300)
+    known = KMeans(8, n_init=5, random_state=0).fit(points, sample_weight=weights)
+    assert spread(points, weights, k_means(points, weights, 8)) <= 1.03 * known.inertia_
 
 
-def test_gains_are_shares_of_all_doubt_worked_by_hand():
-    points = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]])
-    weights = np.array([1.0, 0.5, 0.5, 2.0])
-    # Alone, node 0 covers 1 + 0.4, node 1 covers 0.8 + 0.5 + 0.3, node 2 0.5 + 0.3, node 3 2.
-    found = cover(points, weights, np.zeros((0, 2)), 2)
-    assert found.order.tolist() == [3, 1]
-    np.testing.assert_allclose(found.gains, [2 / 4, 1.6 / 4])
-    assert found.stands_for.tolist() == [1, 3]
-    # A label at node 0 leaves 0.5 * 0.2 of node 1 and all of nodes 2 and 3.
-    found = cover(points, weights, points[:1], 2)
-    assert found.order.tolist() == [3, 2]
-    np.testing.assert_allclose(found.gains, [2 / 4, 0.5 / 4])
-    assert found.stands_for.tolist() == [1, 1]
+def test_groups_are_worked_by_hand():
+    points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    # Centers: (0 + 2 * 1 + 2) / 4 = 1 and (10 + 3 * 11) / 4 = 10.75.
+    found = group(points, np.array([1.0, 2.0, 1.0, 1.0, 3.0]), 2)
+    assert found.order.tolist() == [1, 4]
+    np.testing.assert_allclose(found.shares, [4 / 8, 4 / 8])
+    assert found.sizes.tolist() == [3, 2]
+    found = group(points, np.array([1.0, 2.0, 1.0, 2.0, 3.0]), 2)
+    assert found.order.tolist() == [4, 1]
+    np.testing.assert_allclose(found.shares, [5 / 9, 4 / 9])
 
 
-def test_nodes_that_are_the_same_are_not_both_taken_while_others_are_left():
-    generator = np.random.default_rng(0)
-    different = generator.standard_normal((6, 4))
-    points = directions(np.repeat(different, 5, axis=0))
-    found = cover(points, np.ones(30), np.zeros((0, 4)), 6)
-    assert sorted(each // 5 for each in found.order) == [0, 1, 2, 3, 4, 5]
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=30), st.integers(1, 8))
+def test_nodes_that_are_the_same_are_not_both_taken_while_others_are_left(kinds, count):
+    different = np.random.default_rng(0).standard_normal((7, 4))
+    found = group(different[kinds], np.ones(len(kinds)), count)
+    taken = np.array(kinds)[found.order]
+    expected = min(count, len(kinds))
+    assert len(set(found.order.tolist())) == len(found.order) == expected
+    assert len(set(taken.tolist())) == min(expected, len(set(kinds)))
+    assert found.shares.sum() == pytest.approx(1)
+    assert found.sizes.sum() == len(kinds)
+    assert (np.diff(found.shares) <= 0).all()
 
 
 def test_ties_go_to_the_more_doubtful_node_and_then_to_the_first():
     points = np.tile([1.0, 0.0], (4, 1))
-    found = cover(points, np.array([0.2, 0.5, 0.5, 0.1]), np.zeros((0, 2)), 4)
+    found = group(points, np.array([0.2, 0.5, 0.5, 0.1]), 4)
     assert found.order.tolist() == [1, 2, 0, 3]
-    assert found.gains.tolist() == [1, 0, 0, 0]
+    np.testing.assert_allclose(found.shares, [1, 0, 0, 0])
+    assert found.sizes.tolist() == [4, 0, 0, 0]
+
+
+def test_a_model_without_any_doubt_has_groups_all_the_same():
+    points = np.array([[0.0], [0.1], [5.0], [5.1], [5.2]])
+    assert group(points, np.zeros(5), 2).order.tolist() == [3, 0]
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e6 + 0.1])
 def test_nodes_without_any_difference_are_ordered_by_doubt(value):
     points = directions(np.full((5, 3), value, np.float32))
-    assert cover(points, np.array([1, 3, 2, 5, 4.0]), points[:0], 3).order.tolist() == [3, 4, 1]
+    assert group(points, np.array([1, 3, 2, 5, 4.0]), 3).order.tolist() == [3, 4, 1]
 
 
 def test_wide_rows_keep_the_angles_between_their_main_directions():
@@ -153,7 +151,7 @@ def test_suggestions_are_the_same_every_time_and_after_loading(tmp_path, random_
     graph = with_unlabeled(random_graph())
     classifier = fitted(graph)
     first = classifier.suggest(7)
-    assert classifier.suggest(7) == first == classifier.suggest(20)[:7]
+    assert classifier.suggest(7) == first
     classifier.save(tmp_path / "run")
     assert scr.NodeClassifier.load(tmp_path / "run", graph=graph).suggest(7) == first
 
@@ -171,9 +169,9 @@ def test_why_counts_labels_of_neighbors():
 
 def test_of_many_nodes_some_are_looked_at_and_counts_are_scaled(random_graph, monkeypatch):
     monkeypatch.setattr(module, "MOST_NODES", 10)
-    suggestions = fitted(with_unlabeled(random_graph())).suggest(20)
-    assert len(suggestions) == 10
-    counts = [each.why for each in suggestions if "nearer to" in each.why]
+    suggestions = fitted(with_unlabeled(random_graph())).suggest(3)
+    assert len(suggestions) == 3
+    counts = [each.why for each in suggestions if "stands for" in each.why]
     assert counts
     assert all("about" in why for why in counts)
 

@@ -1,8 +1,7 @@
 """Which nodes to label next, in words that say why.
 
-A node is worth a label where the model hesitates, where it stands for many nodes, and where no
-label that was trained on is near; `_cover.py` has the rule. Nodes with a known label, of whatever
-split, are never suggested.
+A node is worth a label where the model hesitates and where it stands for many nodes that are alike;
+`_groups.py` has the rule. Nodes with a known label, of whatever split, are never suggested.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from scr import runs
 from scr.errors import ConfigError, GraphError
 from scr.graph import Graph, known_labels
-from scr.prediction._cover import Cover, cover, directions
+from scr.prediction._groups import Groups, directions, group
 from scr.prediction._other_graphs import Nodes
 from scr.report import csv_text
 from scr.storage import write_bytes
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from scr.prediction._predictor import Predictor
 
 MOST_NODES = 10_000
-"""Unlabeled nodes that are looked at, and labeled ones beside them: of more, so many are drawn."""
+"""Unlabeled nodes that are looked at: of more, so many are drawn."""
 MOST_VALUES = 2**25
 """Of the rows of these nodes, 256 MB: of very wide rows, fewer are drawn."""
 ROWS_AT_ONCE = 2_048
@@ -51,8 +50,7 @@ class Suggestion(NamedTuple):
     confidence: float
     """The probability of the prediction."""
     score: float
-    """Share of all that the model is unsure of that this node stands for, beyond labeled nodes and
-    the suggestions before it."""
+    """Share of all that the model is unsure of that lies in the group which it stands for."""
     why: str
 
 
@@ -94,11 +92,8 @@ def suggest(predictor: Predictor, count: int = 20) -> list[Suggestion]:
         )
     most = min(MOST_NODES, max(1, MOST_VALUES // predictor.rows(None, None).shape.features))
     pool = _some(unlabeled, most, generator)
-    trained = np.union1d(predictor.labeled("train"), predictor.labeled("valid"))
-    trained = _some(np.setdiff1d(trained, predictor.held_out()), most, generator)
     probabilities = predictor.probabilities(pool, None)
-    points = directions(_compared(predictor, np.concatenate([pool, trained])))
-    found = cover(points[: len(pool)], doubt(probabilities), points[len(pool) :], count)
+    found = group(directions(_compared(predictor, pool)), doubt(probabilities), count)
     share = len(pool) / len(unlabeled)
     return _described(predictor.graph, pool[found.order], probabilities[found.order], found, share)
 
@@ -140,7 +135,7 @@ def _compared(predictor: Predictor, nodes: Nodes) -> NDArray[Any]:
 
 
 def _described(
-    graph: Graph, nodes: Nodes, probabilities: NDArray[np.float32], found: Cover, share: float
+    graph: Graph, nodes: Nodes, probabilities: NDArray[np.float32], found: Groups, share: float
 ) -> list[Suggestion]:
     names = graph.class_names
     ids = nodes if graph.ids is None else np.asarray(graph.ids[nodes])
@@ -148,13 +143,13 @@ def _described(
     for rank, (node, likely) in enumerate(zip(nodes.tolist(), probabilities, strict=True)):
         reasons = [
             _hesitation(likely, names),
-            _alike(int(found.stands_for[rank]) - 1, share),
+            _alike(int(found.sizes[rank]) - 1, share),
             _neighbors(graph, node),
         ]
         suggestions.append(
             Suggestion(
                 node, ids[rank].item(), names[int(likely.argmax())], round(float(likely.max()), 4),
-                round(float(found.gains[rank]), 6), ", ".join(filter(None, reasons)),
+                round(float(found.shares[rank]), 6), ", ".join(filter(None, reasons)),
             )
         )  # fmt: skip
     return suggestions
@@ -169,11 +164,11 @@ def _hesitation(likely: NDArray[np.float32], names: tuple[str, ...]) -> str:
 
 
 def _alike(others: int, share: float) -> str:
-    """How many unlabeled nodes have no label as near, of which a share was looked at."""
+    """How many unlabeled nodes a node stands for, of which a share was looked at."""
     if others < 1:
         return ""
     count = f"about {others / share:,.0f}" if share < 1 else f"{others:,}"
-    return f"nearer to {count} unlabeled node{'' if count == '1' else 's'} than any label so far"
+    return f"stands for {count} unlabeled node{'' if count == '1' else 's'} like it"
 
 
 def _neighbors(graph: Graph, node: int) -> str:
