@@ -10,6 +10,8 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3 pyth
 # Python compiles what it imports when it imports it; compiling all of torch takes
 # as long as the rest of an installation.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
+# Not --quiet, which hides the warnings that make the build fail.
+MKDOCS := $(BIN)/mkdocs build --strict
 DEMO_DIR ?= scr-demo
 # As many as most machines have cores; each computes on one thread.
 WORKERS ?= 2
@@ -38,7 +40,7 @@ check: $(VENV)/.check ## style, types, import layers, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/mkdocs build --strict --quiet
+	$(MKDOCS)
 
 a11y: $(VENV)/.test ## report pages in Chromium, by axe-core; needs npm
 	$(BIN)/python benchmarks/accessibility.py
@@ -70,7 +72,7 @@ stand-ins: $(VENV)/.test ## every recipe, scaled down, on generated graphs: an h
 	$(BIN)/python benchmarks/readme.py
 
 docs: $(VENV)/.check ## the documentation as a site
-	$(BIN)/mkdocs build --strict
+	$(MKDOCS)
 	@echo "The documentation is $(CURDIR)/site/index.html"
 
 clean: ## remove what the other targets made

@@ -101,7 +101,9 @@ def test_resuming_with_other_settings_is_refused(finished, tmp_path, capsys):
     run = shutil.copytree(finished, tmp_path / "run")
     code = scr("train", "digits", "--out", run, *SHORT, "--seed", 4, "--resume")
     assert code == 2
-    assert "another seed" in " ".join(capsys.readouterr().err.split())
+    assert "another seed: seed was 0, is 4;" in " ".join(capsys.readouterr().err.split())
+    assert scr("train", "digits", "--out", run, "--set", "training.epochs=9", "--resume") == 2
+    assert "another recipe: training.epochs was 1, is 9;" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["train", "compare"])
