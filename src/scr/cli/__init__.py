@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(args=given, prog_name="scr")
-    except Exception as error:  # the last door
+    except Exception as error:  # everything that no command expected
         if "--debug" in given:
             raise
         as_json = JSON in given

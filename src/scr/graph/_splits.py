@@ -165,8 +165,9 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
     """Read the split number `index` of a file, for nodes with these labels, -1 where unknown.
 
     The `.npz` file holds ``train_0``, ``val_0``, perhaps ``test_0``, ``train_1``...: node numbers.
-    Without ``test_0``, every other labeled node tests. Bundles with all their public masks in
-    packed bits (``all_train_masks_packbits``, and ``val``, ``test`` likewise) are read as well.
+    Without ``test_0``, all remaining labeled nodes form the test set. Bundles with all their
+    public masks in packed bits (``all_train_masks_packbits``, and ``val``, ``test`` likewise) are
+    read as well.
     """
     path = Path(path)
     try:

@@ -56,7 +56,7 @@ def download(
     keep_archive: bool = False,
     progress: Callable[[str], Progress] | None = None,
 ) -> Downloaded:
-    """Download and unpack a data set such as `ogbn-products`; what is there already is left alone.
+    """Download and unpack a data set such as `ogbn-products`; what exists already is not replaced.
 
     A download that was cut resumes where it stopped, and nothing appears under the final name
     before it is whole. Whoever calls this has accepted the license of the data. The data folder is

@@ -1,4 +1,4 @@
-"""One door for every source of graphs: recognize the format, read it, clean it, split it.
+"""One entry point for every source of graphs: recognize the format, read it, clean it, split it.
 
     load_graph("cora.npz")                                   a bundle, with its public split
     load_graph("tables/", splits="per-class:20,30")          tables, with a drawn split

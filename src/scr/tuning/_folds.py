@@ -1,4 +1,4 @@
-"""Folds over all known labels: each label trains some models and judges the others."""
+"""Folds over all known labels: each label trains some models and scores the others."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class EmbeddingModel:
     """One of the models, with its loss and its rows of nodes."""
 
     def __init__(self, name: str, nodes: int, relations: int, width: int, seed: int) -> None:
-        """Draw the first embeddings; the state of torch's own generator is left alone.
+        """Draw the first embeddings; the state of torch's own generator does not change.
 
         `name` is `transe`, `distmult` or `complex`; `width` are the columns of a node's embedding,
         real and imaginary parts of ComplEx together.

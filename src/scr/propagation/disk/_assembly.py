@@ -2,7 +2,7 @@
 
 The result is written from its end, a slab of rows at a time, and the parts are cut shorter behind
 it: the disk never holds more than one copy and a slab. After each slab the journal says how far it
-went, so a killed assembly goes on. A part whose checksum is wrong is found here at the latest.
+went, so a killed assembly resumes. A part whose checksum is wrong is found here at the latest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`encoder="auto"`: how features are scaled and how many hops are averaged, by a look at labels.
+"""`encoder="auto"`: features are scaled and hops are averaged as quick fits on labels suggest.
 
 Neighbors help on most graphs, near ones alone on some, and on a few they only blur what a node's
 own features say. Which it is shows in a second, before anything is trained: a logistic regression
