@@ -93,13 +93,18 @@ def k_center(now: Round) -> Nodes:
     return now.pool[picked]
 
 
-def k_means(now: Round) -> Nodes:
+def k_means(now: Round, weights: NDArray[np.float64] | None = None) -> Nodes:
     """The nodes at the centers of clusters (FeatProp, Wu et al. 2019)."""
     from sklearn.cluster import KMeans
 
     points = now.points[now.pool]
-    clusters = KMeans(now.count, n_init=1, random_state=0).fit(points)
+    clusters = KMeans(now.count, n_init=1, random_state=0).fit(points, sample_weight=weights)
     return now.pool[np.unique(clusters.transform(points).argmin(axis=0))]
+
+
+def doubtful_k_means(now: Round) -> Nodes:
+    """The same, where each node counts as much as the model doubts it (Zhdanov 2019)."""
+    return k_means(now, doubt(now.probabilities))
 
 
 def by_coverage(now: Round) -> Nodes:
@@ -146,6 +151,7 @@ RULES: dict[str, Callable[[Round], Nodes]] = {
     "entropy": by_entropy,
     "k-center": k_center,
     "k-means": k_means,
+    "doubtful k-means": doubtful_k_means,
     "coverage": by_coverage,
     "doubtful coverage": by_doubtful_coverage,
 }
@@ -240,12 +246,18 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def cell(rows: Sequence[Mapping[str, Any]], rule: str) -> str:
-    """Mean over the rounds and seeds, and in parentheses after the last round."""
+    """Mean over the rounds and seeds, and in parentheses after the last round.
+
+    Fewer seeds than others have are named.
+    """
     mine = [row for row in rows if row["rule"] == rule]
     if not mine:
         return ""
     last = statistics.fmean(row["accuracies"][-1] for row in mine)
-    return f"{100 * statistics.fmean(row['mean_accuracy'] for row in mine):.1f} ({100 * last:.1f})"
+    mean = statistics.fmean(row["mean_accuracy"] for row in mine)
+    most = len({row["seed"] for row in rows})
+    seeds = "" if len(mine) == most else f", {len(mine)} of {most} seeds"
+    return f"{100 * mean:.1f} ({100 * last:.1f}){seeds}"
 
 
 def against_random(rows: Sequence[Mapping[str, Any]], rule: str) -> str:

@@ -16,7 +16,7 @@ ROWS = [
 
 
 RULES = (
-    "random", "suggest", "margin", "entropy", "k-center", "k-means", "coverage",
+    "random", "suggest", "margin", "entropy", "k-center", "k-means", "doubtful k-means", "coverage",
     "doubtful coverage",
 )  # fmt: skip
 
