@@ -52,7 +52,8 @@ def test_shown_nodes_are_the_extremes_of_all_batches(tmp_path, rows, monkeypatch
     rising = unseen[np.argsort(rows["confidence"][unseen])]
     unknown = rising[rows["label"][rising] < 0]
     assert [node.id for node in summary.least_sure] == [str(i) for i in unknown[:8]]
-    assert [node.id for node in summary.surest] == [str(i) for i in rising[::-1][:8]]
+    wrong = [row for row in rising if rows["label"][row] not in (-1, rows["prediction"][row])]
+    assert [node.id for node in summary.surest_mistakes] == [str(i) for i in wrong[::-1][:8]]
     assert all(node.label != node.prediction for node in summary.surest_mistakes)
     assert all(node.label is not None for node in summary.surest_mistakes)
 

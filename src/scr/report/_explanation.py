@@ -66,7 +66,7 @@ def columns(rows: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def rows_differ(rows: Sequence[Sequence[float]]) -> bool:
-    """Whether some numbers of a table are not those of its first row, or not equal in it."""
+    """Whether the numbers of a table differ by enough to be worth showing."""
     values = [value for row in rows for value in row]
     return bool(values) and max(values) - min(values) >= _LITTLE
 

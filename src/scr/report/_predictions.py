@@ -124,18 +124,12 @@ class PredictionSummary:
     """Nodes without a known label, whatever their split."""
     codes: dict[str, int] = field(default_factory=dict)
     """Names of the classes in order of appearance."""
-    _surest: Extremes = field(default_factory=lambda: Extremes(SHOWN_NODES, surest=True))
     _surest_mistakes: Extremes = field(default_factory=lambda: Extremes(SHOWN_NODES, surest=True))
 
     @property
     def least_sure(self) -> list[Node]:
         """Of the nodes without a known label: those whose labels would tell most."""
         return self.unlabeled.least_sure.nodes[:SHOWN_NODES]
-
-    @property
-    def surest(self) -> list[Node]:
-        """Of the nodes that did not train."""
-        return self._surest.nodes
 
     @property
     def surest_mistakes(self) -> list[Node]:
@@ -223,7 +217,6 @@ class _Batch:
         # Training nodes are left out: the model has seen their labels.
         unseen = self.splits[rising] != self.train
         self._add_group(summary.unlabeled, rising[unseen & ~known], listed=True)
-        summary._surest.add(rising[unseen], confidence, self.nodes)
         if not summary.multilabel:
             wrong = unseen & known & (self.labels[rising] != self.predictions[rising])
             summary._surest_mistakes.add(rising[wrong], confidence, self.nodes)

@@ -164,6 +164,22 @@ def test_a_page_fits_a_phone(unlabeled_run):
     assert answer["rows"] == 30
 
 
+@pytest.mark.parametrize(("scheme", "dark"), [("0", True), ("1", False)])
+def test_a_page_and_its_charts_follow_the_scheme_of_the_reader(unlabeled_run, scheme, dark):
+    answer = browse(unlabeled_run, """
+        answer.text = getComputedStyle(document.body).color;
+        answer.page = getComputedStyle(document.body).backgroundColor;
+        answer.chart = getComputedStyle(document.querySelector(".canvas text")).fill;
+    """, f"--blink-settings=preferredColorScheme={scheme}")  # fmt: skip
+
+    def brightness(text):
+        return sum(map(int, re.findall(r"\d+", text)[:3]))
+
+    assert answer["problems"] == []
+    for name in ("text", "chart"):
+        assert (brightness(answer[name]) > brightness(answer["page"])) == dark
+
+
 def test_without_scripts_the_table_is_there_and_its_tools_are_not(unlabeled_run):
     page = run_page(unlabeled_run)
     assert '<div class="tools" hidden>' in page

@@ -332,11 +332,14 @@ def test_a_run_without_any_measured_or_unlabeled_node_is_still_a_page(run_dir):
 def test_validation_nodes_that_trained_a_tuned_run_are_not_measured_on(run_dir):
     rows = pyarrow.parquet.read_table(run_dir / "predictions.parquet").slice(0, 30).to_pydict()
     write_rows(run_dir, **rows)
-    assert "Each class on validation nodes" in run_page(run_dir)
+    page = run_page(run_dir)
+    assert "Each class on validation nodes" in page
+    assert "Most confident mistakes" in page
     (run_dir / "ensemble.json").write_text('{"trials": [], "metric": "accuracy"}')
     page = run_page(run_dir)
     check_self_contained(page)
     assert "Each class on validation nodes" not in page
+    assert "Most confident mistakes" not in page
 
 
 def test_a_million_nodes_are_counted_and_the_least_sure_are_listed(run_dir):

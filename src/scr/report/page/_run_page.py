@@ -78,6 +78,11 @@ def run_page(run_dir: str | Path) -> str:
         "accuracies": _accuracies(mapping(records["breakdown"])),
         "measured_on": _SPLITS.get(str(records["breakdown"].get("split")), ""),
         "predictions": predictions,
+        "mistakes": [
+            node
+            for node in (predictions.surest_mistakes if predictions else ())
+            if not ensemble or node.split in splits
+        ],
         "shares": share_rows(metrics.get("class_shares"), names),
         "corrections": correction_sentences(metrics.get("class_shares")),
         "regularizer": explanation(str(regularizer)),
