@@ -74,3 +74,41 @@ def test_no_page_installs_a_package_that_is_not_published():
     }  # fmt: skip
     assert any("-c constraints.txt" in command for command in commands)
     assert [command for command in commands if "scr-gnn" in command] == []
+
+
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.M | re.S)
+
+
+def test_what_the_guide_to_new_nodes_shows_can_be_run(tmp_path, monkeypatch, capsys):
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from scr.cli import app
+    from scr.prediction import open_run
+    from scr.serving import Service
+    from scr.serving._requests import Request
+
+    monkeypatch.chdir(tmp_path)
+    guide = (REPOSITORY / "docs" / "guides" / "new-nodes.md").read_text(encoding="utf-8")
+    for language, file, text in BLOCK.findall(guide):
+        if file:
+            (tmp_path / file).write_text(text, encoding="utf-8")
+        elif language == "python":
+            exec(compile(text, "guide", "exec"), {})
+    assert "[1797 1798] (2, 10)" in capsys.readouterr().out
+    commands = re.findall(r"^scr ((?:fit|predict) .*)$", guide, re.M)
+    assert len(commands) == 4
+    commands[0] += " --set training.epochs=5"
+    for command in commands[:-1]:
+        result = CliRunner().invoke(app, command.split())
+        assert result.exit_code == 0, result.output
+    new, changed = pd.read_csv("new.csv"), pd.read_csv("changed.csv")
+    assert new["id"].tolist() == changed["id"].tolist()[:2] == ["top", "plane"]
+    refused = CliRunner().invoke(app, commands[-1].split())
+    assert refused.exit_code == 2
+    assert "The id `plane` is not one of the graph" in refused.output
+    service = Service(open_run(Path("shop")))
+    for name, ids in (("known.json", ["kite", "saw"]), ("new.json", ["top", "plane"])):
+        asked = Request.parse(Path(name).read_bytes(), 10)
+        answers = service.answer(asked)["predictions"]
+        assert [answer["id"] for answer in answers] == ids

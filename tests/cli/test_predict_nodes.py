@@ -195,6 +195,9 @@ def test_a_heading_is_no_id_unless_it_is_one(tmp_path):
         ids = NodeIds(np.array(known), 2, np.zeros(0, np.str_))
         assert named_nodes(str(file), ids).tolist() == expected
     assert not is_table_of_nodes(str(file))
+    for line in ("id,price", "id;price", "id\tprice"):
+        file.write_text(f"{line}\n", encoding="utf-8")
+        assert is_table_of_nodes(str(file))
     file.write_text("\n", encoding="utf-8")
     with pytest.raises(SCRError, match="names no nodes"):
         named_nodes(str(file), ids)

@@ -23,6 +23,8 @@ LIMITS = {
 APPENDED = {
     "tune": ["--time", "2s", "--jobs", "1", "--set", "training.epochs=10",
              "--set", "training.select_after=0"],
+    "fit": ["--set", "training.epochs=5"],
+    "learning-curve": ["--labels", "1,2", "--seeds", "1"],
     "compare": ["--seeds", "1"],
     "sweep": ["--seeds", "1"],
     "demo": ["--seeds", "1", "--jobs", "1"],
@@ -32,7 +34,7 @@ FRACTIONS = {"--label-fraction": 0.2, "--valid-fraction": 0.1, "--test-fraction"
 """The least, so that every class of a small graph has labels."""
 
 _COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-_COMMON = {"--help", "--debug", "--version"}
+_COMMON = {"--help", "--debug", "--version", "--install-completion", "--show-completion"}
 
 
 class BadCommand(Exception):
@@ -56,7 +58,7 @@ def check(words: list[str]) -> None:
         case "scr":
             _check_scr(arguments)
         case "make":
-            targets = re.findall(r"^([a-z-]+):", _read("Makefile"), re.M)
+            targets = re.findall(r"^([a-z0-9-]+):", _read("Makefile"), re.M)
             _expect(arguments, [*targets, *(word for word in arguments if "=" in word)], "target")
         case "python":
             _check_script(arguments)
@@ -64,8 +66,10 @@ def check(words: list[str]) -> None:
             _check_pip(arguments)
         case "git":
             _expect(arguments[:1], ["clone"], "git command")
+        case "curl" | "docker":
+            pass  # of others; blocks with them are marked as not run
         case _:
-            raise BadCommand(f"`{program}` is none of scr, make, python, pip, git")
+            raise BadCommand(f"`{program}` is none of scr, make, python, pip, git, curl, docker")
 
 
 def run(words: list[str], finished: Path | None = None) -> str:

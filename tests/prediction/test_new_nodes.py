@@ -1,6 +1,7 @@
 """New nodes: what is computed of their neighborhood is what the whole enlarged graph gives."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from scr.classifier import NodeClassifier
 from scr.errors import GraphError
 from scr.features import fit_features
 from scr.graph import Graph, GraphPart, NewNodes, enlarged
+from scr.prediction import ENSEMBLE
 from scr.propagation import Neighborhoods
 
 DIRECTIONS = ("both", "out", "in", "separate")
@@ -236,6 +238,25 @@ def test_after_stages_the_whole_graph_is_computed_and_that_is_said():
     assert "stages" in made.notes[0]
 
 
+def test_several_models_are_averaged(tmp_path):
+    case = make_case(5, directed=False, weighted=True)
+    run = tmp_path / "run"
+    fitted(case.known, "sgc").save(run)
+    fitted(case.known, "gamlp", propagation={"label_hops": 1}).save(run / "models" / "first")
+    fitted(case.known, "sign", refit=True).save(run / "models" / "second")
+    models = [
+        {"folder": "models/first", "weight": 3.0}, {"folder": "models/second", "weight": 1.0},
+    ]  # fmt: skip
+    (run / ENSEMBLE).write_text(json.dumps({"models": models}), encoding="utf-8")
+    classifier = NodeClassifier.load(run, graph=case.known)
+    predictor = classifier.new_node_predictor()
+    made = predictor.predict_numbered(case.new, np.arange(30, 33), changed=True)
+    expected = classifier.predict_proba(graph=case.whole)
+    np.testing.assert_allclose(made.probabilities, expected[made.ids], atol=1e-5)
+    again = predictor.predict_numbered(case.new, np.arange(30, 33), changed=True)
+    np.testing.assert_array_equal(again.probabilities, made.probabilities)
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_nodes_with_ids_join_by_them(random_graph, tmp_path, is_sparse):
     names = [f"n{number}" for number in range(60)]
@@ -307,7 +328,7 @@ WRONG = {
     "weights": ((ROW, [[60, 0]]), {"weights": [1.0]}, "expected edges without weights"),
     "taken": ((ROW,), {"ids": [3]}, "The id `3` is one of the graph `random` already"),
     "twice": ((np.ones((2, 8)),), {"ids": [70, 70]}, "`70` is given to several nodes"),
-    "not a number": ((ROW,), {"ids": ["new"]}, "'new' is no whole number"),
+    "not a number": ((ROW,), {"ids": ["new"]}, "`new` is no whole number"),
     "ids": ((ROW,), {"ids": [70, 71]}, "2 new ids; expected 1"),
 }
 

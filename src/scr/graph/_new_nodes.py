@@ -157,7 +157,7 @@ def _check_ends(pairs: NDArray[np.int64], total: int) -> None:
 
 def _brings_something(pairs: NDArray[np.int64], graph: Graph) -> NDArray[np.bool_]:
     """Which edges have a new node; all others must be in the graph."""
-    is_new = (pairs >= graph.num_nodes).any(axis=1)
+    is_new = np.asarray((pairs >= graph.num_nodes).any(axis=1))
     old = pairs[~is_new]
     rows = np.unique(old[:, 0])
     counts = graph.indptr[rows + 1] - graph.indptr[rows]

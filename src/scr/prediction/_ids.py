@@ -56,8 +56,8 @@ class NodeIds:
             new, is_right = self._converted(as_list(ids))
             if not is_right.all():
                 wrong = as_list(ids)[int(np.flatnonzero(~is_right)[0])]
-                raise GraphError(f"The new id {wrong!r} is no whole number; expected one, as the "
-                                 f"ids of the graph `{self.graph}` are")  # fmt: skip
+                raise GraphError(f"The new id {_text(wrong)} is no whole number; expected one, as "
+                                 f"the ids of the graph `{self.graph}` are")  # fmt: skip
         if len(new) != count:
             raise GraphError(f"There are {len(new):,} new ids; expected {count:,}, one per node")
         values, times = np.unique(new, return_counts=True)
@@ -182,9 +182,11 @@ def is_table_of_nodes(text: str) -> bool:
     path = Path(text).expanduser()
     if not path.is_file() or path.suffix == ".npy":
         return False
-    if path.suffix in (".csv", ".tsv", ".txt"):
-        return any(len(row) > 1 for row in _rows(path, most=1))
-    return True
+    if path.suffix not in (".csv", ".tsv", ".txt"):
+        return True
+    first = ",".join(cell for row in _rows(path, most=1) for cell in row)
+    separators = ",\t" if path.suffix == ".txt" else ",;\t|"
+    return any(each in first for each in separators)
 
 
 def _read_list(path: Path) -> list[str]:

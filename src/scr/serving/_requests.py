@@ -10,13 +10,15 @@ BAD_REQUEST, NOT_FOUND, TOO_LARGE, UNPROCESSABLE, FAILED = 400, 404, 413, 422, 5
 FIELDS = ("ids", "nodes", "edges", "probabilities", "coverage")
 SHOWN_TEXT = 60
 """Characters of a request that a message repeats."""
+LONGEST_MESSAGE = 400
 
 
 class RequestError(Exception):
     """A request that cannot be answered, with its HTTP status."""
 
     def __init__(self, status: int, message: str, hint: str | None = None) -> None:
-        self.status, self.message, self.hint = status, message, hint
+        self.status, self.hint = status, hint
+        self.message = message[:LONGEST_MESSAGE]
         super().__init__(message)
 
     def body(self) -> dict[str, str]:

@@ -136,7 +136,7 @@ class Service:
         matrix = np.zeros((len(nodes), columns), np.float32)
         for number, node in enumerate(nodes):
             unknown = [name for name in node if name not in ("id", FEATURES)]
-            row = node.get(FEATURES, [] if columns == 0 else None)
+            row: Any = node.get(FEATURES, [] if columns == 0 else None)
             is_row = isinstance(row, list) and all(
                 isinstance(each, (int, float)) and not isinstance(each, bool) for each in row
             )

@@ -251,9 +251,11 @@ def _separate_hops(
     scale: HopScale = "unit" if "unit" in (config.hop_scale, config.row_scale) else "none"
     wanted = dataclasses.replace(config, hop_scale=scale, row_scale="none")
     needed: dict[str, Any] = {} if nodes is None else {"nodes": np.unique(nodes)}
-    hops = load_cached_hops(graph, wanted, features.fitted.identity, subsets=subsets, **needed)
-    if hops is not None:
-        return hops
+    if graph.path is not None:
+        steps = features.fitted.identity
+        hops = load_cached_hops(graph, wanted, steps, subsets=subsets, **needed)
+        if hops is not None:
+            return hops
     try:  # before features are copied
         plan_propagation(
             graph, wanted, features.fitted.width, subsets=subsets,
