@@ -131,9 +131,10 @@ def test_text_has_the_weights_of_scikit_learn():
     np.testing.assert_allclose(weigh(column, cells).toarray(), expected.toarray(), rtol=1e-12)
     assert preparation.names == tuple(f"x: {word}" for word in sorted(WORDS))
     matrix = preparation.transform(pa.table({"x": cells}))
-    # One factor for all words, by which the largest deviation is 1.
-    scaled = expected.toarray() / expected.toarray().std(axis=0).max()
-    np.testing.assert_allclose(matrix, scaled, rtol=1e-5)
+    # One factor for all words, by which the largest deviation along singular directions is 1.
+    left, values, _ = np.linalg.svd(expected.toarray(), full_matrices=False)
+    scaled = expected.toarray() / (left * values).std(axis=0).max()
+    np.testing.assert_allclose(matrix, scaled, rtol=1e-3)
 
 
 def test_wide_text_keeps_its_products_in_fewer_columns():

@@ -29,6 +29,8 @@ MOST_VALUES = 10**8
 """Rows times columns: 400 MB of features."""
 _SVD_ROWS = 100_000
 """Rows that the SVD is fitted to, evenly spaced."""
+_LEADING = 8
+"""Directions among which the one of the largest deviation is; the first is mostly the mean."""
 _LEAST_DEVIATION = 1e-3
 """Text of smaller deviations is alike in all rows and is not scaled up."""
 FEW_ROWS = 50
@@ -81,16 +83,13 @@ def _width(rows: int, words: int) -> int:
 
 
 def _factor(weighted: sp.csr_array, directions: NDArray[Any] | None) -> float:
-    """What gives the column of the largest deviation the deviation 1, as standardized numbers have.
+    """What gives the direction of the largest deviation the deviation 1, as numbers have it.
 
     The same for all columns: their proportions say which words matter.
     """
-    if directions is not None:
-        largest = float((weighted @ directions).std(axis=0, dtype=np.float64).max())
-    else:
-        means = np.asarray(weighted.mean(axis=0)).ravel()
-        squares = np.asarray((weighted * weighted).mean(axis=0)).ravel()
-        largest = float(np.sqrt(np.maximum(squares - means**2, 0).max()))
+    if directions is None:
+        directions = singular_directions(weighted, min(_LEADING, *weighted.shape))
+    largest = float((weighted @ directions).std(axis=0, dtype=np.float64).max())
     return 1 / largest if largest > _LEAST_DEVIATION else 1.0
 
 
