@@ -89,7 +89,7 @@ def fit(
     device: option.Device = "cpu",
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run, or start it.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run.")] = False,
-) -> None:
+) -> dict[str, Any]:
     """Fit a model to two tables and predict every node: reads, chooses, trains, calibrates.
 
     Instead of two tables, one argument may name a folder with nodes.csv and edges.csv, a store, an
@@ -116,6 +116,8 @@ def fit(
         print_line(_after_a_stop(out, overwrite=overwrite))
         raise typer.Exit(INTERRUPTED) from None
     print_decisions(result, out)
+    return {"run": out, "page": out / runs.REPORT, "predictions": result.predictions,
+            **result.record}  # fmt: skip
 
 
 def print_decisions(result: fitting.FitResult, out: Path) -> None:
