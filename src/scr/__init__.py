@@ -1,6 +1,8 @@
 """Semi-supervised node classification for large graphs, by consistency regularization (SCR).
 
-    graph = scr.load_graph("digits")
+    classifier = scr.fit("nodes.csv", "edges.csv", label="category")   # from two tables
+
+    graph = scr.load_graph("digits")                                    # or step by step
     classifier = scr.NodeClassifier(encoder="ssgc", regularizer="scr", seed=0).fit(graph)
     classifier.score("test")
 

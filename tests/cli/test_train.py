@@ -275,7 +275,7 @@ def test_predict_takes_numbers_of_nodes_in_any_order(finished, tmp_path):
 
 
 def test_predict_refuses_a_device_that_is_not_there(finished, tmp_path, capsys):
-    assert scr("predict", finished, "--out", tmp_path / "file", "--device", "cuda:99") == 2
+    assert scr("predict", finished, "--out", tmp_path / "p.csv", "--device", "cuda:99") == 2
     assert "a device that torch can use" in " ".join(capsys.readouterr().err.split())
 
 

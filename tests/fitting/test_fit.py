@@ -14,6 +14,7 @@ from scr.cli import main
 from scr.errors import ConfigError, GraphError, RunError
 from scr.fitting import plan_split
 from scr.fitting._splits import held_out_part
+from scr.training import TermGain
 
 QUICK = {"training": {"epochs": 4, "evaluate_every": 2, "select_after": 0.0}}
 
@@ -266,3 +267,30 @@ def test_ctrl_c_says_how_to_resume(random_graph, tmp_path, capsys, monkeypatch):
     assert line == f"Stopped; continue with: scr {' '.join(map(str, arguments))} --resume"
     assert command(*arguments, "--resume") == 0
     assert (tmp_path / "run" / "predictions.csv").exists()
+
+
+def test_folds_that_were_stopped_are_resumed_to_the_same_bits(random_graph, tmp_path, monkeypatch):
+    graph, out = without_split(random_graph()), tmp_path / "run"
+    whole = scr.fit(graph, recipe=QUICK)
+    calls, real = [], tuning._race.run_trial
+
+    def stopped(*arguments, **settings):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments, **settings)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("scr.tuning._race.run_trial", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            scr.fit(graph, recipe=QUICK, out=out)
+    assert not (out / "metrics.json").exists()
+    resumed = scr.fit(graph, recipe=QUICK, out=out, resume=True)
+    np.testing.assert_array_equal(resumed.predict_proba(), whole.predict_proba())
+
+
+def test_the_gain_of_a_term_is_that_of_pairs():
+    gain = TermGain.of(*map(np.array, ([0, 0, 1, 1], [0, 0, 1, 0], [0, 1, 1, 0])))
+    assert (gain.with_term, gain.without_term) == (0.75, 0.5)
+    # One of four nodes is won: the standard error of the mean of 0, 1, 0, 0.
+    assert gain.error == pytest.approx(np.sqrt(3 / 16) / 2)

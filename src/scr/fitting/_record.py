@@ -147,7 +147,8 @@ def _held_out_sentence(record: Mapping[str, Any], metric: Metric) -> str:
     sentence = f"{held_out['accuracy']:.1%} of {held_out['nodes']:,} are right"
     if "interval" in held_out:
         low, high = held_out["interval"]
-        sentence += f" (95% interval {low:.1%} to {high:.1%})"
+        sentence += f" (95% interval {low:.1%} to {high:.1%}"
+        sentence += "; they also chose settings, so expect a little less)"
     if record["most_frequent_class"] is not None:
         sentence += f"; the most frequent class has {record['most_frequent_class']:.1%}"
     if metric is not ACCURACY and held_out.get(metric.key) is not None:
@@ -165,5 +166,7 @@ def _gain_sentence(record: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     points = 100 * (gain["with_term"] - gain["without_term"])
     is_clear = abs(points) > CLEAR * 100 * gain["error"]
     noise = "more than noise" if is_clear else f"within noise, ± {CLEAR * 100 * gain['error']:.1f}"
+    if gain["error"] == 0 and points == 0:
+        noise = "the same nodes are right"
     both = f"{gain['with_term']:.1%} with it, {gain['without_term']:.1%} without"
     return f"{points:+.1f} points on held-out labels ({both}; {noise})"

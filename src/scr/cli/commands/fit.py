@@ -128,7 +128,7 @@ def print_decisions(result: fitting.FitResult, out: Path) -> Report:
         print_line(sentence, (f"{word:<{WIDTH}}", "bold"))
     return {
         "run": out, "predictions": result.predictions, "page": out / runs.REPORT,
-        "decisions": dict(lines), "metrics": summary,
+        "decisions": dict(lines), "metrics": summary, **result.record,
     }  # fmt: skip
 
 
