@@ -40,7 +40,7 @@ class TensorBoardLog:
         except ImportError:
             raise _missing("tensorboard") from None
         try:
-            self._writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+            self._writer: Any = SummaryWriter(str(folder))
         except OSError as error:
             raise SCRError(f"No log can be written to `{folder}`: {error.strerror}") from None
 
