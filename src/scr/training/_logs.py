@@ -36,6 +36,7 @@ class TensorBoardLog:
             folder: Where event files are kept; a folder per run gives a curve per run.
         """
         try:
+            import tensorboard  # noqa: F401  (torch's writer needs it)
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise _missing("tensorboard") from None
