@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import scr
 from scr.cli import app
 from scr.errors import ConfigError, RunError, SCRError
+from scr.prediction import EnsemblePredictor
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -153,6 +154,11 @@ def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch):
     plain = scr.NodeClassifier("ssgc", "none", **QUICK).fit(graph)
     with pytest.raises(ConfigError, match="part"):
         plain.export_onnx(file, part="tail")
+    several = scr.NodeClassifier("ssgc")
+    several._predictor = EnsemblePredictor.__new__(EnsemblePredictor)
+    several._predictor.model = plain.predictor_.model
+    with pytest.raises(RunError, match="average of several models"):
+        several.export_onnx(file)
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(SCRError, match="pip install onnx onnxscript"):
         plain.export_onnx(file)

@@ -6,7 +6,7 @@ imported when they are asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -98,7 +98,8 @@ def to_pyg(graph: Graph) -> Any:
 
 
 def _ends(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    sources = np.repeat(np.arange(graph.num_nodes), np.diff(np.asarray(graph.indptr)))
+    degrees: NDArray[np.int64] = np.diff(graph.indptr)
+    sources = np.repeat(np.arange(graph.num_nodes), degrees)
     return sources, np.asarray(graph.indices).astype(np.int64)
 
 
@@ -131,7 +132,7 @@ def _tensor(array: Any) -> Any:
     import torch
 
     if sp.issparse(array):
-        listed: Any = sp.coo_array(array)
+        listed: Any = sp.coo_array(cast("Any", array))
         positions = torch.from_numpy(np.stack([listed.row, listed.col]).astype(np.int64))
         values = torch.from_numpy(np.array(listed.data))
         return torch.sparse_coo_tensor(positions, values, listed.shape, check_invariants=False)
@@ -141,13 +142,14 @@ def _tensor(array: Any) -> Any:
 def _rows(features: Any) -> list[NDArray[Any]] | None:
     if features is None:
         return None
-    return list(features.toarray() if sp.issparse(features) else np.array(features))
+    dense = cast("Any", features).toarray() if sp.issparse(features) else np.array(features)
+    return list(dense)
 
 
 def _labels(graph: Graph) -> list[Any] | None:
     if not graph.class_names:
         return None
-    labels = np.asarray(graph.labels).tolist()
+    labels: list[Any] = np.asarray(graph.labels).tolist()
     if graph.is_multilabel:
         return labels
     return [None if number < 0 else graph.class_names[number] for number in labels]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ def induced(graph: Graph, targets: NDArray[np.int64]) -> Graph:
     others = np.arange(graph.num_targets, graph.num_nodes)
     number[others] = others - graph.num_targets + len(targets)
     nodes = len(targets) + len(others)
-    sources = np.repeat(number, np.diff(np.asarray(graph.indptr)))
+    degrees: NDArray[np.int64] = np.diff(graph.indptr)
+    sources = np.repeat(number, degrees)
     ends = number[np.asarray(graph.indices)]
     edges = np.flatnonzero((sources >= 0) & (ends >= 0))
     keys = edge_keys(sources[edges], ends[edges])
@@ -33,15 +34,19 @@ def induced(graph: Graph, targets: NDArray[np.int64]) -> Graph:
     indptr, indices = rows_of_keys(keys[order], nodes)
     edges = edges[order]
     listed = {"train": graph.train, "valid": graph.valid, "test": graph.test}
-    splits = {name: np.sort(number[np.asarray(nodes)]) for name, nodes in listed.items()}
+    parts: dict[str, Any] = {}
+    for name, members in listed.items():
+        numbers = np.sort(number[np.asarray(members)])
+        parts[name] = numbers[numbers >= 0]
+    if graph.edge_types is not None:
+        parts["edge_types"] = np.asarray(graph.edge_types)[edges]
     return dataclasses.replace(
         graph, indptr=indptr, indices=indices,
         weights=None if graph.weights is None else np.asarray(graph.weights)[edges],
-        edge_types=None if graph.edge_types is None else np.asarray(graph.edge_types)[edges],
         features=None if graph.features is None else graph.features[targets],
         labels=np.asarray(graph.labels)[targets],
         ids=None if graph.ids is None else np.asarray(graph.ids)[targets],
         node_types={**graph.node_types, graph.target: len(targets)},
         path=None, source=None, features_file=None,
-        **{name: nodes[nodes >= 0] for name, nodes in splits.items()},
+        **parts,
     )  # fmt: skip

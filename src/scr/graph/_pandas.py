@@ -87,7 +87,9 @@ def _column(frame: pd.DataFrame, named: str | None, usual: str, what: str) -> st
 
 
 def _positions(ids: pd.Index[Any], ends: pd.Series[Any], column: str) -> Any:
-    positions = ids.get_indexer(ends)
+    import pandas as pd
+
+    positions = ids.get_indexer(pd.Index(ends))
     missing = np.flatnonzero(positions < 0)
     if len(missing):
         first = int(missing[0])

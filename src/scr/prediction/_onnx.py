@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
@@ -171,7 +170,7 @@ class _Preparation(nn.Module):
     def __init__(self, fitted: FittedFeatures) -> None:
         super().__init__()
         projection: Any = fitted.projection
-        dense = projection.toarray() if sp.issparse(projection) else projection
+        dense = projection if isinstance(projection, np.ndarray | None) else projection.toarray()
         arrays = {"shift": fitted.shift, "factor": fitted.factor, "projection": dense}
         for name, array in arrays.items():
             tensor = None if array is None else torch.from_numpy(np.array(array, np.float32))

@@ -254,13 +254,14 @@ def fit(
             outcome = refitted(outcome, last)
             notes.append(refit_note(labeled, selected.outcome.best_epoch))
     encoder.eval()
+    ready = prepared  # for predictions
     if isinstance(prepared, InductivePrepared):
         handover = in_whole_graph(handover, whole)
-        before, fitted, subsets = prepared.seconds, prepared.features, prepared.subsets
-        prepared = prepare(whole, recipe, fitted=fitted, subsets=subsets, device=device)
-        assert not isinstance(prepared, InductivePrepared)
-        prepared = dataclasses.replace(prepared, seconds=prepared.seconds + before)
-        rows = make_rows(prepared, whole, recipe, target, seed=seed, handover=handover)
+        fitted, subsets = prepared.features, prepared.subsets
+        ready = prepare(whole, recipe, fitted=fitted, subsets=subsets, device=device)
+        assert not isinstance(ready, InductivePrepared)
+        ready = dataclasses.replace(ready, seconds=ready.seconds + prepared.seconds)
+        rows = make_rows(ready, whole, recipe, target, seed=seed, handover=handover)
     term = None
     if recipe.consistency is not None and consistency is not None and recipe.consistency.weight:
         term = TermReport(
@@ -270,7 +271,7 @@ def fit(
         notes += term.notes()
     notes += collapse_notes(outcome, metric)
     return Fitted(
-        encoder, rows, recipe, seed, prepared, outcome, notes, handover, term, graph.is_multilabel,
+        encoder, rows, recipe, seed, ready, outcome, notes, handover, term, graph.is_multilabel,
         None if selected is None else selected.held_out, gain,
     )  # fmt: skip
 

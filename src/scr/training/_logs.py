@@ -36,11 +36,12 @@ class TensorBoardLog:
             folder: Where event files are kept; a folder per run gives a curve per run.
         """
         try:
+            import tensorboard  # noqa: F401  (torch's writer needs it)
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise _missing("tensorboard") from None
         try:
-            self._writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+            self._writer: Any = SummaryWriter(str(folder))
         except OSError as error:
             raise SCRError(f"No log can be written to `{folder}`: {error.strerror}") from None
 
