@@ -158,4 +158,5 @@ def comparison_page(
 def sweep_page(result: Mapping[str, Any]) -> str:
     """A sweep, the content of `sweep.json`, as one HTML page."""
     title = f"Sensitivity of {result['encoder']} on {result['graph']['name']}"
-    return render("sweep.html", title=title, **result)
+    metric = metric_of(result["base"])
+    return render("sweep.html", title=title, **result, metric=metric)
