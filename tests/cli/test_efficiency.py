@@ -22,7 +22,7 @@ def test_efficiency_prints_the_table_and_draws_the_figure(tmp_path, capsys):
                )  # fmt: skip
     assert code == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Weights were kept by macro-F1; curves and table show accuracy" in printed
+    assert "Weights were kept by macro F1; curves and table show accuracy" in printed
     assert "rlu ends at" in printed
     assert "Share of epochs:" in printed
     result = json.loads((out / "efficiency.json").read_text())

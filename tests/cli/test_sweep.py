@@ -50,18 +50,19 @@ def test_another_metric_is_what_a_sweep_shows(tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         main([
             "sweep", "digits", "--out", str(out), "--encoder", "sgc", "--regularizers", "scr",
-            "--settings", "weight", "--values", "weight=0.1,10", "--seeds", "2",
-            "--metric", "log-loss", *QUICK,
+            "--settings", "training.learning_rate", "--values", "training.learning_rate=0.001,0.1",
+            "--seeds", "2", "--metric", "log-loss", *QUICK,
         ])  # fmt: skip
     assert not caught.value.code
     result = json.loads((out / "sweep.json").read_text())
-    [curve] = result["curves"]
-    runs = [run for run in result["runs"] if run["value"] == 10]
+    _, curve = result["curves"]  # without a regularizer, and with it
+    runs = [run for run in result["runs"] if (run["value"], run["regularizer"]) == (0.1, "scr")]
     expected = np.mean([run["test_metric"] for run in runs])
     assert curve["points"][1]["test_mean"] == pytest.approx(expected)
     lower = [point["valid_mean"] for point in curve["points"]]
-    assert curve["best"] == [0.1, 10][int(np.argmin(lower))]  # less is better
+    assert curve["best"] == [0.001, 0.1][int(np.argmin(lower))]  # less is better
     printed = " ".join(capsys.readouterr().out.split())
-    assert "log loss" in printed
+    assert "by validation log-loss" in printed
+    assert "nats of test log-loss against the base" in printed
     assert "accuracy" not in printed
-    assert "log loss minus the base" in (out / "report.html").read_text()
+    assert "log-loss minus the base" in (out / "report.html").read_text()

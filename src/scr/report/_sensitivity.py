@@ -104,9 +104,15 @@ def summarize(runs: BySeed, base: BySeed, value: float, metric: Metric | None = 
     """
     metric = metric or metric_of_all([*runs.values(), *base.values()])
     kind = _kind(metric)
+    means = means_of(runs, kind)
     point = SweepPoint(
         value=value,
-        **means_of(runs, kind),
+        n=means["n"],
+        seeds=means["seeds"],
+        valid_mean=means["valid_mean"],
+        valid_std=means["valid_std"],
+        test_mean=means["test_mean"],
+        test_std=means["test_std"],
         valid_difference=difference(runs, base, f"valid_{kind}", metric),
         test_difference=difference(runs, base, f"test_{kind}", metric),
     )
