@@ -18,9 +18,11 @@ def test_efficiency_prints_the_table_and_draws_the_figure(tmp_path, capsys):
     out = tmp_path / "out"
     code = scr("efficiency", "digits", "--out", out, "--encoder", "ssgc", "--methods", "scr,rlu",
                "--seeds", 1, "--epochs", "4", "--epochs", "rlu=2+2",
-               "--set", "training.evaluate_every=2")  # fmt: skip
+               "--set", "training.evaluate_every=2", "--set", "training.metric=macro-f1"
+               )  # fmt: skip
     assert code == 0
     printed = " ".join(capsys.readouterr().out.split())
+    assert "Weights were kept by macro F1; curves and table show accuracy" in printed
     assert "rlu ends at" in printed
     assert "Share of epochs:" in printed
     result = json.loads((out / "efficiency.json").read_text())

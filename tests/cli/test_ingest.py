@@ -154,7 +154,7 @@ def test_bad_tables_are_refused(tables, tmp_path, file, old, new, said):
 
 def test_a_missing_source_is_refused_with_what_would_do(tmp_path):
     result = scr("ingest", tmp_path / "nowhere", tmp_path / "store")
-    assert_refused(result, tmp_path / "store", "nothing at", "edges.csv", "digits")
+    assert_refused(result, tmp_path / "store", "nowhere` does not exist", "digits")
 
 
 @pytest.mark.parametrize("name", ["edges.csv", "nodes.csv"])

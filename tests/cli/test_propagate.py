@@ -116,7 +116,7 @@ def test_features_are_scaled_part_by_part_as_they_would_be_at_once(store, tmp_pa
     ("arguments", "message"),
     [
         (["--rows", "some"], "`all`, `labeled` or node numbers"),
-        (["--rows", "missing.npy"], "cannot be read"),
+        (["--rows", "missing.npy"], "does not exist"),
         (["--disk", "10"], "on disk"),
         (["--memory", "10"], "smallest that works"),
         (["--memory", "much"], "a size such as"),
@@ -215,7 +215,7 @@ def test_a_plan_of_subsets_prints_sizes_and_writes_nothing(typed_store):
 
 @pytest.mark.parametrize(
     ("subsets", "message"),
-    [("0", "1 or more"), ("some", "cannot be read"), ("LINES", "never reaches")],
+    [("0", "1 or more"), ("some", "does not exist"), ("LINES", "never reaches")],
 )
 def test_bad_subsets_exit_with_two_and_write_nothing(typed_store, tmp_path, subsets, message):
     (tmp_path / "LINES").write_text("affiliated\n")

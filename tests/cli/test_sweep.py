@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from scr.cli import main
@@ -42,3 +43,26 @@ def test_sweep_refuses_wrong_input_before_any_run(wrong, tmp_path, capsys):
     assert scr("sweep", "digits", "--out", tmp_path / "out", "--seeds", 1, *wrong) == 2
     assert "error:" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_another_metric_is_what_a_sweep_shows(tmp_path, capsys):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as caught:
+        main([
+            "sweep", "digits", "--out", str(out), "--encoder", "sgc", "--regularizers", "scr",
+            "--settings", "training.learning_rate", "--values", "training.learning_rate=0.001,0.1",
+            "--seeds", "2", "--metric", "log-loss", *QUICK,
+        ])  # fmt: skip
+    assert not caught.value.code
+    result = json.loads((out / "sweep.json").read_text())
+    _, curve = result["curves"]  # without a regularizer, and with it
+    runs = [run for run in result["runs"] if (run["value"], run["regularizer"]) == (0.1, "scr")]
+    expected = np.mean([run["test_metric"] for run in runs])
+    assert curve["points"][1]["test_mean"] == pytest.approx(expected)
+    lower = [point["valid_mean"] for point in curve["points"]]
+    assert curve["best"] == [0.001, 0.1][int(np.argmin(lower))]  # less is better
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "by validation log-loss" in printed
+    assert "nats of test log-loss against the base" in printed
+    assert "accuracy" not in printed
+    assert "log-loss minus the base" in (out / "report.html").read_text()

@@ -227,7 +227,7 @@ def test_the_command_corrects_predictions_and_names_the_estimates(
     stored = pq.read_table(out)["confidence"].to_numpy()
     expected = classifier.predict_proba(class_shares="em").max(axis=1)
     np.testing.assert_allclose(stored, expected, rtol=1e-6)
-    refused = CliRunner().invoke(app, [*command, "guess"])
+    refused = CliRunner().invoke(app, [*command, "guess", "--overwrite"])
     assert refused.exit_code == 2
     assert "expected one of none, em, bbse" in " ".join(refused.output.split())
 

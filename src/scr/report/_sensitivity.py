@@ -1,19 +1,28 @@
-"""How accuracy depends on one setting: a curve over its values, and what the curve shows.
+"""How the metric depends on one setting: a curve over its values, and what the curve shows.
 
 Everything is asked of differences paired by seed: each value against the base, and both ends of a
-curve against its best value. The best value is the one with the highest mean validation accuracy;
+curve against its best value. The best value is the one with the best mean on validation nodes;
 how much worse the ends are is then read off the test nodes, which had no say in the choice. An end
-counts as worse only if the 95% interval of its difference lies below zero. The sentences follow
-from these intervals alone.
+counts as worse only if the 95% interval of its difference lies on the worse side of zero. The
+sentences follow from these intervals alone. The metric is accuracy, unless another one counts in
+all runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypedDict
+from dataclasses import asdict, replace
+from typing import Any, Literal, NotRequired, TypedDict
 
-from scr.report._comparison import WORSE, BySeed, Means, difference_by_seed, means_of
+from scr.metrics import ACCURACY, Metric, metric_of
+from scr.report._comparison import (
+    WORSE,
+    BySeed,
+    Means,
+    difference_by_seed,
+    means_of,
+    metric_of_all,
+)
 from scr.report._conclusion import chance_caution
 from scr.report._formatting import csv_text, interval, points
 
@@ -30,6 +39,8 @@ class SweepPoint(Means):
     value: float
     valid_difference: Difference | None
     test_difference: Difference | None
+    metric: NotRequired[str]
+    """What the means are of, where another metric than accuracy counts."""
 
 
 class End(TypedDict):
@@ -59,7 +70,9 @@ class SweepCurve(TypedDict):
     base_difference: Difference | None
     """The best value against the base."""
     span: float
-    """Largest minus smallest mean accuracy over the values."""
+    """Largest minus smallest mean over the values."""
+    metric: NotRequired[str]
+    """What counts, where it is not accuracy."""
 
 
 def sweep_curves(
@@ -80,22 +93,48 @@ def sweep_curves(
     for run in runs:
         values = groups.setdefault((run["setting"], run["regularizer"]), {})
         values.setdefault(run["value"], {})[run["seed"]] = run
-    known = recipe_values or {}
-    return [_curve(key, values, base, known.get(key)) for key, values in groups.items()]
+    known, metric = recipe_values or {}, metric_of_all([*runs, *base_runs])
+    return [_curve(key, values, base, known.get(key), metric) for key, values in groups.items()]
 
 
-def summarize(runs: BySeed, base: BySeed, value: float) -> SweepPoint:
-    """One value of a setting; for the base itself, the differences are left out."""
-    return SweepPoint(
-        value=value, **means_of(runs), valid_difference=difference(runs, base, "valid_accuracy"),
-        test_difference=difference(runs, base, "test_accuracy"),
-    )  # fmt: skip
+def summarize(runs: BySeed, base: BySeed, value: float, metric: Metric | None = None) -> SweepPoint:
+    """One value of a setting; for the base itself, the differences are left out.
+
+    The metric is the one that counts in these runs, unless it is named.
+    """
+    metric = metric or metric_of_all([*runs.values(), *base.values()])
+    kind = _kind(metric)
+    means = means_of(runs, kind)
+    point = SweepPoint(
+        value=value,
+        n=means["n"],
+        seeds=means["seeds"],
+        valid_mean=means["valid_mean"],
+        valid_std=means["valid_std"],
+        test_mean=means["test_mean"],
+        test_std=means["test_std"],
+        valid_difference=difference(runs, base, f"valid_{kind}", metric),
+        test_difference=difference(runs, base, f"test_{kind}", metric),
+    )
+    if metric is not ACCURACY:
+        point["metric"] = metric.name
+    return point
 
 
-def difference(runs: BySeed, others: BySeed, measure: str) -> Difference | None:
+def _kind(metric: Metric) -> Literal["accuracy", "metric"]:
+    """How records call the values of the metric that counts."""
+    return "accuracy" if metric is ACCURACY else "metric"
+
+
+def difference(
+    runs: BySeed, others: BySeed, measure: str, metric: Metric = ACCURACY
+) -> Difference | None:
     """Mean of runs minus others over the seeds that both have; None without a common seed."""
     gap = difference_by_seed(runs, others, measure)
-    return None if gap is None else {**asdict(gap), "verdict": gap.verdict}
+    if gap is None:
+        return None
+    gap = replace(gap, higher_is_better=metric.higher_is_better)
+    return {**asdict(gap), "verdict": gap.verdict}
 
 
 def _curve(
@@ -103,28 +142,32 @@ def _curve(
     values: Mapping[float, dict[int, Run]],
     base: BySeed,
     recipe_value: float | None,
+    metric: Metric,
 ) -> SweepCurve:
-    points = [summarize(values[value], base, value) for value in sorted(values)]
+    points = [summarize(values[value], base, value, metric) for value in sorted(values)]
     chosen_by = "valid" if all(point["valid_mean"] is not None for point in points) else "test"
     measured_on = "test" if all(point["test_mean"] is not None for point in points) else "valid"
-    best = max(points, key=lambda point: mean_of(point, chosen_by) or 0.0)["value"]
-    measure = f"{measured_on}_accuracy"
+    best = max(points, key=lambda point: metric.sign * (mean_of(point, chosen_by) or 0.0))["value"]
+    measure = f"{measured_on}_{_kind(metric)}"
 
     def end(value: float) -> End | None:
-        gap = None if value == best else difference(values[value], values[best], measure)
+        gap = None if value == best else difference(values[value], values[best], measure, metric)
         return None if gap is None else End(value=value, difference=gap)
 
     means = [mean_of(point, measured_on) or 0.0 for point in points]
-    return SweepCurve(
+    curve = SweepCurve(
         setting=key[0], regularizer=key[1], recipe_value=recipe_value, points=points,
         chosen_by=chosen_by, measured_on=measured_on, best=best, lower=end(points[0]["value"]),
-        upper=end(points[-1]["value"]), base_difference=difference(values[best], base, measure),
-        span=max(means) - min(means),
+        upper=end(points[-1]["value"]), span=max(means) - min(means),
+        base_difference=difference(values[best], base, measure, metric),
     )  # fmt: skip
+    if metric is not ACCURACY:
+        curve["metric"] = metric.name
+    return curve
 
 
 def mean_of(point: SweepPoint, kind: str) -> float | None:
-    """Mean accuracy of a point on `test` or `valid` nodes."""
+    """Mean of a point on `test` or `valid` nodes."""
     return point["test_mean"] if kind == "test" else point["valid_mean"]
 
 
@@ -175,18 +218,19 @@ def curve_sentence(curve: SweepCurve) -> str:
     """What one curve shows: its best value, both ends against it, and the base."""
     text = f"{curve['setting']} with {curve['regularizer']}: "
     if _is_constant(curve):
-        return f"{text}every value gave the same accuracies, so it had no effect here."
-    picked = _NODES[curve["chosen_by"]]
-    text += f"{_position_of_best(curve)}, {curve['best']:g} by {picked} accuracy"
+        return f"{text}every value gave the same results, so it had no effect here."
+    picked, metric = _NODES[curve["chosen_by"]], metric_of(curve)
+    text += f"{_position_of_best(curve)}, {curve['best']:g} by {picked} {metric.title}"
     for name, end in (("lower", curve["lower"]), ("upper", curve["upper"])):
         if end is not None:
             gap = end["difference"]
             verdict = "" if gap["low"] is None else f", {gap['verdict']}"
-            text += f"; {name} end ({end['value']:g}) {_points(gap)}{verdict}"
+            text += f"; {name} end ({end['value']:g}) {_change(gap, metric)}{verdict}"
     shape = _shape(curve)
     if shape:
         text += f". {shape}"
-    return f"{text}. {_against_base(curve)} Means span {100 * curve['span']:.2f} points."
+    span = points(curve["span"], metric).removeprefix("+")
+    return f"{text}. {_against_base(curve)} Means span {span} {_unit(metric)}."
 
 
 def sweep_headline(curves: Sequence[SweepCurve]) -> str:
@@ -263,12 +307,16 @@ def _against_base(curve: SweepCurve) -> str:
     if gap is None:
         return "No seed is shared with the base."
     verdict = gap["verdict"] if gap["low"] is not None else "on a single seed"
-    nodes = _NODES[curve["measured_on"]]
-    change = _points(gap, f"points of {nodes} accuracy against the base")
+    nodes, metric = _NODES[curve["measured_on"]], metric_of(curve)
+    change = _change(gap, metric, f" of {nodes} {metric.title} against the base")
     return f"At {curve['best']:g}: {change}, {verdict}."
 
 
-def _points(gap: Difference, unit: str = "points") -> str:
-    between = interval(gap["low"], gap["high"])
-    text = f"{points(gap['mean'])} {unit}"
+def _unit(metric: Metric) -> str:
+    return "points" if metric.higher_is_better else "nats"
+
+
+def _change(gap: Difference, metric: Metric, of: str = "") -> str:
+    between = interval(gap["low"], gap["high"], metric)
+    text = f"{points(gap['mean'], metric)} {_unit(metric)}{of}"
     return f"{text} (95% interval {between})" if between else text

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from scr import experiments, report, sources
+from scr import experiments, metrics, report, sources
 from scr.cli import _options as option
-from scr.cli._console import console, print_line
+from scr.cli._console import console, print_line, print_notes
 from scr.cli._ending import Report
 from scr.cli._run import names, read_layers, result_folder, running
 
@@ -56,6 +56,11 @@ def efficiency(
     console.print(report.efficiency_table(result["methods"], reference))
     for sentence in result["sentences"]:
         console.print(sentence)
+    notes = []
+    metric = metrics.METRICS[runner.recipe_of(tasks[0]).training.metric]
+    if metric is not metrics.ACCURACY:
+        notes.append(f"Weights were kept by {metric.title}; curves and table show accuracy")
+    print_notes(notes)
     print_line(
         f"Wrote {out / experiments.EFFICIENCY_JSON} and {out / experiments.EFFICIENCY_PICTURE}"
     )
@@ -65,4 +70,5 @@ def efficiency(
         "reference": reference,
         "methods": result["methods"],
         "conclusions": result["sentences"],
+        "notes": notes,
     }

@@ -29,12 +29,13 @@ def sweep(
     splits: option.SplitPerSeed = None,
     recipe: option.RecipeFile = None,
     assignments: option.Assignments = None,
+    metric: option.Metric = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
     overwrite: option.Overwrite = False,
 ) -> Report:
-    """Draw accuracy over the values of a setting, against the base."""
-    layers = read_layers(recipe, assignments, preset)
+    """Draw accuracy, or another metric, over the values of a setting, against the base."""
+    layers = read_layers(recipe, assignments, preset, metric)
     encoder = layers.encoder(encoder)
     tasks = experiments.plan_sweep(
         experiments.parse_settings(names(settings), values or []), encoder=encoder,

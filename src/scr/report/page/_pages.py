@@ -78,7 +78,8 @@ def sweep_page(result: Mapping[str, Any]) -> str:
     from scr.report import plots
 
     title = f"Sensitivity of {result['encoder']} on {result['graph']['name']}"
-    return render("sweep.html", title=title, plots=plots, **result)
+    metric = metric_of(result["base"])
+    return render("sweep.html", title=title, plots=plots, **result, metric=metric)
 
 
 def learning_curve_page(result: Mapping[str, Any]) -> str:

@@ -20,7 +20,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from scr.report._formatting import percent
+from scr.metrics import ACCURACY, metric_of
+from scr.report._formatting import amount
 from scr.report._sensitivity import SweepCurve, SweepPoint, difference_of, mean_of
 from scr.report.plots import _style as theme
 
@@ -60,7 +61,7 @@ def sensitivity_curves(
             _draw(axes, group, kind, _scale(group, kinds))
             axes.set_title(_with_base(kind, base))
             axes.set_xlabel(SYMBOLS.get(setting, setting))
-        row[0].set_ylabel("points against the base")
+        row[0].set_ylabel(_against_base(base))
         _legend(figure, group)
         images[setting] = theme.to_bytes(figure, file_format)
     return images
@@ -84,9 +85,17 @@ def sensitivity_overview(
             if line == 0:
                 axes.set_title(SYMBOLS.get(setting, setting), fontsize=10)
             if column == 0:
-                axes.set_ylabel(f"{_with_base(kind, base)}\npoints against the base")
+                axes.set_ylabel(f"{_with_base(kind, base)}\n{_against_base(base)}")
     _legend(figure, curves)
     return theme.to_bytes(figure, file_format)
+
+
+def _against_base(base: SweepPoint) -> str:
+    """What the curves show: hundredths of the metric, which are points where it is a share."""
+    metric = metric_of(base)
+    unit = "points" if metric.higher_is_better else "hundredths of a nat"
+    what = "" if metric is ACCURACY else f" of {metric.title}"
+    return f"{unit}{what} against the base"
 
 
 def _draw(axes: Axes, curves: Sequence[SweepCurve], kind: str, scale: tuple[float, float]) -> None:
@@ -187,7 +196,9 @@ def _legend(figure: Figure, curves: Sequence[SweepCurve]) -> None:
 
 def _with_base(kind: str, base: SweepPoint) -> str:
     """The kind of nodes with what the base reaches there: "Test nodes (base 81.1%)"."""
-    return f"{KINDS[kind]} (base {percent(mean_of(base, kind))}%)"
+    metric = metric_of(base)
+    unit = "%" if metric.higher_is_better else ""
+    return f"{KINDS[kind]} (base {amount(mean_of(base, kind), metric)}{unit})"
 
 
 def _kinds(curves: Sequence[SweepCurve]) -> list[str]:
