@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from scr.metrics import ACCURACY
+from scr.metrics import ACCURACY, metric_of
 from scr.report._comparison import ComparisonRow, compare_runs, metric_of_all
 from scr.report._conclusion import caption, cautions, differences, headline, second_measure
 from scr.report._examples import ExampleGroup
