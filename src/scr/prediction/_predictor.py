@@ -20,7 +20,11 @@ from scr.prediction._class_shares import ClassShares, check_estimate
 from scr.prediction._estimated_shares import estimate_class_shares
 from scr.prediction._explanation import MOST_NODES, Explanation, explain
 from scr.prediction._other_graphs import (
-    Nodes, model_graph, node_numbers, rows_maker, rows_of_other_graph,
+    Nodes,
+    model_graph,
+    node_numbers,
+    rows_maker,
+    rows_of_other_graph,
 )  # fmt: skip
 from scr.prediction._stored_model import (
     TrainedModel,

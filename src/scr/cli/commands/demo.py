@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import scr
-from scr import experiments, fitting, report, sources, storage
+from scr import experiments, fitting, report, sources, storage, tables
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._ending import Report
 from scr.cli._run import result_folder, running
 from scr.cli.commands.fit import print_decisions
-from scr.tables import TableOptions
 
 if TYPE_CHECKING:
     from scr.experiments import Runner
@@ -100,25 +99,25 @@ def _fit_tables(graph: Graph, out: Path) -> None:
     """Write the graph as two tables, fit them, and score what had no label."""
     import numpy as np
 
-    tables, run = out / "tables", out / "fit"
-    tables.mkdir(parents=True, exist_ok=True)
+    folder, run = out / "tables", out / "fit"
+    folder.mkdir(parents=True, exist_ok=True)
     is_known = np.arange(graph.num_nodes) % 2 == 0
     pixels = [f"pixel_{number}" for number in range(graph.num_features)]
     rows = zip(graph.labels, is_known, np.asarray(graph.features), strict=True)
-    with storage.atomic_file(tables / "nodes.csv") as file:
+    with storage.atomic_file(folder / "nodes.csv") as file:
         file.write_text("\n".join([
             ",".join(["image", "digit", *pixels]),
             *(f"image-{node},{DIGITS[label] if known else ''},{','.join(map(str, values))}"
               for node, (label, known, values) in enumerate(rows)),
         ]) + "\n", encoding="utf-8")  # fmt: skip
     ends = np.stack([np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr)), graph.indices])
-    with storage.atomic_file(tables / "edges.csv") as file:
+    with storage.atomic_file(folder / "edges.csv") as file:
         pairs = ends[:, ends[0] < ends[1]].T
         lines = ["image,similar_image", *(f"image-{one},image-{two}" for one, two in pairs)]
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print_line(f"scr fit {tables / 'nodes.csv'} {tables / 'edges.csv'} --label digit --out {run}")
+    print_line(f"scr fit {folder / 'nodes.csv'} {folder / 'edges.csv'} --label digit --out {run}")
     result = fitting.fit_run(
-        tables / "nodes.csv", tables / "edges.csv", run, tables=TableOptions(label="digit"),
+        folder / "nodes.csv", folder / "edges.csv", run, tables=tables.TableOptions(label="digit"),
         options=fitting.FitOptions(recipe=(FIT_SETTINGS,), resume=True),
     )  # fmt: skip
     print_decisions(result, run)

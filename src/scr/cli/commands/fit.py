@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from scr import fitting, runs
+from scr import fitting, runs, tables
 from scr.cli import _options as option
 from scr.cli._console import counted, print_line
 from scr.cli._ending import Report, Stopped
@@ -17,7 +17,6 @@ from scr.cli._run import names, read_layers, shown_command
 from scr.cli.commands.train import stoppable
 from scr.cli.commands.tune import seconds
 from scr.errors import ConfigError
-from scr.tables import TableOptions
 
 if TYPE_CHECKING:
     from scr.training import EpochRecord
@@ -98,7 +97,7 @@ def fit(
     """
     if effort == "default" and time is not None:
         raise ConfigError("--time", time, "`--effort best`, which tries settings for that long")
-    tables = TableOptions(
+    asked = tables.TableOptions(
         label=label, id_column=id_column, columns=_kinds(columns), weight_column=weight_column,
         split_column=split_column, unknown_nodes=cast(Any, unknown_nodes), directed=directed,
         delimiter=delimiter, encoding=encoding,
@@ -112,7 +111,7 @@ def fit(
     )  # fmt: skip
     try:
         with _watched() as watch:
-            result = fitting.fit_run(nodes, edges, out, tables=tables, options=options, watch=watch)
+            result = fitting.fit_run(nodes, edges, out, tables=asked, options=options, watch=watch)
     except KeyboardInterrupt:
         raise Stopped(_after_a_stop(out, overwrite=overwrite)) from None
     return print_decisions(result, out)

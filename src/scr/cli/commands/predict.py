@@ -14,7 +14,6 @@ from scr.cli._console import print_line, print_notes, steps_progress
 from scr.cli._ending import Report
 from scr.cli._replacing import refuse_existing
 from scr.errors import ConfigError
-from scr.prediction import NodeIds
 
 
 def predict(
@@ -89,7 +88,9 @@ def predict(
     chosen = None
     if nodes is not None:
         known = classifier.new_node_predictor().known
-        chosen = prediction.named_nodes(nodes, known if other is None else NodeIds.of(other))
+        chosen = prediction.named_nodes(
+            nodes, known if other is None else prediction.NodeIds.of(other)
+        )
     with steps_progress() as on_progress:
         classifier.predictor_.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, coverage=coverage,
