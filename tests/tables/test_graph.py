@@ -305,3 +305,12 @@ def test_any_cells_are_a_graph_or_one_error(tmp_path_factory, nodes, edges, deli
         return
     assert result.graph.features.shape[0] == result.graph.num_nodes
     assert np.isfinite(result.graph.features).all()
+
+
+def test_files_that_are_not_utf_8_are_read_and_that_is_said(tmp_path):
+    nodes, edges = tables(tmp_path)
+    nodes.write_bytes("id,label,colour\n1,Größe,grün\n2,,rot\n3,,grün\n".encode("cp1252"))
+    edges.write_text("source,target\n1,2\n2,3\n")
+    result = read_table_graph(nodes, edges)
+    assert result.graph.class_names == ("Größe",)
+    assert says(result.notes, "is not UTF-8 and was read as Windows-1252")
