@@ -62,7 +62,8 @@ def serve(
 def _listening(host: str, port: int) -> socket.socket:
     """A bound socket, before minutes are spent on predictions."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol by name: asyncio sends short answers at once only where it sees TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
