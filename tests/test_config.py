@@ -146,5 +146,5 @@ def test_broken_toml_is_named(tmp_path):
     file.write_text("[training\n")
     with pytest.raises(SourceError, match=r"recipe\.toml` is not valid TOML"):
         read_toml(file)
-    with pytest.raises(SourceError, match="no file"):
+    with pytest.raises(SourceError, match="does not exist"):
         read_toml(tmp_path / "other.toml")

@@ -44,7 +44,7 @@ CASES = {
     "propagate": ("scr.propagation.disk:propagate_to_disk", "propagate STORE --out OUT",
                   "resumed by the same command: scr "),
     "ingest": ("scr.ingest:ingest", "ingest STORE OUT", "resumed by the same command"),
-    "predict": ("scr:NodeClassifier.write_predictions", "predict RUN --out OUT",
+    "predict": ("scr.prediction:Predictor.write_predictions", "predict RUN --out OUT.csv",
                 "nothing was written"),
     "smooth": ("scr.prediction.smoothing:smooth_predictions", "smooth RUN", "nothing was written"),
     "synth": ("scr.synth:write_synth_store", "synth OUT", "nothing was written"),

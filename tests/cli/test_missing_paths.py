@@ -10,7 +10,7 @@ from scr.cli import main
     "line",
     [
         "ingest MISSING OUT", "propagate MISSING", "train MISSING --out OUT",
-        "tune MISSING --out OUT", "predict MISSING --out OUT", "smooth MISSING",
+        "tune MISSING --out OUT", "predict MISSING --out OUT.csv", "smooth MISSING",
         "compare MISSING --out OUT", "sweep MISSING --out OUT", "efficiency MISSING --out OUT",
         "report MISSING", "verify MISSING",
         "reproduce hu-2020-base-mlp-products --graph MISSING --out OUT",

@@ -128,7 +128,7 @@ def test_known_nodes_are_named_by_their_ids(shop, tmp_path, name, content):
     table = pq.read_table("known.parquet")
     assert table["id"].to_pylist() == ["item7", "item3"]
     np.testing.assert_allclose(
-        table["confidence"], shop[0].predict_proba([7, 3]).max(axis=1), atol=1e-6
+        table["confidence"], shop[0].predict_proba(["item7", "item3"]).max(axis=1), atol=1e-6
     )
 
 
@@ -143,7 +143,7 @@ WRONG = {
     "no file": (["--nodes", "missing.csv"], "There is no file `missing.csv`"),
     "edges alone": (["--edges", "new_edges.csv"], "a table of new nodes"),
     "changed alone": (["--nodes", "item1", "--changed"], "expected a table of new nodes"),
-    "columns": (["--nodes", "new_edges.csv"], "no columns `price`, `color`"),
+    "columns": (["--nodes", "new_edges.csv"], "has no column `id`"),
     "a graph too": (["--nodes", "new.csv", "--graph", "shop-store"], "neither `--graph`"),
     "suffix": (["--nodes", "item1", "--out", "out.xls"], "ends in one of"),
 }

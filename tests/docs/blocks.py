@@ -22,8 +22,8 @@ PAGES = sorted(
 PYTHON = {"python"}
 SHELL = {"sh", "bash"}
 SETTINGS = {"toml"}
-PROSE = {"text", "math", "bibtex"}
-"""Languages that nobody runs: output, trees of files, equations, a citation."""
+PROSE = {"text", "csv", "json", "math", "bibtex"}
+"""Languages that nobody runs: output, trees of files, tables, requests, equations, a citation."""
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<options>.*)$")
 _TITLE = re.compile(r'title="([^"]+)"')

@@ -75,6 +75,7 @@ def make_names() -> dict[str, Any]:
         "np": np, "numpy": np, "torch": torch, "scr": scr, "cross_entropy": cross_entropy,
         "graph": graph, "other": citation_graph(nodes=160), "edge_index": edge_index,
         "X": graph.features, "y": labels, "x": features, "features": features,
+        "new_features": graph.features[:2], "new_edges": [(240, 0), (241, 240)],
         "i": graph.train, "j": graph.valid, "k": graph.test,
         "train": graph.train, "valid": graph.valid, "test": graph.test, "unlabeled": unlabeled,
         "names": [f"n{node}" for node in range(len(labels))], "nodes": graph.test[:5],

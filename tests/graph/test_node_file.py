@@ -17,5 +17,5 @@ def test_other_files_are_refused_in_one_sentence(tmp_path, content):
     (tmp_path / "nodes.npy").write_bytes(content)
     with pytest.raises(SourceError, match=r"cannot be read as a \.npy file of node numbers"):
         read_nodes(tmp_path / "nodes.npy")
-    with pytest.raises(SourceError, match="No such file"):
+    with pytest.raises(SourceError, match="does not exist"):
         read_nodes(tmp_path / "missing.npy")

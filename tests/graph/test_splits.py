@@ -137,7 +137,7 @@ def test_a_lone_array_is_told(tmp_path):
 
 
 def test_a_missing_file_and_one_of_another_graph_are_told(tmp_path):
-    with pytest.raises(SourceError, match="no file of splits"):
+    with pytest.raises(SourceError, match="does not exist; expected a file of splits"):
         read_splits(tmp_path / "none.npz", 0, labels=LABELS)
     np.savez(tmp_path / "big.npz", train_0=[10**6], val_0=[1])
     with pytest.raises(SourceError, match="train nodes outside the graph"):

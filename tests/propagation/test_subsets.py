@@ -80,7 +80,7 @@ def test_a_wrong_file_is_one_sentence(graph, tmp_path, text, error, message):
     file.write_text(text)
     with pytest.raises(error, match=message):
         read_subsets(file, graph)
-    with pytest.raises(SourceError, match="cannot be read"):
+    with pytest.raises(SourceError, match="does not exist"):
         read_subsets(tmp_path / "missing.txt", graph)
 
 

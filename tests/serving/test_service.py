@@ -67,8 +67,8 @@ def predictions(response):
 
 def test_known_nodes_are_answered_as_the_classifier_predicts_them(client, classifier):
     answers = predictions(client.post("/predict", json={"ids": ["n7", "n3", "n7"]}))
-    expected = classifier.predict_proba([7, 3, 7])
-    sets = classifier.predict_sets([7, 3, 7], 0.8)
+    expected = classifier.predict_proba(["n7", "n3", "n7"])
+    sets = classifier.predict_sets(["n7", "n3", "n7"], 0.8)
     for answer, row, inside in zip(answers, expected, sets, strict=True):
         assert answer["class"] == NAMES[row.argmax()]
         assert answer["probability"] == pytest.approx(row.max(), abs=1e-6)
@@ -82,10 +82,10 @@ def test_all_probabilities_and_another_coverage_on_request(client, classifier):
     (answer,) = predictions(client.post("/predict", json=asked))
     np.testing.assert_allclose(
         [answer["probabilities"][name] for name in NAMES],
-        classifier.predict_proba([0])[0],
+        classifier.predict_proba(["n0"])[0],
         atol=1e-6,
     )
-    inside = classifier.predict_sets([0], 0.5)[0]
+    inside = classifier.predict_sets(["n0"], 0.5)[0]
     assert answer["set"] == [NAMES[each] for each in np.flatnonzero(inside)]
 
 

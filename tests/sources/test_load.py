@@ -47,6 +47,8 @@ def test_what_is_not_recognized_is_told_what_would_be(tmp_path, make):
         load_graph(path)
     if make == "not a zip":
         assert "cannot be read as an .npz" in str(caught.value)
+    elif make == "nothing":
+        assert "does not exist" in str(caught.value)
     else:
         assert all(line in str(caught.value) for line in RECOGNIZED)
 

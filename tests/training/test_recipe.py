@@ -107,7 +107,7 @@ def test_tables_hold_every_setting_and_are_read_back():
     changed = {
         "propagation": {"subsets": "single", "label_paths": ["^writes writes"]},
         # What is younger than others is written down only if it is not as it always was.
-        "training": {"metric": "macro-f1", "refit": True},
+        "training": {"metric": "macro-f1", "refit": True, "inductive": True},
         "consistency": {"noise": "dropped-nodes", "top_nodes": 16},
     }
     recipe = resolve(SMALL, regularizer="scr", layers=[changed])

@@ -370,8 +370,8 @@ class Predictor:
         write_model(path / runs.MODEL, fitted)
         runs.write_history(path / runs.HISTORY, fitted.outcome.history)
         kept = "all" if fitted.rows.kept is None else len(fitted.rows)
-        record = {**run, "rows_kept": kept, "notes": self.model.notes}
-        record["temperature"] = self.model.calibration.temperature
+        temperature = self.model.calibration.temperature
+        record = {**run, "rows_kept": kept, "notes": self.model.notes, "temperature": temperature}
         write_calibration(path, self.model.calibration)
         if fitted.prepared.subsets is not None:
             record["subsets"] = fitted.prepared.subsets
@@ -396,6 +396,5 @@ class Predictor:
 def refuse_existing(path: Path) -> None:
     """A run is saved to a new folder."""
     if path.exists():
-        raise RunError(
-            f"`{path}` exists already; expected a new folder", hint="choose another path"
-        )
+        message = f"`{path}` exists already; expected a new folder"
+        raise RunError(message, hint="choose another path")
