@@ -99,12 +99,13 @@ def test_what_the_guide_to_new_nodes_shows_can_be_run(tmp_path, monkeypatch, cap
     commands = re.findall(r"^scr ((?:fit|predict) .*)$", guide, re.M)
     assert len(commands) == 4
     commands[0] += " --set training.epochs=5"
-    for command in commands[:-1]:
+    for command in commands:
         result = CliRunner().invoke(app, command.split())
         assert result.exit_code == 0, result.output
     new, changed = pd.read_csv("new.csv"), pd.read_csv("changed.csv")
     assert new["id"].tolist() == changed["id"].tolist()[:2] == ["top", "plane"]
-    refused = CliRunner().invoke(app, commands[-1].split())
+    forgotten = commands[-1].replace("saw", "plane").replace("some", "other")
+    refused = CliRunner().invoke(app, forgotten.split())
     assert refused.exit_code == 2
     assert "The id `plane` is not one of the graph" in refused.output
     service = Service(open_run(Path("shop")))

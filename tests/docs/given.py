@@ -31,6 +31,9 @@ def make_files(folder: Path) -> None:
     (folder / "my-tables").mkdir()
     write_tables(graph, folder / "my-tables", label="label")
     write_tables(graph, folder, label="category")
+    new = ["id,f0,f1,f2,f3", "new0,0.1,0.2,0.3,0.4", "new1,0.4,0.3,0.2,0.1"]
+    (folder / "new_nodes.csv").write_text("\n".join(new) + "\n", encoding="utf-8")
+    (folder / "new_edges.csv").write_text("source,target\nnew0,n1\nnew1,new0\n", encoding="utf-8")
     classifier = scr.NodeClassifier("ssgc", "scr", epochs=3)
     classifier.fit(scr.load_graph(folder / "cora.store")).save(folder / "run")
 
