@@ -55,7 +55,7 @@ def test_hops_are_written_elsewhere_on_request(store, tmp_path):
 
 
 def test_a_plan_prints_sizes_and_writes_nothing(store):
-    result = run(store, "--hops", 3, "--plan", "--memory", "1GiB")
+    result = run(store, "--hops", 3, "--plan", "--memory", "8GiB")
     assert result.exit_code == 0
     assert f"{60 * 4 * 8 * 4:,} bytes" in result.output
     assert "3 over the edges" in result.output

@@ -236,7 +236,8 @@ def test_a_recipe_says_so_only_where_nothing_is_calibrated(graph):
 def test_the_page_shows_calibration_before_and_after(classifier, run):
     errors = classifier.summary()["calibration_error"]["test"]
     page = " ".join(run_page(run).split())
-    (row,) = re.findall(r">test nodes</th>(.*?)</tr>", page)
+    _, _, table = page.partition("Calibration before and after</caption>")
+    row = re.search(r">test nodes</th>(.*?)</tr>", table)[1]
     shown = re.findall(r">([\d.]+)<", row)
     assert shown == [f"{100 * errors[when]:.1f}" for when in ("before", "after")]
 
