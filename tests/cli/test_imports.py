@@ -28,11 +28,11 @@ def imported(*arguments):
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_a_first_run_imports_neither_a_compiler_nor_scikit_learn_nor_matplotlib(tmp_path):
+def test_a_first_run_imports_neither_a_compiler_nor_scikit_learn_nor_plots_nor_pandas(tmp_path):
     modules = imported("train", "digits", "--out", tmp_path / "run", "--set", "training.epochs=2")
     assert (tmp_path / "run" / "report.html").exists()
     assert "torch" in modules
-    assert not modules.intersection([*HEAVY, "matplotlib"])
+    assert not modules.intersection([*HEAVY, "matplotlib", "pandas"])
 
 
 @pytest.mark.parametrize("command", [["encoders"], ["regularizers"], ["train", "--help"]])

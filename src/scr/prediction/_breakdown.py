@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scr.graph import Graph, known_labels
 from scr.runs import BREAKDOWN, PREDICTIONS, write_json
+from scr.storage import numpy_array
 
 MOST_EDGES = 50_000_000
 """Of a graph with more stored edges no distances are computed: they would take minutes."""
@@ -74,9 +75,9 @@ def _right(path: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=["prediction", "label"]):
             label = batch.column("label")
-            same = pc.fill_null(pc.equal(batch.column("prediction"), label), False)
-            right.append(np.asarray(same))
-            unlabeled.append(np.asarray(label.is_null()))
+            same = pc.and_kleene(pc.equal(batch.column("prediction"), label), label.is_valid())
+            right.append(numpy_array(same))
+            unlabeled.append(numpy_array(label.is_null()))
     return np.concatenate(right), np.concatenate(unlabeled)
 
 

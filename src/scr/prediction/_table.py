@@ -18,7 +18,7 @@ from scr.errors import ConfigError, StoreError
 from scr.graph import Graph, known_labels
 from scr.prediction._table_writers import TableWriter, table_writer
 from scr.prediction.calibration import prediction_sets
-from scr.storage import atomic_file
+from scr.storage import arrow_array, atomic_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,33 +136,33 @@ def _part_table(
 ) -> pa.Table:
     import pyarrow as pa
 
-    names = pa.array(graph.class_names, pa.string())
+    names = arrow_array(graph.class_names)
     predicted = probabilities.argmax(axis=1)
     labels = np.asarray(graph.labels[nodes])
     data: dict[str, Any] = {
-        "id": pa.array(nodes if graph.ids is None else np.asarray(graph.ids[nodes])),
-        "prediction": names.take(pa.array(predicted)),
-        "confidence": pa.array(probabilities.max(axis=1)),
-        "split": pa.array([*SPLITS, ""], pa.string()).take(pa.array(splits)),
-        "label": names.take(pa.array(np.maximum(labels, 0), mask=labels < 0)),
+        "id": arrow_array(nodes if graph.ids is None else np.asarray(graph.ids[nodes])),
+        "prediction": names.take(arrow_array(predicted)),
+        "confidence": arrow_array(probabilities.max(axis=1)),
+        "split": arrow_array([*SPLITS, ""]).take(arrow_array(splits)),
+        "label": names.take(arrow_array(np.maximum(labels, 0), labels < 0)),
     }
     if set_limits is not None:
         inside = prediction_sets(probabilities, set_limits)
         sizes = inside.sum(axis=1, dtype=np.int32)
-        starts = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-        members = names.take(pa.array(np.nonzero(inside)[1]))
+        starts = arrow_array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+        members = names.take(arrow_array(np.nonzero(inside)[1]))
         data["prediction_set"] = pa.ListArray.from_arrays(starts, members)
-        data["set_size"] = pa.array(sizes)
+        data["set_size"] = arrow_array(sizes)
     if columns.kind == "all":
         for position, name in enumerate(graph.class_names):
-            data[f"probability_{name}"] = pa.array(probabilities[:, position])
+            data[f"probability_{name}"] = arrow_array(probabilities[:, position])
     if columns.kind == "top":
         count = min(columns.count, probabilities.shape[1])
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
         for rank in range(count):
             chosen = order[:, rank]
-            data[f"class_{rank + 1}"] = names.take(pa.array(chosen))
-            data[f"probability_{rank + 1}"] = pa.array(
+            data[f"class_{rank + 1}"] = names.take(arrow_array(chosen))
+            data[f"probability_{rank + 1}"] = arrow_array(
                 np.take_along_axis(probabilities, chosen[:, None], axis=1)[:, 0]
             )
     return pa.table(data)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from scr.errors import RunError
 from scr.metrics import ReliabilityCurve, reliability_curve
+from scr.storage import arrow_array, numpy_array
 
 if TYPE_CHECKING:
     import pyarrow
@@ -184,8 +185,7 @@ class _Batch:
 
     def __init__(self, summary: PredictionSummary, batch: pyarrow.RecordBatch) -> None:
         self.summary, self.batch = summary, batch
-        column = batch.column("confidence").to_numpy(zero_copy_only=False)
-        self.confidence = np.asarray(column, np.float64)
+        self.confidence = numpy_array(batch.column("confidence")).astype(np.float64)
         self.bands = np.searchsorted(BANDS[1:-1], self.confidence, side="right")
         split_codes: dict[str, int] = {}
         self.splits = _encode(batch, "split", split_codes)
@@ -194,7 +194,7 @@ class _Batch:
         if summary.multilabel:
             self.labels = np.full(batch.num_rows, -1, np.int64)
             if "label" in batch.schema.names:
-                self.labels[np.asarray(batch.column("label").is_valid())] = 0
+                self.labels[numpy_array(batch.column("label").is_valid())] = 0
             self.predictions = np.zeros(batch.num_rows, np.int64)
         else:
             self.predictions = _encode(batch, "prediction", summary.codes)
@@ -226,7 +226,7 @@ class _Batch:
         group.confidence += float(self.confidence[rows].sum())
         group.bands += np.bincount(self.bands[rows], minlength=len(group.bands))
         if self.summary.multilabel:
-            chosen = self.batch.column("prediction").take(_indices(rows)).flatten()
+            chosen = self.batch.column("prediction").take(arrow_array(rows)).flatten()
             for each in chosen.value_counts().to_pylist():
                 group.by_class[each["values"]] += each["counts"]
                 self.summary.codes.setdefault(each["values"], len(self.summary.codes))
@@ -251,7 +251,7 @@ class _Batch:
 
     def nodes(self, rows: NDArray[np.int64]) -> list[Node]:
         """Rows of the batch as nodes."""
-        chosen = self.batch.take(_indices(rows))
+        chosen = self.batch.take(arrow_array(rows))
         columns = {name: chosen.column(name).to_pylist() for name in chosen.schema.names}
         labels = columns.get("label", [None] * len(rows))
         return [
@@ -270,12 +270,6 @@ def _text(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def _indices(rows: NDArray[np.int64]) -> pyarrow.Array:
-    import pyarrow
-
-    return pyarrow.array(rows)
-
-
 def _encode(batch: pyarrow.RecordBatch, column: str, codes: dict[str, int]) -> NDArray[np.int64]:
     """A column as numbers into `codes`, which grows; -1 for nulls and for a column not there."""
     import pyarrow
@@ -285,13 +279,12 @@ def _encode(batch: pyarrow.RecordBatch, column: str, codes: dict[str, int]) -> N
     values = batch.column(column)
     # As a number, -1 means that the label is unknown; as text, it may be the name of a class.
     unknown = "-1" if pyarrow.types.is_integer(values.type) else None
-    encoded = values.cast(pyarrow.string()).dictionary_encode()
+    encoded = values.cast(pyarrow.string()).dictionary_encode("encode")
     table = [
         -1 if name is None or name == unknown else codes.setdefault(name, len(codes))
         for name in encoded.dictionary.to_pylist()
     ]
-    positions = encoded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
-    coded: NDArray[np.int64] = np.array([*table, -1], dtype=np.int64)[positions]
+    coded: NDArray[np.int64] = np.array(table, dtype=np.int64)[numpy_array(encoded.indices)]
     return coded
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.storage._arrow import arrow_array as arrow_array
+    from scr.storage._arrow import numpy_array as numpy_array
     from scr.storage._artifact import ArtifactWriter as ArtifactWriter
     from scr.storage._artifact import linked_entry as linked_entry
     from scr.storage._atomic import atomic_file as atomic_file
