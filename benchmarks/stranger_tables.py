@@ -238,7 +238,7 @@ def stranger_lines() -> list[str]:
         "## With no options",
         "",
         f"{CAPTION} `scr` is `scr.NodeClassifier()` as it is, `base` the same without a "
-        'consistency term, `best` with `effort="best"` and ten minutes. Peers have their published '
+        'consistency term, `best` with `effort="best"` and 200 seconds. Peers have their published '
         "settings on every graph (`benchmarks/stranger_peers.py` names them), and rows of unit "
         "length as features, since rows that add up to 1 leave them far behind on some graphs. "
         "They choose the epoch, or the penalty, on validation nodes; one that takes more than its "
