@@ -191,6 +191,29 @@ def test_a_folder_is_neither_replaced_nor_continued_unasked(random_graph, tmp_pa
         scr.fit(graph, recipe=QUICK, out=tmp_path / "notes", overwrite=True)
 
 
+def test_a_folder_of_something_else_is_not_resumed_and_loses_nothing(random_graph, tmp_path):
+    graph, out = many_labels(random_graph), tmp_path / "mine"
+    (out / "graph").mkdir(parents=True)
+    (out / "graph" / "precious.txt").write_text("mine")
+    with pytest.raises(RunError, match="holds no run"):
+        scr.fit(graph, out=out, resume=True)
+    (out / "fit.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"training\.epochs"):
+        scr.fit(graph, out=out, resume=True, recipe={"training": {"epochs": 0}})
+    assert sorted(path.name for path in out.rglob("*")) == ["fit.json", "graph", "precious.txt"]
+
+
+def test_a_link_to_a_run_stays_a_link_when_the_run_is_replaced(random_graph, tmp_path):
+    graph, link = many_labels(random_graph), tmp_path / "latest"
+    scr.fit(graph, recipe=QUICK, out=tmp_path / "run")
+    before = (tmp_path / "run" / "model.safetensors").read_bytes()
+    link.symlink_to(tmp_path / "run")
+    scr.fit(graph, recipe=QUICK, out=link, overwrite=True, seed=1)
+    assert link.is_symlink()
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "run"]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

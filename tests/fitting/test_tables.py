@@ -13,7 +13,7 @@ from tests.fitting.catalogue import CLASSES, write_catalogue
 
 import scr
 from scr.cli import main
-from scr.errors import SourceError
+from scr.errors import SCRError, SourceError
 
 QUICK = ("--set", "training.epochs=30", "--set", "training.select_after=0")
 RECIPE = {"training": {"epochs": 4, "evaluate_every": 2, "select_after": 0.0}}
@@ -139,6 +139,19 @@ def test_tables_in_a_run_are_not_replaced_with_it(catalogue, tmp_path, capsys):
     assert command("fit", *arguments) == 2
     assert "would be replaced" in capsys.readouterr().err
     assert (run / "nodes.csv").exists()
+
+
+def test_a_refused_resume_leaves_the_preparation_of_the_run(tmp_path):
+    write_catalogue(tmp_path)
+    tables = [tmp_path / "nodes.csv", tmp_path / "edges.csv"]
+    options = {"label": "category", "out": tmp_path / "run", "recipe": RECIPE}
+    scr.fit(*tables, **options)
+    before = (tmp_path / "run" / "preparation.json").read_bytes()
+    lines = tables[0].read_text(encoding="utf-8").splitlines(keepends=True)
+    tables[0].write_text("".join(lines[:-20]), encoding="utf-8")
+    with pytest.raises(SCRError, match="another|different|made with|started with"):
+        scr.fit(*tables, **options, resume=True)
+    assert (tmp_path / "run" / "preparation.json").read_bytes() == before
 
 
 def test_nodes_without_edges_are_refused(catalogue):

@@ -12,6 +12,7 @@ from scr.classifier import NodeClassifier
 from scr.errors import ConfigError, RunError
 from scr.fitting._inputs import FitInput, read_input
 from scr.fitting._options import FitOptions, FitResult, Watch
+from scr.fitting._record import FIT
 from scr.fitting._splits import SplitPlan, plan_split
 from scr.fitting._training import train_on_folds, train_once
 from scr.graph import Graph
@@ -113,7 +114,8 @@ def fit_run(
     """As `fit`, with what was decided beside the classifier.
 
     Raises:
-        KeyboardInterrupt: Training was stopped; what there is of it can be resumed.
+        KeyboardInterrupt: Training was stopped; what there is of it can be resumed, unless it was
+            to replace another run, which then stays as it is.
     """
     watch = watch or Watch()
     if out is not None:
@@ -132,7 +134,7 @@ def fit_run(
     plan = plan_split(read.graph, options.splits, seed=options.seed)
     if out is None or not (options.overwrite and out.exists()):
         return _fit(read, plan, options, out, watch)
-    with atomic_folder(out) as folder:
+    with atomic_folder(out.resolve()) as folder:  # not the link, if it is one
         inside = _within(options.predictions, out)
         if inside is not None:
             options = dataclasses.replace(options, predictions=folder / inside)
@@ -179,7 +181,14 @@ def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None
     """Refuse, before anything is read, a folder that would lose something."""
     if out.exists() and not out.is_dir():
         raise RunError(f"`{out}` is a file; expected a folder for the run, or nothing")
-    if not out.exists() or not any(out.iterdir()) or options.resume:
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if options.resume and not options.overwrite:
+        if not any((out / name).is_file() for name in (runs.RUN, FIT)):
+            raise RunError(
+                f"`{out}` holds no run: it has neither {runs.RUN} nor {FIT}; expected one to "
+                "resume, or an empty folder"
+            )
         return
     if not options.overwrite:
         raise RunError(

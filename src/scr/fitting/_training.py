@@ -152,21 +152,24 @@ def _write_inputs(out: Path, read: FitInput, graph: Graph, record: dict[str, Any
         runs.write_json(out / FIT, record)
     if _is_copied(graph) and not (out / runs.GRAPH).exists():
         graph.save(out / runs.GRAPH)
-    if read.preparation is not None:
+    if read.preparation is not None and not all((out / name).exists() for name in PREPARATION):
         read.preparation.save(out)
 
 
 @contextmanager
 def _withdrawn_if_refused(out: Path) -> Iterator[None]:
-    """Remove the run directory if training cannot begin; what is trained stays for a resume."""
+    """Remove what was written if training cannot begin; what is trained stays for a resume."""
+    written = [name for name in (runs.GRAPH, FIT, *PREPARATION) if not (out / name).exists()]
     try:
         yield
     except SCRError:
         is_trained = any(out.glob("checkpoint*")) or any(out.glob("models/*/fold-*"))
         if out.is_dir() and not is_trained:
-            shutil.rmtree(out / runs.GRAPH, ignore_errors=True)
-            for name in (FIT, *PREPARATION):
-                (out / name).unlink(missing_ok=True)
+            for name in written:
+                if name == runs.GRAPH:
+                    shutil.rmtree(out / name, ignore_errors=True)
+                else:
+                    (out / name).unlink(missing_ok=True)
             if not any(out.iterdir()):
                 out.rmdir()
             elif (out / runs.RUN).exists():
