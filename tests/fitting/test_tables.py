@@ -149,7 +149,7 @@ def test_a_refused_resume_leaves_the_preparation_of_the_run(tmp_path):
     before = (tmp_path / "run" / "preparation.json").read_bytes()
     lines = tables[0].read_text(encoding="utf-8").splitlines(keepends=True)
     tables[0].write_text("".join(lines[:-20]), encoding="utf-8")
-    with pytest.raises(SCRError, match="another|different|made with|started with"):
+    with pytest.raises(SCRError, match="another"):
         scr.fit(*tables, **options, resume=True)
     assert (tmp_path / "run" / "preparation.json").read_bytes() == before
 
