@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import scr
 from scr.errors import ConfigError, GraphError, RunError, SCRError
+from scr.prediction import NodeIds
 from scr.sources._digits import digits
 
 QUICK = {"epochs": 6, "evaluate_every": 2}
@@ -185,6 +186,33 @@ def test_ids_that_are_numbers_are_not_positions(graph):
         classifier.predict_proba([6], graph=other), classifier.predict_proba(graph=other)[[3]],
         rtol=1e-4,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("ids", [None, np.arange(100, 160), [f"{each}" for each in range(60)]])
+def test_nodes_may_be_named_by_text_and_by_numbers_of_numpy(graph, ids):
+    ids = None if ids is None else np.array(ids)
+    numbered = dataclasses.replace(graph, ids=ids)
+    classifier = scr.NodeClassifier("ssgc", "none", **QUICK).fit(numbered)
+    known = NodeIds.of(numbered)
+    name = int(3 if ids is None else ids[3])
+    expected = classifier.predictor_.probabilities([3], None)
+    same = (name, str(name), np.int64(name), np.uint64(name), np.str_(name))
+    for each in same:
+        for given in (
+            each,
+            [each],
+            np.array(each),
+            [np.array(each)],
+            np.array([each]),
+            np.array([each], dtype=object),
+        ):
+            np.testing.assert_array_equal(classifier.predict_proba(given), expected)
+            assert known.numbers(given).tolist() == [3]
+    for wrong in ("03", 1.5, 10**30, np.uint64(2**63 + 3), "x"):
+        with pytest.raises(GraphError):
+            classifier.predict_proba([wrong])
+        with pytest.raises(GraphError):
+            known.numbers([wrong])
 
 
 def test_everything_is_there_after_loading(graph, fitted, tmp_path):

@@ -221,6 +221,24 @@ def test_frames_with_columns_of_other_names():
     assert bare.weights is None
 
 
+def test_names_of_columns_need_not_be_text():
+    edges = pd.DataFrame([[0, 1, 0.5], [1, 2, 4.0]])
+    graph = Graph.from_pandas(edges[[0, 1]].astype(int))
+    assert graph.ids.tolist() == [0, 1, 2]
+    path = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    np.testing.assert_array_equal(graph.adjacency().toarray(), path)
+    nodes = pd.DataFrame([[7, 1, 5.0], [8, 0, 6.0], [9, 2, 7.0]])
+    graph = Graph.from_pandas(
+        edges, nodes, source=1, target=0, weight=2, id=1, features=[0], undirected=False
+    )
+    assert graph.ids.tolist() == [1, 0, 2]
+    assert graph.features.tolist() == [[7], [8], [9]]
+    weighted = [[0, 0.5, 0], [0, 0, 0], [4, 0, 0]]  # 1 to 0 and 2 to 1, in the order of the ids
+    np.testing.assert_array_equal(graph.to_scipy().toarray(), weighted)
+    with pytest.raises(GraphError, match="columns 0; expected one for each of both ends"):
+        Graph.from_pandas(edges[[0]])
+
+
 NODES = pd.DataFrame({"id": ["a", "b"], "size": [1.0, 2.0], "label": [0, 1]})
 EDGES = pd.DataFrame({"source": ["a"], "target": ["b"]})
 
@@ -235,6 +253,7 @@ EDGES = pd.DataFrame({"source": ["a"], "target": ["b"]})
         (EDGES, NODES.assign(id="a"), {}, "'a' is given to more than one node"),
         (EDGES, NODES.assign(split="tset"), {}, "says 'tset'; expected train, valid, test"),
         (EDGES[["source"]], NODES, {}, "expected one for each of both ends"),
+        (pd.DataFrame([[0, 1]], columns=["x", "x"]), NODES, {}, "expected one for each of both"),
     ],
 )
 def test_what_is_wrong_with_frames_is_said_in_one_sentence(edges, nodes, settings, message):

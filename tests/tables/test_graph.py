@@ -6,6 +6,7 @@ import decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +116,30 @@ def test_edges_without_column_names_are_read_from_the_first_row(tmp_path):
     result = read_table_graph(*tables(tmp_path, nodes, "1\t2\n2\t3\n"))
     assert result.graph.num_undirected_edges == 2
     assert says(result.notes, "has no row of column names")
+
+
+@pytest.mark.parametrize(
+    ("edges", "pairs", "weights"),
+    [
+        ("0,1,1\n1,2,3\n", [(0, 1), (1, 2)], [1, 3]),
+        ("0,0\n0,1\n2,1\n", [(0, 1), (1, 2)], None),
+    ],
+)
+def test_a_first_row_of_equal_numbers_is_an_edge_too(tmp_path, edges, pairs, weights):
+    paths = tables(tmp_path, "id,label\n0,a\n1,b\n2,b\n", edges)
+    result = read_table_graph(*paths)
+    upper = sp.triu(result.graph.to_scipy()).tocoo()
+    assert list(zip(upper.row, upper.col, strict=True)) == pairs
+    assert weights is None or upper.data.tolist() == weights
+    assert says(result.notes, "has no row of column names")
+    new = read_new_nodes(paths[0], paths[1], None, [7], TableOptions())
+    assert len(new.edges.T) == 2 + (weights is None)
+
+
+def test_names_of_columns_of_edges_that_repeat_are_refused(tmp_path):
+    paths = tables(tmp_path, "id,label\n0,a\n1,b\n", "source,target,w,w\n0,1,1,1\n")
+    with pytest.raises(SourceError, match="same name: `w`"):
+        read_table_graph(*paths)
 
 
 @pytest.mark.parametrize(

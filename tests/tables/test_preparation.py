@@ -65,6 +65,11 @@ def test_numbers_written_with_commas_and_words_for_missing_ones_are_read():
         features(["1,5", "2", "3,25", "1.000,5"]), features([1.5, 2, 3.25, 1000.5])
     )
     np.testing.assert_allclose(features(["1,500", "2", "3,250"]), features([1500, 2, 3250]))
+    np.testing.assert_allclose(
+        features(["1.234,50", "99,5", "1.234", "-1.234.567", "2.5"]),
+        features([1234.5, 99.5, 1234, -1234567, 2.5]),
+    )
+    np.testing.assert_allclose(features(["1.234", "99.5"]), features([1.234, 99.5]))
     cells = ["1", "2", "3", "4", "5", "6", "?", "8"]
     preparation = fitted(cells)
     assert preparation.names == ("x", "x missing")

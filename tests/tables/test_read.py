@@ -79,6 +79,22 @@ def test_a_cell_may_have_line_breaks_and_rows_of_another_length_are_all_counted(
         read_any_table(path)
 
 
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_header_may_be_of_any_length(tmp_path, delimiter):
+    names = [f"feature {number:05}" for number in range(10_001)]
+    path = tmp_path / "nodes.csv"
+    path.write_text(f"{delimiter.join(names)}\n{delimiter.join('1' * len(names))}\n")
+    table = read_any_table(path)
+    assert table.column_names == names
+    assert table.num_rows == 1
+
+
+def test_frames_with_columns_of_the_same_name_are_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(SourceError, match="same name: `0`"):
+        read_any_table(pandas.DataFrame([[1, 2]], columns=[0, "0"]))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scr.graph._graph import SPLITS as SPLITS
     from scr.graph._graph import Graph as Graph
     from scr.graph._graph import check_graph as check_graph
+    from scr.graph._ids import converted_ids as converted_ids
     from scr.graph._ids import numbers_of as numbers_of
     from scr.graph._induced import induced as induced
     from scr.graph._labels import UNKNOWN as UNKNOWN

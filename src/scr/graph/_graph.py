@@ -11,7 +11,7 @@ itself trusts its arguments except for their lengths.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -288,13 +288,13 @@ class Graph:
         edges: pd.DataFrame,
         nodes: pd.DataFrame | None = None,
         *,
-        source: str | None = None,
-        target: str | None = None,
-        weight: str | None = None,
-        id: str | None = None,  # noqa: A002  (as the column is called)
-        label: str | None = None,
-        split: str | None = None,
-        features: Sequence[str] | None = None,
+        source: Hashable | None = None,
+        target: Hashable | None = None,
+        weight: Hashable | None = None,
+        id: Hashable | None = None,  # noqa: A002  (as the column is called)
+        label: Hashable | None = None,
+        split: Hashable | None = None,
+        features: Sequence[Hashable] | None = None,
         **settings: Any,
     ) -> Graph:
         """Make a graph from data frames of edges and nodes; see `scr.graph._pandas.from_pandas`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,13 +22,13 @@ def from_pandas(
     edges: pd.DataFrame,
     nodes: pd.DataFrame | None = None,
     *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    id_column: str | None = None,
-    label: str | None = None,
-    split: str | None = None,
-    features: Sequence[str] | None = None,
+    source: Hashable | None = None,
+    target: Hashable | None = None,
+    weight: Hashable | None = None,
+    id_column: Hashable | None = None,
+    label: Hashable | None = None,
+    split: Hashable | None = None,
+    features: Sequence[Hashable] | None = None,
     **settings: Any,
 ) -> Graph:
     """Make a graph from a frame of edges, whose ends are ids, and a frame of nodes.
@@ -50,13 +50,11 @@ def from_pandas(
     """
     import pandas as pd
 
-    listed = [str(name) for name in edges.columns]
-    if len(listed) < 2:
-        raise GraphError(
-            f"The edges have the columns {', '.join(listed)}; expected one for each of both ends"
-        )
-    start = _column(edges, source, "source", "edges") or listed[0]
-    end = _column(edges, target, "target", "edges") or listed[1 if start == listed[0] else 0]
+    listed = list(edges.columns)
+    if len(set(listed)) < 2:
+        shown = ", ".join(map(str, listed))
+        raise GraphError(f"The edges have the columns {shown}; expected one for each of both ends")
+    start, end = _ends(edges, source, target)
     weighted = _column(edges, weight, "weight", "edges")
     if weighted is not None:
         settings["weights"] = edges[weighted].to_numpy()
@@ -76,7 +74,22 @@ def from_pandas(
     return cls.from_edges(np.stack(positions), num_nodes=len(ids), ids=ids.to_numpy(), **settings)
 
 
-def _column(frame: pd.DataFrame, named: str | None, usual: str, what: str) -> str | None:
+def _ends(
+    edges: pd.DataFrame, source: Hashable | None, target: Hashable | None
+) -> tuple[Hashable, Hashable]:
+    """The columns of both ends; what is neither named nor usual is the first that is left."""
+    start = _column(edges, source, "source", "edges")
+    end = _column(edges, target, "target", "edges")
+    if start is None:
+        start = next(name for name in edges.columns if name != end)
+    if end is None:
+        end = next(name for name in edges.columns if name != start)
+    return start, end
+
+
+def _column(
+    frame: pd.DataFrame, named: Hashable | None, usual: Hashable, what: str
+) -> Hashable | None:
     """The column that was named, else the usual one, if there is one."""
     if named is None:
         return usual if usual in frame.columns else None
@@ -86,7 +99,7 @@ def _column(frame: pd.DataFrame, named: str | None, usual: str, what: str) -> st
     return named
 
 
-def _positions(ids: pd.Index[Any], ends: pd.Series[Any], column: str) -> Any:
+def _positions(ids: pd.Index[Any], ends: pd.Series[Any], column: Hashable) -> Any:
     import pandas as pd
 
     positions = ids.get_indexer(pd.Index(ends))
@@ -102,10 +115,10 @@ def _positions(ids: pd.Index[Any], ends: pd.Series[Any], column: str) -> Any:
 
 def _node_settings(
     nodes: pd.DataFrame,
-    id_column: str | None,
-    label: str | None,
-    split: str | None,
-    features: Sequence[str] | None,
+    id_column: Hashable | None,
+    label: Hashable | None,
+    split: Hashable | None,
+    features: Sequence[Hashable] | None,
 ) -> dict[str, Any]:
     """Labels, splits and features, as `from_edges` takes them."""
     import pandas as pd
@@ -126,9 +139,9 @@ def _node_settings(
         masks = {name: (said == name).to_numpy() for name in SPLITS}
         settings |= {name: mask for name, mask in masks.items() if mask.any()}
     taken = {id_column, labeled, parted}
-    columns = [name for name in nodes.columns if name not in taken]
+    columns: list[Any] = [name for name in nodes.columns if name not in taken]
     if features is not None:
-        columns = [str(_column(nodes, name, name, "nodes")) for name in features]
+        columns = [_column(nodes, name, name, "nodes") for name in features]
     if columns:
         other = [name for name in columns if not pd.api.types.is_numeric_dtype(nodes[name])]
         if other:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import GraphError, SourceError
-from scr.graph import Graph, as_numpy, read_nodes
+from scr.graph import Graph, as_numpy, converted_ids, read_nodes
 
 SHOWN_IDS = 5
 """Unknown ids that a message names."""
@@ -127,12 +127,7 @@ class NodeIds:
 
     def _converted(self, ids: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Ids in the type of the known ones, and which of them can have it."""
-        is_text = self.known is not None and self.known.dtype.kind == "U"
-        if is_text:
-            return np.array([str(each) for each in ids], np.str_), np.ones(len(ids), np.bool_)
-        found = [_whole_number(each) for each in ids]
-        is_right = np.array([each is not None for each in found], np.bool_)
-        return np.array([each or 0 for each in found], np.int64), is_right
+        return converted_ids(ids, self.known)
 
 
 class UnknownIdsError(GraphError):
@@ -145,9 +140,9 @@ class UnknownIdsError(GraphError):
 
 def as_list(ids: Any) -> list[Any]:
     """Ids as plain values of Python."""
-    if isinstance(ids, (str, int)):
-        return [ids]
-    return list(ids) if isinstance(ids, (list, tuple)) else list(as_numpy(ids).tolist())
+    if isinstance(ids, (list, tuple)):
+        return [each.item() if getattr(each, "shape", None) == () else each for each in ids]
+    return list(np.atleast_1d(as_numpy(ids)).tolist())
 
 
 def named_nodes(text: str, ids: NodeIds) -> NDArray[Any]:
@@ -204,20 +199,6 @@ def _rows(path: Path, most: int | None = None) -> list[list[str]]:
             return [row for row, _ in zip(reader, range(most), strict=False)] if most else [*reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"`{path}` cannot be read as a list of ids: {error}") from None
-
-
-def _whole_number(value: Any) -> int | None:
-    """An int64, also from text as it is printed; none: it is none."""
-    if isinstance(value, str):
-        try:
-            number = int(value)
-        except ValueError:
-            return None
-        value = number if str(number) == value.strip() else None
-    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not is_whole or abs(int(value)) > np.iinfo(np.int64).max:
-        return None
-    return int(value)
 
 
 def _places(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scr.tables._nodes import find_name, id_texts
 from scr.tables._options import NO_COLUMN, TableOptions
 from scr.tables._problems import Findings, count, rows_text
-from scr.tables._read import OpenedTable
+from scr.tables._read import OpenedTable, lacks_header
 from scr.tables.columns import UnfitColumn, parse_numbers
 
 END_NAMES = (
@@ -23,7 +23,6 @@ END_NAMES = (
 """Usual names of the two columns of edges."""
 _NO_WEIGHT = ("time", "date", "year", "stamp", "id", "type", "kind")
 """Names of numeric columns that are no weights hold one of these."""
-_WHOLE_NUMBER = r"^-?\d+$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +73,12 @@ def _with_header(opened: OpenedTable, findings: Findings) -> OpenedTable:
     """A table of edges whose column names are whole numbers has no header: they are an edge."""
     table = opened.rows
     names = table.column_names
-    is_text = all(pa.types.is_string(column.type) for column in table.columns)
-    if not is_text or len(names) < 2:
-        return opened
-    if not all(pc.match_substring_regex(pa.array(names[:2]), _WHOLE_NUMBER).to_pylist()):
+    if not lacks_header(table):
         return opened
     findings.note(f"{opened.name} has no row of column names: its first row is an edge")
-    first = pa.table([[name] for name in names], names=names)
     named = ["source", "target", *(f"column {number}" for number in range(3, len(names) + 1))]
-    rows = pa.concat_tables([first, table]).rename_columns(named)
+    first = pa.table([[name] for name in names], names=named)
+    rows = pa.concat_tables([first, table.rename_columns(named)])
     return OpenedTable(rows, opened.name)
 
 

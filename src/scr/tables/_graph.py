@@ -46,8 +46,8 @@ def read_table_graph(nodes: Table, edges: Table, options: TableOptions | None = 
     """
     options, findings = options or TableOptions(), Findings()
     opened = [
-        opened_table(table, role, options, findings)
-        for table, role in ((nodes, "table of nodes"), (edges, "table of edges"))
+        opened_table(nodes, "table of nodes", options, findings),
+        opened_table(edges, "table of edges", options, findings, is_edges=True),
     ]
     rows = None if opened[0] is None else read_node_rows(opened[0], options, findings)
     ids = pa.array([], pa.string()) if rows is None else rows.ids
@@ -77,11 +77,13 @@ def read_table_graph(nodes: Table, edges: Table, options: TableOptions | None = 
 
 
 def opened_table(
-    table: Table, role: str, options: TableOptions, findings: Findings
+    table: Table, role: str, options: TableOptions, findings: Findings, *, is_edges: bool = False
 ) -> OpenedTable | None:
     """Open a table; what keeps it from being read is one of the findings."""
     try:
-        return open_table(table, role, delimiter=options.delimiter, encoding=options.encoding)
+        return open_table(
+            table, role, delimiter=options.delimiter, encoding=options.encoding, is_edges=is_edges
+        )
     except SCRError as error:
         findings.refuse(error.message, error.hint)
         return None

@@ -60,7 +60,7 @@ def read_new_nodes(
     opened = opened_table(nodes, "table of new nodes", options, findings)
     listed = None
     if edges is not None:
-        listed = opened_table(edges, "table of new edges", options, findings)
+        listed = opened_table(edges, "table of new edges", options, findings, is_edges=True)
     rows = None
     if opened is not None:
         roles = {} if preparation is None else preparation.roles

@@ -11,7 +11,9 @@ import csv
 import gzip
 import io
 import itertools
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +39,8 @@ _BYTE_ORDER_MARKS = {
 }  # fmt: skip
 _LARGEST_BLOCK = 1 << 30
 """Arrow reads text by blocks, of which none may begin inside a cell that ends in another."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_WHOLE_NUMBER = r"-?\d+\Z"
 SHOWN_ROWS = 3
 
 
@@ -63,9 +67,17 @@ def read_any_table(
 
 
 def open_table(
-    table: Table, role: str, *, delimiter: str | None = None, encoding: str | None = None
+    table: Table,
+    role: str,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    is_edges: bool = False,
 ) -> OpenedTable:
-    """As `read_any_table`, with what was decided; `role` names a table that has no path."""
+    """As `read_any_table`, with what was decided; `role` names a table that has no path.
+
+    Edges may lack a row of column names: then the names are the first edge, and may be equal.
+    """
     check_format(delimiter, encoding)
     if isinstance(table, str | Path):
         opened = _open_file(Path(table).expanduser(), delimiter, encoding)
@@ -74,8 +86,16 @@ def open_table(
             opened = OpenedTable(_from_memory(table, role), f"the {role}")
     with _readable(opened.name):
         rows = _plain_columns(opened.rows)
-    _check_names(rows.column_names, opened.name)
+    if not (is_edges and lacks_header(rows)):
+        _check_names(rows.column_names, opened.name)
     return OpenedTable(rows, opened.name, opened.notes)
+
+
+def lacks_header(edges: pa.Table) -> bool:
+    """Whether the names of the first two columns of edges are whole numbers, thus ids."""
+    names = edges.column_names
+    is_text = all(pa.types.is_string(column.type) for column in edges.columns)
+    return is_text and len(names) > 1 and all(re.match(_WHOLE_NUMBER, each) for each in names[:2])
 
 
 def _open_file(path: Path, delimiter: str | None, encoding: str | None) -> OpenedTable:
@@ -124,7 +144,7 @@ def _read_text(
     if delimiter is None and found != ",":
         notes.append(f"cells of {name} are separated by {DELIMITER_NAMES[found]}")
     content = content if used == "utf-8" else text.encode()
-    rows, unnamed = _parse(content, text[:_SNIFFED_CHARACTERS], name, found)
+    rows, unnamed = _parse(content, next(_cells(text, found)), name, found)
     return OpenedTable(rows, name, (*notes, *unnamed))
 
 
@@ -161,11 +181,14 @@ def _sniff(text: str) -> str:
 
 def _cells(text: str, delimiter: str) -> Iterator[list[str]]:
     """Cells of the rows of a text, without empty rows."""
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    lines = (line.group() for line in _LINE.finditer(text))  # of which few are asked for
+    rows = csv.reader(lines, delimiter=delimiter)
     return (cells for cells in rows if cells)
 
 
-def _parse(content: bytes, first: str, name: str, delimiter: str) -> tuple[pa.Table, list[str]]:
+def _parse(
+    content: bytes, header: list[str], name: str, delimiter: str
+) -> tuple[pa.Table, list[str]]:
     """Text columns of a file; rows of another length than the header are refused, all at once."""
     wrong: list[Any] = []
 
@@ -176,7 +199,6 @@ def _parse(content: bytes, first: str, name: str, delimiter: str) -> tuple[pa.Ta
     parse = pyarrow.csv.ParseOptions(
         delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note
     )
-    header = next(_cells(first, delimiter))
     names = [f"column {number}" for number in range(1, len(header) + 1)]
     block = min(max(len(content) + 1, 1 << 16), _LARGEST_BLOCK)
     read = pyarrow.csv.ReadOptions(use_threads=False, block_size=block, column_names=names)
@@ -227,6 +249,7 @@ def _from_memory(table: Any, role: str) -> pa.Table:
     module = type(table).__module__.partition(".")[0]
     if module == "pandas" and hasattr(table, "columns"):
         named = table.rename(columns=str) if hasattr(table, "rename") else table
+        _check_names(list(named.columns), f"the {role}")
         return pa.Table.from_pandas(named, preserve_index=False)
     if hasattr(table, "collect") and module == "polars":  # a LazyFrame
         table = table.collect()
@@ -261,7 +284,7 @@ def _plain_columns(table: pa.Table) -> pa.Table:
 
 
 def _check_names(names: list[str], name: str) -> None:
-    repeated = sorted({each for each in names if names.count(each) > 1})
+    repeated = sorted(each for each, times in Counter(names).items() if times > 1)
     if repeated:
         listed = ", ".join(f"`{each}`" for each in repeated)
         raise SourceError(f"{name} has columns of the same name: {listed}; expected distinct names")

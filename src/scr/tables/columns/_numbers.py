@@ -38,6 +38,8 @@ PLAIN, THOUSANDS, DECIMAL_COMMA = "plain", "thousands", "decimal comma"
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
 _THOUSANDS = r"^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$"
 _DECIMAL_COMMA = r"^[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+$"
+_DOTTED_THOUSANDS = r"^[-+]?\d{1,3}(\.\d{3})+$"
+"""Whole numbers of columns with decimal commas; elsewhere a dot is before decimals."""
 _INFINITE = r"^[-+]?(inf|infinity)$"
 MOST_MARKS = 3
 """Different words for a missing number, such as `?` or `unknown`, that a column may have."""
@@ -72,7 +74,8 @@ def parse_numbers(
         grouped = pc.fill_null(pc.match_substring_regex(texts, _THOUSANDS), False)
         plain = pc.if_else(grouped, pc.replace_substring(texts, ",", ""), texts)
     elif style == DECIMAL_COMMA:
-        decimal = pc.fill_null(pc.match_substring_regex(texts, _DECIMAL_COMMA), False)
+        either = f"{_DECIMAL_COMMA}|{_DOTTED_THOUSANDS}"
+        decimal = pc.fill_null(pc.match_substring_regex(texts, either), False)
         pointed = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
         plain = pc.if_else(decimal, pointed, texts)
     fits = pc.match_substring_regex(plain, _NUMBER)
