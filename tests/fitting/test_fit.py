@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -290,6 +291,29 @@ def test_ctrl_c_says_how_to_resume(random_graph, tmp_path, capsys, monkeypatch):
     assert line == f"Stopped; continue with: scr {' '.join(map(str, arguments))} --resume"
     assert command(*arguments, "--resume") == 0
     assert (tmp_path / "run" / "predictions.csv").exists()
+
+
+def test_one_ctrl_c_stops_training_on_folds(random_graph, tmp_path, capsys, monkeypatch):
+    without_split(random_graph()).save(tmp_path / "store")
+    arguments = ["fit", tmp_path / "store", "--out", tmp_path / "run"]
+    real = tuning._race.run_trial
+
+    def pressed(*given, **settings):
+        signal.raise_signal(signal.SIGINT)
+        return real(*given, **settings)
+
+    monkeypatch.setattr("scr.tuning._race.run_trial", pressed)
+    assert command(*arguments, "--set", "training.epochs=2") == 130
+    assert "continue with: scr" in capsys.readouterr().out
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_labels_that_all_differ_are_no_classes(random_graph):
+    graph = without_split(random_graph())
+    names = tuple(map(str, range(60)))
+    graph = dataclasses.replace(graph, labels=np.arange(60), class_names=names)
+    with pytest.raises(GraphError, match="all different"):
+        scr.fit(graph)
 
 
 def test_folds_that_were_stopped_are_resumed_to_the_same_bits(random_graph, tmp_path, monkeypatch):

@@ -154,6 +154,11 @@ def test_a_refused_resume_leaves_the_preparation_of_the_run(tmp_path):
     assert (tmp_path / "run" / "preparation.json").read_bytes() == before
 
 
+def test_a_forgotten_table_of_edges_is_named(catalogue, capsys):
+    assert command("fit", "nodes.csv", "--label", "category") == 2
+    assert "a table of nodes but none of edges" in capsys.readouterr().err
+
+
 def test_nodes_without_edges_are_refused(catalogue):
     with pytest.raises(SourceError, match="none of edges"):
         scr.fit(pd.read_csv("nodes.csv"), label="category")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from scr.fitting._fit import PREDICTIONS as PREDICTIONS
     from scr.fitting._fit import fit as fit
     from scr.fitting._fit import fit_run as fit_run
+    from scr.fitting._options import TRAINING as TRAINING
     from scr.fitting._options import FitOptions as FitOptions
     from scr.fitting._options import FitResult as FitResult
     from scr.fitting._options import Watch as Watch

@@ -44,7 +44,8 @@ def read_input(nodes: Table | Graph, edges: Table | None, options: TableOptions)
         if pair is not None:
             nodes, edges = pair
     if edges is None:
-        if isinstance(nodes, Graph | str | Path):
+        is_table = isinstance(nodes, str | Path) and Path(nodes).suffix in SUFFIXES
+        if isinstance(nodes, Graph | str | Path) and not is_table:
             _refuse_options(options)
             return FitInput(nodes if isinstance(nodes, Graph) else load_graph(nodes))
         raise SourceError(

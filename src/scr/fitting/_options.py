@@ -14,6 +14,9 @@ from scr.prediction import ProbabilityColumns, table_writer
 from scr.training import EpochRecord, merge
 from scr.tuning import TIME_LIMIT, Trial
 
+TRAINING = "Training"
+"""The step in which one model is trained, and can be stopped after an epoch."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:

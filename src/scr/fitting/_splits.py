@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from scr.errors import GraphError
 from scr.graph import Graph, apply_split, known_labels
 
+MANY_CLASSES = 10
+"""Labels of which at least two must be of the same class."""
 FEW_LABELS = 500
 """With fewer, folds: a fifth of so many says an accuracy of 80% within eight points."""
 HELD_OUT_PART = 5
@@ -77,6 +79,12 @@ def _known(graph: Graph) -> NDArray[np.int64]:
             f"The graph `{graph.name}` has {len(known):,} known labels of {classes} "
             f"{'class' if classes == 1 else 'classes'}; expected labels of at least two classes",
             hint="is `label` the column of the classes?",
+        )
+    if not graph.is_multilabel and classes == len(known) and len(known) >= MANY_CLASSES:
+        raise GraphError(
+            f"The {len(known):,} known labels of the graph `{graph.name}` are all different; "
+            "expected classes that several nodes have",
+            hint="is `label` the column of the classes, and not of a number?",
         )
     return known
 

@@ -17,7 +17,7 @@ from scr import runs, training
 from scr.classifier import NodeClassifier
 from scr.errors import InactiveTermWarning, SCRError
 from scr.fitting._inputs import FitInput
-from scr.fitting._options import FitOptions, Watch
+from scr.fitting._options import TRAINING, FitOptions, Watch
 from scr.fitting._record import FIT, held_out_in_folds, held_out_once, input_record
 from scr.fitting._splits import SplitPlan
 from scr.graph import Graph
@@ -82,7 +82,7 @@ def _train(
     checkpoint: Path | None,
     watch: Watch,
 ) -> None:
-    watch.on_step("Training")
+    watch.on_step(TRAINING)
     on_epoch, epochs = watch.on_epoch, training.stage_epochs(recipe)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InactiveTermWarning)  # the record says what the term gains

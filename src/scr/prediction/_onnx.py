@@ -114,7 +114,8 @@ def _exportable(predictor: Predictor) -> TrainedModel:
         raise RunError(
             "The run is an average of several models, each with hops of its own; expected a run of "
             "one model to export",
-            hint='train one with `effort="default"`, or export the models in its folder',
+            hint="train one on the same graph with `scr train`; a run of `scr fit` has it in its "
+            "folder `graph`",
         )
     name = model.recipe.encoder
     if isinstance(model.encoder, GraphEncoder):

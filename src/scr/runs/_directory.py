@@ -198,11 +198,13 @@ def read_run(path: Path) -> dict[str, Any]:
     """`run.json` of a run directory."""
     if not path.exists():
         raise RunError(
-            f"`{path}` does not exist; expected a run directory", hint="`scr train` makes one"
+            f"`{path}` does not exist; expected a run directory",
+            hint="`scr fit` and `scr train` make one",
         )
     if not (path / RUN).exists():
         raise RunError(
-            f"`{path}` is not a run directory: it has no {RUN}", hint="`scr train` makes one"
+            f"`{path}` is not a run directory: it has no {RUN}",
+            hint="`scr fit` and `scr train` make one",
         )
     return read_json(path / RUN)
 

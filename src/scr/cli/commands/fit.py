@@ -127,7 +127,8 @@ def print_decisions(result: fitting.FitResult, out: Path) -> Report:
         print_line(sentence, (f"{word:<{WIDTH}}", "bold"))
     return {
         "run": out, "predictions": result.predictions, "page": out / runs.REPORT,
-        "decisions": dict(lines), "metrics": summary, **result.record,
+        "decisions": [{"about": word, "said": sentence} for word, sentence in lines],
+        "metrics": summary, **result.record,
     }  # fmt: skip
 
 
@@ -148,11 +149,14 @@ def _kinds(text: str | None) -> dict[str, str]:
 
 @contextmanager
 def _watched() -> Iterator[fitting.Watch]:
-    """A bar that says what is done; the first Ctrl-C stops training after the current epoch."""
-    with counted("Fitting") as show, stoppable() as should_stop:
+    """A bar that says what is done; while one model trains, Ctrl-C stops after the epoch."""
+    step = ""
+    with counted("Fitting") as show, stoppable(lambda: step == fitting.TRAINING) as should_stop:
 
-        def on_step(step: str) -> None:
-            show(completed=0, total=None, state=step)
+        def on_step(name: str) -> None:
+            nonlocal step
+            step = name
+            show(completed=0, total=None, state=name)
 
         def on_epoch(record: EpochRecord, epochs: int) -> None:
             score = record.valid_accuracy

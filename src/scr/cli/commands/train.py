@@ -207,13 +207,16 @@ def watched(epochs: int, metric: Metric) -> Iterator[Callable[[EpochRecord], Non
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a stop after the current epoch; a second one stops at once."""
+def stoppable(is_training: Callable[[], bool] = lambda: True) -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a stop after the current epoch; a second one stops at once.
+
+    While nothing `is_training`, the first one does.
+    """
     asked = False
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
         nonlocal asked
-        if asked:
+        if asked or not is_training():
             raise KeyboardInterrupt
         asked = True
 

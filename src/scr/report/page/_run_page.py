@@ -48,7 +48,7 @@ def run_page(run_dir: str | Path) -> str:
     if not (path / "run.json").is_file():
         raise RunError(
             f"`{path}` has no run.json; expected a run directory",
-            hint="give the run directory that `scr train` wrote",
+            hint="give the run directory that `scr fit` or `scr train` wrote",
         )
     records = {
         name: read_object(file) if (file := path / place).is_file() else {}
