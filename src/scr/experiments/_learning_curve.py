@@ -7,7 +7,9 @@ half chooses the epoch. Without enough of these, a quarter of all known labels i
 Labels of test nodes are not read unless asked for.
 
 Settings are chosen once in each repeat, with all training labels and never with those that are
-measured on. Reads a graph, writes `learning_curve.json`, a table, a picture and a page.
+measured on. No run refits, since a refit trains on validation labels too, as many at every point.
+
+Reads a graph, writes `learning_curve.json`, a table, a picture and a page.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ PARTS = 4
 """Of all known labels where too few validate: one chooses epochs, one is measured on."""
 FEWEST_VALID = 4
 """Validation labels per class from which they are enough to be halved."""
+NO_REFIT = {"training": {"refit": False}}
+"""Over the recipe: only the labels that a point counts may train."""
 
 Nodes = NDArray[np.int64]
 
@@ -59,7 +63,7 @@ def plan_learning_curve(
         encoder: As of `NodeClassifier`.
         regularizer: What is compared with the base.
         seeds: One repeat each.
-        layers: Recipe tables; later ones win.
+        layers: Recipe tables; later ones win. `training.refit` is always off.
         preset: A preset's name, or ``"auto"``.
         on_test: Measure on test labels, and choose epochs by all validation nodes.
     """
@@ -74,13 +78,14 @@ def plan_learning_curve(
     splits = {seed: held_out_split(graph, seed, on_test=on_test) for seed in seeds}
     first = next(iter(splits.values()))
     sizes = curve_sizes(np.bincount(truth[first.train], minlength=graph.num_classes), labels)
+    tables = [*(dict(each) for each in layers), NO_REFIT]
     tasks = []
     for seed, split in splits.items():
         whole = with_task_split(graph, split)
         recipes = {
-            name: NodeClassifier(
-                encoder, name, seed=seed, preset=preset, recipe=[dict(each) for each in layers]
-            ).resolve(whole)
+            name: NodeClassifier(encoder, name, seed=seed, preset=preset, recipe=tables).resolve(
+                whole
+            )
             for name in (report.BASE, regularizer)
         }
         for size in sizes:
