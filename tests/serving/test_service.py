@@ -340,4 +340,4 @@ def test_a_missing_package_is_named_with_what_to_install(run):
     )  # fmt: skip
     assert done.returncode == 2
     assert "needs the package `uvicorn`" in done.stderr
-    assert "pip install fastapi uvicorn" in done.stderr
+    assert "the extra `serve`: `pip install fastapi uvicorn`" in done.stderr

@@ -40,7 +40,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise RunError(
             f"`scr serve` needs the package `{error.name}`, which is not installed",
-            hint="install it with `pip install fastapi uvicorn`",
+            hint="install the extra `serve`: `pip install fastapi uvicorn`",
         ) from None
     if not 0 < coverage < 1:
         raise ConfigError("--coverage", coverage, "a number between 0 and 1")
