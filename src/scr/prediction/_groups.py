@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.features import singular_directions
+
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
@@ -44,24 +46,12 @@ def directions(rows: NDArray[Any], columns: int = COLUMNS) -> Array:
     """Rows as unit vectors around their mean, in at most so many main directions."""
     centered = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     if centered.shape[1] > columns:
-        centered = _main_directions(centered, columns)
+        # There are no more directions than rows.
+        centered = centered @ singular_directions(centered, min(columns, len(centered)))
     lengths = np.linalg.norm(centered, axis=1, keepdims=True)
     # Rows at the mean itself have no direction.
     has_length = lengths > ROUNDING * np.abs(rows).max(initial=0)
     return np.asarray(np.divide(centered, lengths, out=np.zeros_like(centered), where=has_length))
-
-
-def _main_directions(rows: Array, columns: int) -> Array:
-    """Coordinates of the rows along their first singular vectors, by a randomized SVD."""
-    sample = np.random.default_rng(0).standard_normal((rows.shape[1], columns + 8))
-    basis = rows @ sample
-    for _ in range(2):
-        basis, _ = np.linalg.qr(basis)
-        basis, _ = np.linalg.qr(rows.T @ basis)
-        basis = rows @ basis
-    basis, _ = np.linalg.qr(basis)
-    left, values, _ = np.linalg.svd(basis.T @ rows, full_matrices=False)
-    return np.asarray(basis @ (left[:, :columns] * values[:columns]))
 
 
 def group(points: Array, weights: Array, count: int) -> Groups:
