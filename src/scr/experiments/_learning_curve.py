@@ -1,7 +1,7 @@
 """Learning curve: accuracy against labels per class, from the labels that a user has.
 
-Training labels are drawn again and again, so many of each class, and the labels of one number are
-among those of the next. What is measured on are known labels that neither train nor choose an
+In each repeat the same number of training labels is drawn from each class, and smaller draws are
+part of larger ones. Accuracy is measured on known labels that neither train nor choose an
 epoch, the same for all numbers of labels in a repeat: half of the validation nodes, whose other
 half chooses the epoch. Without enough of these, a quarter of all known labels is held out for each.
 Labels of test nodes are not read unless asked for.
@@ -72,7 +72,7 @@ def plan_learning_curve(
         raise ConfigError("regularizer", regularizer, f"one of {known}")
     if graph.is_multilabel:
         raise GraphError(
-            "A learning curve has so many labels per class; the graph has several targets per node"
+            "A learning curve needs one class per node; the graph has several targets per node"
         )
     truth = np.asarray(graph.labels)
     splits = {seed: held_out_split(graph, seed, on_test=on_test) for seed in seeds}

@@ -2,7 +2,7 @@
 
 A label helps where a model hesitates, where many nodes are alike, and where no other label that is
 asked for is near. k-means in which every node weighs as much as the model doubts it has all three:
-groups are where much doubt lies, and no two are alike (Zhdanov 2019, "Diverse mini-batch Active
+groups are where the model is unsure, and no two are alike (Zhdanov 2019, "Diverse mini-batch Active
 Learning", arXiv:1901.05954). The node next to the center of a group stands for it.
 """
 
@@ -23,7 +23,7 @@ Positions = NDArray[np.int64]
 COLUMNS = 64
 """Of the space in which nodes are compared: wider rows are cut down to their main directions."""
 STARTS = 5
-"""Of k-means, of which the best counts: one may end in a poor place."""
+"""Of k-means, of which the best counts: one may end in a poor local optimum."""
 MOST_ROUNDS = 100
 """Of k-means; most end long before."""
 ROUNDING = 1e-9

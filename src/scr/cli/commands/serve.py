@@ -30,8 +30,8 @@ def serve(
 ) -> Report:
     """Answer requests over HTTP: known nodes by their ids, new nodes with their edges.
 
-    Needs the extra `serve`. Nobody is asked for a password: only those who may know the predictions
-    should reach the address.
+    Needs the extra `serve`. There is no password: only people who may see the predictions should be
+    able to reach the address.
     """
     try:
         import uvicorn
