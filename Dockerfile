@@ -1,4 +1,4 @@
-# scr on the CPU, with the versions of constraints.txt.
+# scr on the CPU, with `scr serve` and the versions of constraints.txt.
 #
 #     docker build --tag scr .
 #     docker run --rm --volume "$PWD:/work" --user "$(id -u):$(id -g)" scr train GRAPH --out runs/one
@@ -12,7 +12,7 @@ ENV PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu \
 WORKDIR /opt/scr
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
-RUN python -m pip install --quiet --no-compile --constraint constraints.txt .
+RUN python -m pip install --quiet --no-compile --constraint constraints.txt '.[serve]'
 
 RUN useradd --create-home scr && mkdir /work && chown scr /work
 USER scr

@@ -1,4 +1,4 @@
-"""From two CSV files to predictions: `scr fit` on a catalogue as shops export it.
+"""From two CSV files to predictions: `scr fit` on a catalog as shops export it.
 
     python benchmarks/catalogue.py
 
@@ -113,7 +113,7 @@ def forest_accuracy(run: Path, emptied: dict[str, str], seed: int = SEED) -> flo
 
 
 def main() -> None:
-    """Write the catalogue, fit it twice, and score the second."""
+    """Write the catalog, fit it twice, and score the second."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

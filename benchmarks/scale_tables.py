@@ -155,8 +155,8 @@ def _earlier_sort(rows: list[dict[str, Any]]) -> str:
     if all(is_current(row, version) for row in rows if row["step"] == "ingest"):
         return ""
     return (
-        " `synth` and `ingest` were measured before edges were sorted through files of rows, which "
-        "takes 8 bytes of disk for each direction of an edge, and are not measured again yet."
+        " `synth` and `ingest` were measured with an earlier version; the current one sorts "
+        "edges through files of rows, which takes 8 bytes of disk for each direction of an edge."
     )
 
 

@@ -41,10 +41,12 @@ def test_what_the_build_of_the_package_reads_is_copied():
     assert re.search(r'packages = \["(\w+)/', project)[1] in copied
 
 
-def test_it_installs_by_the_command_of_the_makefile():
+def test_it_installs_by_the_command_of_the_makefile_with_what_serving_needs():
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     command = re.search(r"^PIP_INSTALL := \$\(BIN\)/(.*)$", makefile, re.M)[1]
-    assert f"{command} ." in steps("RUN")
+    assert f"{command} '.[serve]'" in steps("RUN")
+    project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.search(r'^serve = \["fastapi', project, re.M)
 
 
 def test_it_runs_scr_and_not_as_root():

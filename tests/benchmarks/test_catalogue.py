@@ -1,4 +1,4 @@
-"""The catalogue has every oddity that it is said to have, and predictions are scored by id."""
+"""The catalog has every oddity that it is said to have, and predictions are scored by id."""
 
 import csv
 

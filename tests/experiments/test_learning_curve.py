@@ -106,6 +106,17 @@ def test_a_task_sees_the_labels_of_its_split_alone(random_graph):
     assert len(seen.train) == 6
 
 
+def test_validation_labels_train_at_no_point_of_a_recipe_with_a_refit(random_graph):
+    graph, refit = random_graph(), {"training": {"refit": True}}
+    tasks = plan_learning_curve(graph, labels=[2], seeds=[0], **{**SMALL, "layers": [QUICK, refit]})
+    plain = plan_learning_curve(graph, labels=[2], seeds=[0], **SMALL)
+    assert [task.layers for task in tasks] == [task.layers for task in plain]
+    for task in tasks:
+        fitted = task.classifier().fit(Runner(graph).graph_for(task))
+        assert np.array_equal(fitted.predictor_.known.train, task.split.train)
+        assert np.array_equal(fitted.predictor_.known.valid, task.split.valid)
+
+
 def test_a_curve_pairs_both_methods_on_the_same_labels(random_graph):
     tasks = plan_learning_curve(random_graph(), labels=[1, 2], seeds=range(2), **SMALL)
     assert [(task.seed, task.labels["labels_per_class"], task.regularizer) for task in tasks] == [

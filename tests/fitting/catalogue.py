@@ -1,4 +1,4 @@
-"""A small catalogue as shops export it, with all its oddities."""
+"""A small catalog as shops export it, with all its oddities."""
 
 import csv
 

@@ -328,7 +328,7 @@ WRONG = {
     "weights": ((ROW, [[60, 0]]), {"weights": [1.0]}, "expected edges without weights"),
     "taken": ((ROW,), {"ids": [3]}, "The id `3` is one of the graph `random` already"),
     "twice": ((np.ones((2, 8)),), {"ids": [70, 70]}, "`70` is given to several nodes"),
-    "not a number": ((ROW,), {"ids": ["new"]}, "`new` is no whole number"),
+    "not a number": ((ROW,), {"ids": ["new"]}, "`new` is not a whole number"),
     "ids": ((ROW,), {"ids": [70, 71]}, "2 new ids; expected 1"),
 }
 

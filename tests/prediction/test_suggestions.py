@@ -109,6 +109,15 @@ def test_wide_rows_keep_the_angles_between_their_main_directions():
     np.testing.assert_allclose(narrow @ narrow.T, unit @ unit.T, atol=1e-4)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 9])
+def test_of_few_wide_rows_all_angles_are_kept(rows):
+    wide = np.random.default_rng(0).standard_normal((rows, 300))
+    centered = wide - wide.mean(axis=0)
+    unit = centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-12)
+    narrow = directions(wide)
+    np.testing.assert_allclose(narrow @ narrow.T, unit @ unit.T, atol=1e-5)
+
+
 def between_two_clusters():
     """Two clusters of one class each; node 40 lies between them, node 41 in the first."""
     generator = np.random.default_rng(0)

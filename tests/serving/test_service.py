@@ -261,7 +261,7 @@ def test_new_nodes_by_the_columns_of_the_table(shop):
         ({"id": 7}, "no columns `price`, `color`"),
         ({"id": 7, "color": "red", "price": "cheap"}, "`price`"),
         ({"id": 7, "color": ["red"], "price": 1}, "holds a list or an object"),
-        ({"id": "new", "color": "red", "price": 1}, "`new` is no whole number"),
+        ({"id": "new", "color": "red", "price": 1}, "`new` is not a whole number"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(shop, node, message):
@@ -340,4 +340,4 @@ def test_a_missing_package_is_named_with_what_to_install(run):
     )  # fmt: skip
     assert done.returncode == 2
     assert "needs the package `uvicorn`" in done.stderr
-    assert "pip install fastapi uvicorn" in done.stderr
+    assert "the extra `serve`: `pip install fastapi uvicorn`" in done.stderr

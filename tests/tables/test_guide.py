@@ -11,7 +11,7 @@ def test_what_the_guide_shows_of_columns_can_be_run(tmp_path, monkeypatch, capsy
     text = GUIDE.read_text(encoding="utf-8")
     section = text.partition("## What becomes of each column")[2].partition("\n## ")[0]
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "catalogue").mkdir()
+    (tmp_path / "catalog").mkdir()
     blocks = BLOCK.findall(section)
     for _, file, content in blocks:
         if file:

@@ -95,7 +95,7 @@ def print_error(message: str, hint: str | None = None, *, as_json: bool = False)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print a JSON object on one line of stdout; what is no number is `null`, as JSON has it."""
+    """Print a JSON object on one line of stdout; NaN and infinity become `null`."""
     sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
     sys.stdout.flush()
 

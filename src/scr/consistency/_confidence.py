@@ -205,7 +205,9 @@ class ConfidentSet:
         nodes = state["nodes"].to(self.candidates.device)
         if len(nodes) and not bool(torch.isin(nodes, self.candidates).all()):
             raise ConfigError(
-                "state", "nodes that are no candidates", "the state of a set of the same candidates"
+                "state",
+                "nodes that are not candidates",
+                "the state of a set of the same candidates",
             )
         self.restore(nodes, float(state["threshold"]))
 

@@ -38,7 +38,7 @@ class ConsistencyConfig(Settings):
     ramp: bool = False
     """Let the teacher's decay grow from 1/2 over the first steps after the warm-up."""
     judge: Literal["teacher", "student"] = "teacher"
-    """Who scores candidates for the confident set where there is a teacher (SCR-m)."""
+    """Which model scores candidates for the confident set where there is a teacher (SCR-m)."""
     teacher_statistics: TeacherStatistics = "averaged"
     """Statistics by which BatchNorm of the teacher normalizes: `averaged` with its weights, or of
     each `batch`, as of a model that is never switched to evaluation (SCR-m)."""

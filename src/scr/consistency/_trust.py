@@ -33,7 +33,7 @@ USUAL_AGREEMENT, USUAL_ROWS = 0.5, 5
 """What graphs whose neighbors agree have with a few labels per class; it counts as much as so many
 held-out nodes."""
 UNKNOWN_AGREEMENT = 0.2
-"""Where nobody can be asked whether neighbors agree: half of the weight, if nothing is held out."""
+"""Where no labels tell whether neighbors agree: half of the weight, if nothing is held out."""
 FEW_ROWS = 100
 """From so many held-out nodes on, what is usual hardly counts."""
 NO_TRUST, FULL_TRUST = 0.15, 0.25

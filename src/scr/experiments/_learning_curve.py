@@ -1,13 +1,15 @@
 """Learning curve: accuracy against labels per class, from the labels that a user has.
 
-Training labels are drawn again and again, so many of each class, and the labels of one number are
-among those of the next. What is measured on are known labels that neither train nor choose an
+In each repeat the same number of training labels is drawn from each class, and smaller draws are
+part of larger ones. Accuracy is measured on known labels that neither train nor choose an
 epoch, the same for all numbers of labels in a repeat: half of the validation nodes, whose other
 half chooses the epoch. Without enough of these, a quarter of all known labels is held out for each.
 Labels of test nodes are not read unless asked for.
 
 Settings are chosen once in each repeat, with all training labels and never with those that are
-measured on. Reads a graph, writes `learning_curve.json`, a table, a picture and a page.
+measured on. No run refits, since a refit trains on validation labels too, as many at every point.
+
+Reads a graph, writes `learning_curve.json`, a table, a picture and a page.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ PARTS = 4
 """Of all known labels where too few validate: one chooses epochs, one is measured on."""
 FEWEST_VALID = 4
 """Validation labels per class from which they are enough to be halved."""
+NO_REFIT = {"training": {"refit": False}}
+"""Over the recipe: only the labels that a point counts may train."""
 
 Nodes = NDArray[np.int64]
 
@@ -59,7 +63,7 @@ def plan_learning_curve(
         encoder: As of `NodeClassifier`.
         regularizer: What is compared with the base.
         seeds: One repeat each.
-        layers: Recipe tables; later ones win.
+        layers: Recipe tables; later ones win. `training.refit` is always off.
         preset: A preset's name, or ``"auto"``.
         on_test: Measure on test labels, and choose epochs by all validation nodes.
     """
@@ -68,19 +72,20 @@ def plan_learning_curve(
         raise ConfigError("regularizer", regularizer, f"one of {known}")
     if graph.is_multilabel:
         raise GraphError(
-            "A learning curve has so many labels per class; the graph has several targets per node"
+            "A learning curve needs one class per node; the graph has several targets per node"
         )
     truth = np.asarray(graph.labels)
     splits = {seed: held_out_split(graph, seed, on_test=on_test) for seed in seeds}
     first = next(iter(splits.values()))
     sizes = curve_sizes(np.bincount(truth[first.train], minlength=graph.num_classes), labels)
+    tables = [*(dict(each) for each in layers), NO_REFIT]
     tasks = []
     for seed, split in splits.items():
         whole = with_task_split(graph, split)
         recipes = {
-            name: NodeClassifier(
-                encoder, name, seed=seed, preset=preset, recipe=[dict(each) for each in layers]
-            ).resolve(whole)
+            name: NodeClassifier(encoder, name, seed=seed, preset=preset, recipe=tables).resolve(
+                whole
+            )
             for name in (report.BASE, regularizer)
         }
         for size in sizes:

@@ -209,7 +209,7 @@ def check_unchanged(as_counted: bool) -> None:
     if not as_counted:
         raise SourceError(
             "The edges are not those that were counted: their files have changed since",
-            hint="ingest again once nobody writes to them",
+            hint="ingest again when no other program writes to them",
         )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scr.metrics._classification import classification_metrics as classification_metrics
     from scr.metrics._classification import confusion_matrix as confusion_matrix
     from scr.metrics._classification import per_class_table as per_class_table
+    from scr.metrics._intervals import share_interval as share_interval
     from scr.metrics._ranking import roc_auc as roc_auc
     from scr.metrics._targets import target_metrics as target_metrics
 else:

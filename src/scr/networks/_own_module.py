@@ -33,7 +33,7 @@ from scr.networks._base import GraphBatch, GraphEncoder, NeighborSettings
 
 MOST_VIEWS = 8
 """Passes after which a module has no noise: two may be equal by chance where little is dropped."""
-SIZES_HINT = "a function is told the sizes: `encoder=lambda shape: Net(shape.features, ...)`"
+SIZES_HINT = "a function receives the sizes: `encoder=lambda shape: Net(shape.features, ...)`"
 EDGES_HINT = "a module that is to be given nodes and edges has `forward(x, edge_index)`"
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
 """What a module raises that is given something else than it expects."""

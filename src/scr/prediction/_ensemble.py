@@ -23,8 +23,8 @@ from scr.errors import StoreError
 from scr.graph import Graph
 from scr.networks import OwnModule
 from scr.prediction._other_graphs import Nodes
-from scr.prediction._predictor import Answer, Predictor, refuse_existing
-from scr.prediction._stored_model import read_model
+from scr.prediction._predictor import Answer, Predictor
+from scr.prediction._stored_model import read_model, refuse_existing
 from scr.prediction.calibration import read_calibration
 from scr.storage import atomic_folder
 

@@ -2,7 +2,7 @@
 
 A label helps where a model hesitates, where many nodes are alike, and where no other label that is
 asked for is near. k-means in which every node weighs as much as the model doubts it has all three:
-groups are where much doubt lies, and no two are alike (Zhdanov 2019, "Diverse mini-batch Active
+groups are where the model is unsure, and no two are alike (Zhdanov 2019, "Diverse mini-batch Active
 Learning", arXiv:1901.05954). The node next to the center of a group stands for it.
 """
 
@@ -15,13 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.features import singular_directions
+
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 COLUMNS = 64
 """Of the space in which nodes are compared: wider rows are cut down to their main directions."""
 STARTS = 5
-"""Of k-means, of which the best counts: one may end in a poor place."""
+"""Of k-means, of which the best counts: one may end in a poor local optimum."""
 MOST_ROUNDS = 100
 """Of k-means; most end long before."""
 ROUNDING = 1e-9
@@ -44,24 +46,12 @@ def directions(rows: NDArray[Any], columns: int = COLUMNS) -> Array:
     """Rows as unit vectors around their mean, in at most so many main directions."""
     centered = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     if centered.shape[1] > columns:
-        centered = _main_directions(centered, columns)
+        # There are no more directions than rows.
+        centered = centered @ singular_directions(centered, min(columns, len(centered)))
     lengths = np.linalg.norm(centered, axis=1, keepdims=True)
     # Rows at the mean itself have no direction.
     has_length = lengths > ROUNDING * np.abs(rows).max(initial=0)
     return np.asarray(np.divide(centered, lengths, out=np.zeros_like(centered), where=has_length))
-
-
-def _main_directions(rows: Array, columns: int) -> Array:
-    """Coordinates of the rows along their first singular vectors, by a randomized SVD."""
-    sample = np.random.default_rng(0).standard_normal((rows.shape[1], columns + 8))
-    basis = rows @ sample
-    for _ in range(2):
-        basis, _ = np.linalg.qr(basis)
-        basis, _ = np.linalg.qr(rows.T @ basis)
-        basis = rows @ basis
-    basis, _ = np.linalg.qr(basis)
-    left, values, _ = np.linalg.svd(basis.T @ rows, full_matrices=False)
-    return np.asarray(basis @ (left[:, :columns] * values[:columns]))
 
 
 def group(points: Array, weights: Array, count: int) -> Groups:

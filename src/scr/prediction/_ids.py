@@ -56,8 +56,8 @@ class NodeIds:
             new, is_right = self._converted(as_list(ids))
             if not is_right.all():
                 wrong = as_list(ids)[int(np.flatnonzero(~is_right)[0])]
-                raise GraphError(f"The new id {_text(wrong)} is no whole number; expected one, as "
-                                 f"the ids of the graph `{self.graph}` are")  # fmt: skip
+                raise GraphError(f"The new id {_text(wrong)} is not a whole number; expected one, "
+                                 f"as the ids of the graph `{self.graph}` are")  # fmt: skip
         if len(new) != count:
             raise GraphError(f"There are {len(new):,} new ids; expected {count:,}, one per node")
         values, times = np.unique(new, return_counts=True)

@@ -31,6 +31,7 @@ from scr.prediction._stored_model import (
     load_run_graph,
     read_handover,
     read_summary,
+    refuse_existing,
     write_handover,
     write_model,
 )
@@ -301,6 +302,17 @@ class Predictor:
             return read_summary(self.model.origin)
         return fit_summary(self)
 
+    def for_table(
+        self, nodes: ArrayLike | None, graph: Graph | None, class_shares: str
+    ) -> tuple[Graph, Nodes | None, Answer]:
+        """What a table of predictions is made of: a graph, its nodes, and what predicts them."""
+        check_estimate(class_shares)
+        known = self.known if graph is None else model_graph(check_graph(graph), self.model)
+        chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
+        index, raw = self.answers(chosen, graph)
+        other = None if graph is None else known
+        return known, index, self._corrected(class_shares, other, index, raw)
+
     def write_predictions(
         self,
         path: Path,
@@ -317,13 +329,7 @@ class Predictor:
         """Stream predictions to a file, in the format of its suffix."""
         table_writer(path)
         limits = None if coverage is None else self.set_limits(coverage, per_class=per_class)
-        check_estimate(class_shares)
-        known = self.known
-        if graph is not None:
-            known = model_graph(check_graph(graph), self.model)
-        chosen = None if nodes is None else node_numbers(nodes, known.num_targets)
-        index, raw = self.answers(chosen, graph)
-        predict = self._corrected(class_shares, None if graph is None else known, index, raw)
+        known, index, predict = self.for_table(nodes, graph, class_shares)
         done, total = 0, known.num_targets if index is None else len(index)
 
         def progress(count: int) -> None:
@@ -391,10 +397,3 @@ class Predictor:
         runs.write_json(path / runs.METRICS, summary)
         runs.remove_checkpoints(path)
         return summary
-
-
-def refuse_existing(path: Path) -> None:
-    """A run is saved to a new folder."""
-    if path.exists():
-        message = f"`{path}` exists already; expected a new folder"
-        raise RunError(message, hint="choose another path")

@@ -117,6 +117,13 @@ def read_summary(path: Path) -> dict[str, Any]:
     return read_json(file)
 
 
+def refuse_existing(path: Path) -> None:
+    """A run is saved to a new folder."""
+    if path.exists():
+        message = f"`{path}` exists already; expected a new folder"
+        raise RunError(message, hint="choose another path")
+
+
 def write_model(path: Path, fitted: Fitted) -> None:
     """Weights and the features' preparation in one file."""
     shape = fitted.rows.shape

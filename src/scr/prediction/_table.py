@@ -6,7 +6,7 @@ size passes through bounded memory, and renamed into place only when it is whole
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,28 +77,43 @@ def write_predictions(
         multilabel: Whether probabilities are of several targets, not of classes.
     """
     make_writer = table_writer(path)
-    columns = columns or ProbabilityColumns()
-    splits = split_codes(graph)
     writer: TableWriter | None = None
-    count = graph.num_targets if nodes is None else len(nodes)
+    parts = prediction_parts(
+        graph, predict, nodes=nodes, columns=columns, set_limits=set_limits, multilabel=multilabel
+    )
     with atomic_file(path) as temporary:
         try:
-            for start in range(0, count, ROWS_PER_PART):
-                stop = min(start + ROWS_PER_PART, count)
-                part = np.arange(start, stop) if nodes is None else nodes[start:stop]
-                batch = table_of_nodes(
-                    graph, part, predict(part), splits[part], columns=columns,
-                    set_limits=set_limits, multilabel=multilabel,
-                )  # fmt: skip
+            for batch in parts:
                 writer = writer or make_writer(temporary, batch.schema)
                 writer.write(batch)
                 if on_rows is not None:
-                    on_rows(len(part))
+                    on_rows(len(batch))
         finally:
             if writer is not None:
                 writer.close()
-        if writer is None:
-            raise StoreError("There are no nodes to predict; expected at least one")
+
+
+def prediction_parts(
+    graph: Graph,
+    predict: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+    *,
+    nodes: NDArray[np.int64] | None = None,
+    columns: ProbabilityColumns | None = None,
+    set_limits: NDArray[np.float64] | None = None,
+    multilabel: bool = False,
+) -> Iterator[pa.Table]:
+    """The rows of `write_predictions`, some at a time; arguments as there."""
+    columns, splits = columns or ProbabilityColumns(), split_codes(graph)
+    count = graph.num_targets if nodes is None else len(nodes)
+    if count == 0:
+        raise StoreError("There are no nodes to predict; expected at least one")
+    for start in range(0, count, ROWS_PER_PART):
+        stop = min(start + ROWS_PER_PART, count)
+        part = np.arange(start, stop) if nodes is None else nodes[start:stop]
+        yield table_of_nodes(
+            graph, part, predict(part), splits[part], columns=columns, set_limits=set_limits,
+            multilabel=multilabel,
+        )  # fmt: skip
 
 
 def table_of_nodes(

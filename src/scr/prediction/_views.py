@@ -6,7 +6,6 @@ given, or into a new figure of pyplot, and their Axes are returned.
 
 from __future__ import annotations
 
-import tempfile
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scr.errors import ConfigError, GraphError, SCRError
 from scr.graph import Graph
 from scr.metrics import confusion_matrix, reliability_curve
-from scr.prediction._table import SPLITS, ProbabilityColumns
+from scr.prediction._table import SPLITS, ProbabilityColumns, prediction_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,16 +73,18 @@ class FittedViews:
                 "A data frame needs pandas, which is not installed",
                 hint="install it with `pip install pandas`",
             ) from None
-        import pyarrow.parquet as pq
+        import pyarrow as pa
 
-        chosen = self._numbers(nodes, graph)
-        with tempfile.TemporaryDirectory(prefix="scr-") as folder:
-            file = Path(folder) / "predictions.parquet"
-            self._trained().write_predictions(
-                file, graph=graph, nodes=chosen, columns=ProbabilityColumns.parse(probabilities),
-                coverage=coverage, class_shares=class_shares,
-            )  # fmt: skip
-            frame: pd.DataFrame = pq.read_table(file).to_pandas()
+        predictor, columns = self._trained(), ProbabilityColumns.parse(probabilities)
+        limits = None if coverage is None else predictor.set_limits(coverage, per_class=False)
+        known, index, predict = predictor.for_table(
+            self._numbers(nodes, graph), graph, class_shares
+        )
+        parts = prediction_parts(
+            known, predict, nodes=index, columns=columns, set_limits=limits,
+            multilabel=predictor.model.multilabel,
+        )  # fmt: skip
+        frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
         return frame
 
     def _repr_html_(self) -> str:

@@ -1,8 +1,8 @@
 """Hops beside their store, found again by what they were made from.
 
 The name of the folder is a hash of the edges, the features, how features were prepared, and the
-settings of propagation. Whoever asks with the same gets the same hops; whoever changes one of
-them gets another name, so a stale result is never found.
+settings of propagation. The same inputs find the same hops; a change of any of them gives
+another name, so a stale result is never found.
 """
 
 from __future__ import annotations

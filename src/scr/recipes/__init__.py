@@ -30,7 +30,7 @@ from scr.config import build
 from scr.errors import SourceError
 
 ABOUT = ("dataset", "features", "published")
-"""Keys of a file that say something about the run, and are no settings of it."""
+"""Keys of a file that describe the run and are not settings of it."""
 README = "README"
 """Stands for a table of the paper where a row is in the official code's README alone."""
 README_TITLE = "README of the official code"

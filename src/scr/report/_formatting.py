@@ -44,12 +44,12 @@ def mean_and_spread(mean: Any, std: Any, metric: Metric = ACCURACY) -> str:
 
 
 def amount(value: Any, metric: Metric = ACCURACY) -> str:
-    """A value of a metric: in percent, or as it is where it is no share."""
+    """A value of a metric: in percent, or as it is if it is not a share."""
     return percent(value) if metric.higher_is_better else fixed(value, 3)
 
 
 def points(difference: Any, metric: Metric = ACCURACY) -> str:
-    """0.0123 -> +1.23, with a true minus sign; of a metric that is no share, +0.012."""
+    """0.0123 -> +1.23, with a true minus sign; of a metric that is not a share, +0.012."""
     value = number_or_none(difference)
     if value is None:
         return MISSING

@@ -145,7 +145,7 @@ def reading_step(raw: RawGraph | RawTypedGraph) -> str:
 
 
 def find_source(source: str | Path) -> Path:
-    """Where a source lies; a name that is no data set to be downloaded stays a path."""
+    """The path of a source; a name that is not of a data set to download stays a path."""
     path = Path(source).expanduser()
     if str(source) in OGB_DATASETS and not path.exists():
         return find_dataset(str(source))

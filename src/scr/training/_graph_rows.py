@@ -2,7 +2,7 @@
 
 Serves what `Rows` serves, so that training, consistency, stages and prediction do not know the
 difference. A batch is the whole graph with some nodes asked for, or, of a large graph, what was
-drawn around these nodes. Who is drawn depends on the seed, the epoch and the nodes of the batch;
+drawn around these nodes. What is drawn depends on the seed, the epoch and the nodes of the batch;
 those come from the trainer's own generator: a run that is resumed from a checkpoint draws the same.
 """
 
@@ -192,7 +192,7 @@ class GraphRows(RowSource):
 
 
 class SubgraphRows(GraphRows):
-    """Batches of subgraphs, clusters or random walks, of encoders that train on whoever is in them.
+    """Batches of subgraphs, clusters or random walks, for encoders that train on all their nodes.
 
     Elsewhere labeled and confident nodes are drawn, and neighbors around them. Here a subgraph
     comes first: a step's labeled nodes are the training nodes in it, and its confident ones those

@@ -1,7 +1,7 @@
 """The training loop: Algorithm 1 with warm-up, evaluation, early stopping and checkpoints.
 
 Reads rows, training labels and validation scores; returns the chosen weights and the history. It
-prints nothing and knows no paths but its checkpoint's: who calls it can watch through `on_epoch`.
+prints nothing and knows no paths but its checkpoint's: callers can watch through `on_epoch`.
 
 A resumed run ends in the weights of one that was never stopped. So a checkpoint has all that
 decides the next step: weights, the optimizer's moments, averaged models and their steps, what the

@@ -85,7 +85,7 @@ class PreparedGraph:
 
     @property
     def draws_subgraphs(self) -> bool:
-        """Whether batches are drawn first, and who is trained on is whoever is in them."""
+        """Whether batches are drawn first and the training nodes in them are trained on."""
         return isinstance(self.settings, (ClusterGCNConfig, GraphSAINTConfig))
 
     @cached_property

@@ -148,7 +148,7 @@ def resolve(
         regularizer: Name; none: the layers', else the default, `scr`.
         layers: Recipe tables, later ones win.
         preset: A preset's name, `auto`, or `none`: the layers stand alone, as published recipes do.
-        choice: What a look at the graph chose, below the layers; none: nobody looked.
+        choice: What a look at the graph chose, below the layers; none: it was not looked at.
     """
     below = {} if choice is None else choice.tables
     layers = [below, *layers]
@@ -210,7 +210,7 @@ def check_multilabel(recipe: Recipe, facts: GraphFacts) -> None:
 
 
 def check_regularizer(name: object, setting: str = "regularizer") -> None:
-    """Refuse what is no regularizer's name, and suggest the closest; `setting` is for messages."""
+    """Refuse an unknown regularizer and suggest the closest name; `setting` is for messages."""
     if name not in REGULARIZERS:
         hint = did_you_mean(name, REGULARIZERS)
         raise ConfigError(setting, name, f"one of {', '.join(REGULARIZERS)}", hint=hint)

@@ -201,7 +201,7 @@ class Stage:
     reliable_weight: float = 1.0
     """Factor of that term (gamma)."""
     watched: ValidationNodes = NO_VALIDATION
-    """Nodes whose accuracy is written into the history and read by nobody here."""
+    """Nodes whose accuracy is written into the history and not used for any choice."""
     number: int = 1
     epochs_before: int = 0
     """Epochs of earlier stages; records count through all of them."""

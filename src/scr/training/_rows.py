@@ -2,11 +2,11 @@
 
 `RowSource` is what they ask for; `Rows` are hops, in memory or on disk (`GraphRows` of
 `_graph_rows.py` read the graph itself). Hops may be there for some nodes only, such as the labeled
-ones of a very large graph. Whoever asks names nodes by their numbers in the graph, always; where
-their rows lie is known here alone.
+ones of a very large graph. Callers always name nodes by their numbers in the graph; where
+their rows are is known only here.
 
-Predictions for any number of rows come in bounded memory. Whoever needs less than all logits, such
-as the nodes that a model is sure of, takes them part by part from `stream_logits`.
+Predictions for any number of rows come in bounded memory. A caller that needs less than all logits,
+such as the nodes that a model is sure of, takes them part by part from `stream_logits`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`effort="best"`: a portfolio is raced over folds of the labels, and the best are averaged.
 
 The answer is a run directory like any other (`scr.prediction` reads its `ensemble.json`), in which
-every known label has trained some model and has judged the others.
+every known label has trained some model and has scored the others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from scr.tuning._trials import TIMES, Trial
 from scr.tuning._weights import chosen_members
 
 TIME_LIMIT = 600.0
-"""Seconds, if nobody says otherwise."""
+"""Seconds, by default."""
 MODELS = "models"
 
 

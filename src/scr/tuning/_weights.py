@@ -1,7 +1,7 @@
 """Which trials are averaged: the best few by held-out labels, as long as they help.
 
-Few labels mislead whoever looks too closely: weights that are fitted to them gain nothing on other
-nodes (benchmarks/portfolio.py ensembles). So weights are equal, members join in the order of their
+Few labels are easily overfitted: weights that are fitted to them gain nothing on other nodes
+(benchmarks/portfolio.py ensembles). So weights are equal, members join in the order of their
 scores, and one that is clearly worse than the best, or makes the average worse, stays out.
 """
 

@@ -109,7 +109,7 @@ def test_real_metis_gives_a_balanced_partition_with_few_cuts():
         ("raise SystemExit('no memory')", "METIS ended with code 1 and said `no memory`"),
         (
             "class Options(dict):\n    pass\ndef part_graph(parts, **_):\n    return 0, [parts]",
-            r"shape \(1,\) that is no partition into 2 parts",
+            r"shape \(1,\) that is not a partition into 2 parts",
         ),
         ("raise ImportError", "pymetis cannot be imported"),
     ],

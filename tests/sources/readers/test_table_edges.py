@@ -71,7 +71,7 @@ def test_an_id_that_no_node_has_is_named_with_its_row(tmp_path, by_batches, kind
     ends = np.array([names * 10, names * 10], object)
     ends[1, 43] = str(bad)
     folder = write(tmp_path, kind, names, ends)
-    with pytest.raises(SourceError, match=rf"row 44: the target is `{bad}`, which is no id"):
+    with pytest.raises(SourceError, match=rf"row 44: the target is `{bad}`, which is not an id"):
         load_graph(folder)
 
 

@@ -192,8 +192,11 @@ def test_tables_are_the_graph_of_their_rows(tmp_path_factory, inputs, kind, text
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"citations": "source,target\np1,p9\n"}, "row 1: the target is `p9`, which is no id in"),
-        ({"citations": "source,target\np1,\n"}, "row 1: the target is empty, which is no id"),
+        (
+            {"citations": "source,target\np1,p9\n"},
+            "row 1: the target is `p9`, which is not an id in",
+        ),
+        ({"citations": "source,target\np1,\n"}, "row 1: the target is empty, which is not an id"),
         ({"edges-writes": "author,paper\n,p1\n"}, "row 1: the author is empty; expected the id"),
         ({"edges-writes": "author\nanna\n"}, "has no column `target`"),
         ({"edges-writes": None}, "no table of the relation author:writes:paper"),

@@ -30,8 +30,8 @@ def serve(
 ) -> Report:
     """Answer requests over HTTP: known nodes by their ids, new nodes with their edges.
 
-    Needs the extra `serve`. Nobody is asked for a password: only those who may know the predictions
-    should reach the address.
+    Needs the extra `serve`. There is no password: only people who may see the predictions should be
+    able to reach the address.
     """
     try:
         import uvicorn
@@ -40,7 +40,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise RunError(
             f"`scr serve` needs the package `{error.name}`, which is not installed",
-            hint="install it with `pip install fastapi uvicorn`",
+            hint="install the extra `serve`: `pip install fastapi uvicorn`",
         ) from None
     if not 0 < coverage < 1:
         raise ConfigError("--coverage", coverage, "a number between 0 and 1")

@@ -53,8 +53,8 @@ def metis_partition(graph: Graph, parts: int, seed: int) -> NDArray[np.int32]:
     is_within = membership.size == 0 or (membership.min() >= 0 and membership.max() < parts)
     if membership.shape != (graph.num_nodes,) or not is_within:
         raise SCRError(
-            f"METIS gave an array of shape {membership.shape} that is no partition into {parts} "
-            "parts",
+            f"METIS gave an array of shape {membership.shape} that is not a partition into "
+            f"{parts} parts",
             hint=_INSTEAD,
         )
     return membership

@@ -2,9 +2,9 @@
 
 Paper: Hamilton et al. 2017, "Inductive Representation Learning on Large Graphs", arXiv:1706.02216.
 
-Each hop draws neighbors of the nodes that the hop before has found for the first time. Who is drawn
-for a node depends on the seed, the step, the hop and the node alone, so threads share the frontier
-in any way. Only the numbering of found nodes is one loop, in the order of the edges.
+Each hop draws neighbors of the nodes that the hop before has found for the first time. What is
+drawn for a node depends on the seed, the step, the hop and the node alone, so threads share the
+frontier in any way. Only the numbering of found nodes is one loop, in the order of the edges.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def set_scores(probabilities: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_coverage(coverage: float) -> float:
-    """Refuse what is no share of nodes."""
+    """Refuse a coverage that is not between 0 and 1."""
     if not isinstance(coverage, int | float | np.floating) or not 0 < coverage < 1:
         raise ConfigError("coverage", coverage, "a number between 0 and 1, such as 0.9")
     return float(coverage)

@@ -10,7 +10,7 @@ from scr.report._formatting import number_or_none
 def bar(
     value: object, low: float = 0.0, high: float = 1.0, between: tuple[float, float] | None = None
 ) -> Markup:
-    """A bar from 0 to a value; nothing where it is no number.
+    """A bar from 0 to a value; nothing where it is not a finite number.
 
     Args:
         value: The length.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scr.errors import RunError
-from scr.metrics import metric_of, per_class_table
+from scr.metrics import metric_of, per_class_table, share_interval
 from scr.report._class_shares import correction_sentences, share_rows
 from scr.report._formatting import mapping, number_or_none
 from scr.report._predictions import (
@@ -166,17 +165,10 @@ def _band_rows(group: NodeGroup, measured: Any) -> list[dict[str, Any]]:
 
 
 def _share(name: str, right: int, total: int) -> dict[str, Any]:
-    """A share with its 95% interval (Wilson 1927), which also holds for few nodes.
-
-    >>> _share("accuracy", 8, 10)["accuracy_between"]
-    (0.490..., 0.943...)
-    """
+    """A share with its 95% interval; none of no nodes."""
     if not total:
         return {name: None, f"{name}_between": None}
-    share, squared = right / total, _Z * _Z / total
-    center = (share + squared / 2) / (1 + squared)
-    half = _Z / (1 + squared) * math.sqrt(share * (1 - share) / total + squared / total / 4)
-    return {name: share, f"{name}_between": (max(center - half, 0.0), min(center + half, 1.0))}
+    return {name: right / total, f"{name}_between": share_interval(right, total)}
 
 
 def _quality(

@@ -92,8 +92,8 @@ def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
             unknown = plain[row].as_py()
             value = "empty" if unknown in (None, "") else f"`{unknown}`"
             raise SourceError(
-                f"`{path}`, row {first_row + row + 1}: the {name} is {value}, which is no id in "
-                f"`{nodes_path}`",
+                f"`{path}`, row {first_row + row + 1}: the {name} is {value}, which is not an id "
+                f"in `{nodes_path}`",
                 hint="add the node to the table of nodes, or remove the edge",
             )
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -115,7 +115,7 @@ def _by_order(ids: pa.Array) -> Callable[[pa.ChunkedArray], Any]:
     ordered = values if order is None else values[order]
 
     def look_up(column: pa.ChunkedArray) -> Any:
-        if not pa.types.is_integer(column.type):  # some text that is no number: no id either
+        if not pa.types.is_integer(column.type):  # text that is not a number, and so not an id
             return _by_hash(column, ids)
         is_missing = column.is_null().to_numpy()
         wanted = pc.fill_null(column, 0).to_numpy()
