@@ -110,6 +110,6 @@ def test_what_the_guide_to_new_nodes_shows_can_be_run(tmp_path, monkeypatch, cap
     assert "The id `plane` is not one of the graph" in refused.output
     service = Service(open_run(Path("shop")))
     for name, ids in (("known.json", ["kite", "saw"]), ("new.json", ["top", "plane"])):
-        asked = Request.parse(Path(name).read_bytes(), 10)
+        asked = Request.parse(Path(name).read_bytes(), 10, 10)
         answers = service.answer(asked)["predictions"]
         assert [answer["id"] for answer in answers] == ids

@@ -1,5 +1,6 @@
 """`scr serve`: answers over HTTP, clear refusals, limits, and a process that stops cleanly."""
 
+import asyncio
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 import urllib.error
 import urllib.request
 import warnings
@@ -19,6 +21,7 @@ from tests.conftest import make_random_graph
 from scr.classifier import NodeClassifier
 from scr.prediction import open_run
 from scr.serving import Limits, Service
+from scr.serving._requests import Request, RequestError
 from scr.tables import TableOptions, read_table_graph
 
 pytest.importorskip("fastapi")
@@ -51,7 +54,7 @@ def run(graph, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(run):
-    limits = Limits(nodes=5, bytes=4000)
+    limits = Limits(nodes=5, edges=7, bytes=4000)
     return TestClient(make_app(Service(open_run(run), limits=limits, coverage=0.8)))
 
 
@@ -114,6 +117,7 @@ def test_what_the_run_is(client):
     assert described["known_nodes"] == 60
     assert described["features"] == 8
     assert described["most_nodes"] == 5
+    assert described["most_edges"] == 7
     assert described["coverage"] == 0.8
 
 
@@ -126,7 +130,7 @@ WRONG = {
     "taken": ({"nodes": [{**NODE, "id": "n1"}]}, 422, "`n1` is one of the graph `random` already"),
     "known edge": ({"nodes": [NODE], "edges": [["n0", "n0"]]}, 422, "between two known nodes"),
     "weights": ({"nodes": [NODE], "edges": [["x", "n0", 2]]}, 422, "edges without weights"),
-    "negative": ({"nodes": [NODE], "edges": [["x", "n0", -2]]}, 422, "no number from 0 on"),
+    "negative": ({"nodes": [NODE], "edges": [["x", "n0", -2]]}, 422, "no finite number from 0 on"),
     "columns": ({"nodes": [{"id": "x", "features": [1]}]}, 422, "a list of 8 numbers"),
     "texts": ({"nodes": [{"id": "x", "features": ["1"] * 8}]}, 422, "a list of 8 numbers"),
     "huge": ({"nodes": [{"id": "x", "features": [10**400] * 8}]}, 422, "finite"),
@@ -145,6 +149,19 @@ WRONG = {
     "coverage": ({"ids": ["n1"], "coverage": 2}, 422, "no number between 0 and 1"),
     "probabilities": ({"ids": ["n1"], "probabilities": 1}, 422, "expected true or false"),
     "many": ({"ids": ["n1"] * 6}, 413, "names 6 nodes; expected at most 5"),
+    "long id": ({"ids": ["n" * 257]}, 422, "has 257 characters; expected at most 256"),
+    "long number": ({"ids": [10**300]}, 422, "has 301 characters; expected at most 256"),
+    "long end": (
+        {"nodes": [NODE], "edges": [["x", "n" * 257]]}, 422, "An end of edge 0 has 257 characters",
+    ),
+    "many edges": (
+        {"nodes": [NODE], "edges": [["x", "n0"]] * 8}, 413, "has 8 edges; expected at most 7",
+    ),
+    "half a character": ({"ids": ["\ud800"]}, 400, "half of a character"),
+    "half in a field": ({"ids": ["n1"], "\udfff": 1}, 400, "half of a character"),
+    "huge weight": (
+        {"nodes": [NODE], "edges": [["x", "n0", 10**400]]}, 422, "no finite number from 0 on",
+    ),
     "large": ({"ids": ["n" * 5000]}, 413, "larger than 4,000 bytes"),
 }  # fmt: skip
 
@@ -178,6 +195,44 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(client, name):
 def test_what_is_not_json_is_refused(client, body, message):
     response = client.post("/predict", content=body)
     check_refusal(response, 422 if "number;" in message else 400, message)
+
+
+def test_a_weight_beyond_the_largest_number_is_refused(client):
+    body = b'{"nodes": [{"id": "x", "features": [0]}], "edges": [["x", "n0", 1e400]]}'
+    check_refusal(client.post("/predict", content=body), 422, "no finite number from 0 on")
+
+
+def test_characters_outside_the_basic_plane_are_text(client):
+    response = client.post("/predict", content=rb'{"ids": ["\ud83d\ude00"]}')
+    check_refusal(response, 404, "The id `\N{GRINNING FACE}` is not one")
+
+
+def test_a_long_id_does_not_widen_all_edges(run):
+    client = TestClient(make_app(Service(open_run(run))))
+    long = "x" * 256
+    edges = [["y", f"n{number % 60}"] for number in range(50_000)]
+    asked = {
+        "nodes": [{**NODE, "id": name} for name in (long, "y")],
+        "edges": [*edges, [long, "y"]],
+    }
+    tracemalloc.start()
+    answers = predictions(client.post("/predict", json=asked))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [answer["id"] for answer in answers] == [long, "y"]
+    assert peak < 60e6  # 256 characters of 4 bytes for each end would be 102 MB
+
+
+def test_requests_are_not_read_on_the_event_loop(client, monkeypatch):
+    threads = []
+
+    def parse(*_):
+        threads.append(asyncio._get_running_loop())
+        raise RequestError(422, "seen")
+
+    monkeypatch.setattr(Request, "parse", parse)
+    check_refusal(client.post("/predict", json={"ids": ["n1"]}), 422, "seen")
+    assert threads == [None]
 
 
 def test_a_body_of_unknown_length_is_cut_off_at_the_limit(client):
@@ -266,6 +321,15 @@ def test_new_nodes_by_the_columns_of_the_table(shop):
 )
 def test_columns_that_do_not_fit_are_named(shop, node, message):
     check_refusal(shop[1].post("/predict", json={"nodes": [node]}), 422, message)
+
+
+@pytest.mark.parametrize("price", ["1e400", "-1e400", str(10**400)])
+@pytest.mark.parametrize("other", ["1", '"1"'])
+def test_a_number_of_a_column_that_is_not_finite_is_refused(shop, price, other):
+    node = '{"id": %d, "color": "red", "price": %s}'
+    body = f'{{"nodes": [{node % (7, price)}, {node % (8, other)}]}}'
+    response = shop[1].post("/predict", content=body)
+    check_refusal(response, 422, "`price` holds a number that is not finite")
 
 
 def test_several_targets(tmp_path):

@@ -86,7 +86,16 @@ class NodeIds:
 
     def lookup(self, ids: Any) -> NDArray[np.int64]:
         """The same; -1 for unknown ids."""
-        values, is_right = self._converted(as_list(ids))
+        asked = as_list(ids)
+        if self.known is not None and self.known.dtype.kind == "U":
+            # Each text once: in an array, every one takes the room of the longest.
+            places = {text: place for place, text in enumerate(dict.fromkeys(map(str, asked)))}
+            distinct = self._looked_up(list(places))
+            return distinct[np.array([places[str(each)] for each in asked], np.int64)]
+        return self._looked_up(asked)
+
+    def _looked_up(self, ids: Sequence[Any]) -> NDArray[np.int64]:
+        values, is_right = self._converted(ids)
         numbers = np.full(len(values), -1, np.int64)
         numbers[is_right] = self._among_known(values[is_right])
         if len(self.new):

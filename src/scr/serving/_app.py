@@ -34,8 +34,7 @@ def make_app(service: Service) -> FastAPI:
     async def predict(request: Request) -> Response:
         try:
             body = await _read(request, service.limits.bytes)
-            asked = _requests.Request.parse(body, service.limits.nodes)
-            return JSONResponse(await run_in_threadpool(service.answer, asked))
+            return await run_in_threadpool(_answer, service, body)
         except _requests.RequestError as error:
             return JSONResponse(error.body(), error.status)
         except ClientDisconnect:
@@ -51,6 +50,13 @@ def make_app(service: Service) -> FastAPI:
         return JSONResponse({"error": message}, error.status_code, error.headers)
 
     return app
+
+
+def _answer(service: Service, body: bytes) -> Response:
+    """Read and answer a request, outside the event loop: large ones take a while."""
+    limits = service.limits
+    asked = _requests.Request.parse(body, limits.nodes, limits.edges)
+    return JSONResponse(service.answer(asked))
 
 
 async def _read(request: Request, most: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -11,6 +12,8 @@ FIELDS = ("ids", "nodes", "edges", "probabilities", "coverage")
 SHOWN_TEXT = 60
 """Characters of a request that a message repeats."""
 LONGEST_MESSAGE = 400
+LONGEST_ID = 256
+"""Characters: in arrays of text, every id takes as much room as the longest."""
 
 
 class RequestError(Exception):
@@ -41,7 +44,7 @@ class Request:
     """Of prediction sets; none: the one of the service."""
 
     @classmethod
-    def parse(cls, body: bytes, most_nodes: int) -> Request:
+    def parse(cls, body: bytes, most_nodes: int, most_edges: int) -> Request:
         """Read the body of a request."""
         content = _read_json(body)
         if not isinstance(content, dict):
@@ -57,11 +60,11 @@ class Request:
         name = "ids" if "ids" in content else "nodes"
         if not isinstance(listed, list) or not listed:
             _refuse(f"`{name}` is {_kind(listed)}; expected a list that is not empty")
-        if len(listed) > most_nodes:
-            raise RequestError(
-                TOO_LARGE, f"The request names {len(listed):,} nodes; expected at most "
-                f"{most_nodes:,}", "ask in several requests",
-            )  # fmt: skip
+        _check_count("names", listed, "nodes", most_nodes)
+        edges = content.get("edges", [])
+        if not isinstance(edges, list):
+            _refuse(f"`edges` is {_kind(edges)}; expected a list of pairs of ids")
+        _check_count("has", edges, "edges", most_edges)
         probabilities, coverage = content.get("probabilities", False), content.get("coverage")
         if not isinstance(probabilities, bool):
             _refuse(f"`probabilities` is {_kind(probabilities)}; expected true or false")
@@ -72,7 +75,7 @@ class Request:
                 _check_id(each, "`ids`")
             return cls(ids=listed, probabilities=probabilities, coverage=coverage)
         return cls(
-            nodes=_checked_nodes(listed), edges=_checked_edges(content.get("edges", [])),
+            nodes=_checked_nodes(listed), edges=_checked_edges(edges),
             probabilities=probabilities, coverage=coverage,
         )  # fmt: skip
 
@@ -82,14 +85,21 @@ def _read_json(body: bytes) -> Any:
         raise ValueError(f"{name} is no number of JSON")
 
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=refuse_constant)
+        content = json.loads(body.decode("utf-8"), parse_constant=refuse_constant)
+        if b"\\u" in body:
+            json.dumps(content, ensure_ascii=False).encode()
+        return content
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         reason = f"{error.msg} at {where}"
     except RecursionError:
         reason = "it is nested too deeply"
     except ValueError as error:  # of the encoding, too
-        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        reasons = {
+            UnicodeDecodeError: "it is not UTF-8",
+            UnicodeEncodeError: "a text holds half of a character, a surrogate without another",
+        }
+        reason = reasons.get(type(error), str(error))
     raise RequestError(BAD_REQUEST, f"The request is not JSON: {reason[:200]}")
 
 
@@ -101,22 +111,37 @@ def _checked_nodes(nodes: list[Any]) -> list[dict[str, Any]]:
     return nodes
 
 
-def _checked_edges(edges: Any) -> list[list[Any]]:
-    if not isinstance(edges, list):
-        _refuse(f"`edges` is {_kind(edges)}; expected a list of pairs of ids")
+def _checked_edges(edges: list[Any]) -> list[list[Any]]:
     for number, edge in enumerate(edges):
         if not isinstance(edge, list) or len(edge) not in (2, 3):
             _refuse(f"Edge {number} is no pair of ids; expected [id, id] or [id, id, weight]")
         for each in edge[:2]:
             _check_id(each, f"An end of edge {number}")
-        if len(edge) == 3 and not (_is_number(edge[2]) and edge[2] >= 0):
-            _refuse(f"The weight of edge {number} is no number from 0 on; expected one")
+        if len(edge) == 3 and not (_is_number(edge[2]) and 0 <= as_float(edge[2]) < math.inf):
+            _refuse(f"The weight of edge {number} is no finite number from 0 on; expected one")
     return edges
 
 
 def _check_id(value: Any, what: str) -> None:
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         _refuse(f"{what} has {_kind(value)}; expected a text or a whole number")
+    length = len(str(value))
+    if length > LONGEST_ID:
+        _refuse(f"{what} has {length:,} characters; expected at most {LONGEST_ID}")
+
+
+def _check_count(verb: str, listed: list[Any], what: str, most: int) -> None:
+    if len(listed) > most:
+        message = f"The request {verb} {len(listed):,} {what}; expected at most {most:,}"
+        raise RequestError(TOO_LARGE, message, "ask in several requests")
+
+
+def as_float(value: float) -> float:
+    """A number as it is computed with; infinite if it is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _is_number(value: Any) -> bool:

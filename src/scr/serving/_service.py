@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scr.errors import SCRError
 from scr.prediction import NewNodePredictor, Predictor, UnknownIdsError
 from scr.prediction.calibration import prediction_sets
-from scr.serving._requests import NOT_FOUND, UNPROCESSABLE, Request, RequestError
+from scr.serving._requests import NOT_FOUND, UNPROCESSABLE, Request, RequestError, as_float
 from scr.tables import Preparation
 
 FEATURES = "features"
@@ -27,6 +27,8 @@ class Limits:
     """How much a request may ask for."""
 
     nodes: int = 1_000
+    """In a request."""
+    edges: int = 100_000
     """In a request."""
     bytes: int = 8 * 2**20
     """Of a request."""
@@ -68,6 +70,7 @@ class Service:
             "encoder": model.recipe.encoder,
             "coverage": None if self._set_limits is None else self.coverage,
             "most_nodes": self.limits.nodes,
+            "most_edges": self.limits.edges,
             "most_bytes": self.limits.bytes,
         }
         if self._preparation is not None:
@@ -113,7 +116,8 @@ class Service:
         if any(len(edge) == 3 for edge in edges):
             weights = [edge[2] if len(edge) == 3 else 1.0 for edge in edges]
         features, notes = self._features(nodes)
-        pairs = [[str(end) for end in edge[:2]] for edge in edges]
+        # As objects: in an array of text, every id would take the room of the longest.
+        pairs = np.array([[str(end) for end in edge[:2]] for edge in edges], dtype=object)
         with self._lock:
             made = self._new.predict(
                 features, pairs, ids=[node["id"] for node in nodes], weights=weights
@@ -190,16 +194,16 @@ def _table(nodes: list[dict[str, Any]]) -> pa.Table:
                 UNPROCESSABLE, f"The column `{name[:60]}` holds a list or an object; expected "
                 "texts, numbers, true or false, or null",
             )  # fmt: skip
+        if not all(
+            math.isfinite(as_float(value)) for value in values if isinstance(value, (int, float))
+        ):
+            raise RequestError(
+                UNPROCESSABLE, f"The column `{name[:60]}` holds a number that is not finite; "
+                "expected finite ones, or null",
+            )  # fmt: skip
         if len(kinds) > 1 and not kinds <= {int, float}:
             values = [None if value is None else str(value) for value in values]
         if kinds and kinds <= {int, float}:
-            values = [None if value is None else _as_float(value) for value in values]
+            values = [None if value is None else float(value) for value in values]
         columns[name] = pa.array(values)
     return pa.table(columns) if columns else pa.table({"id": [node["id"] for node in nodes]})
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
