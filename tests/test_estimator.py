@@ -248,6 +248,13 @@ def test_the_frame_is_the_file_of_predictions(graph, fitted, tmp_path):
     assert fitted.predictions_frame(["n05", "n01"])["id"].tolist() == ["n05", "n01"]
 
 
+def test_classes_that_are_numbers_are_numbers_in_the_frame(random_graph):
+    classifier = scr.NodeClassifier("ssgc", "none", preset="none", epochs=2).fit(random_graph())
+    frame = classifier.predictions_frame()
+    assert frame["prediction"].tolist() == classifier.predict().tolist()
+    assert frame["label"].tolist() == random_graph().labels.tolist()
+
+
 def test_without_pandas_one_sentence_says_so(fitted, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(SCRError, match="pip install pandas"):

@@ -146,6 +146,7 @@ def test_names_of_columns_of_edges_that_repeat_are_refused(tmp_path):
     ("cells", "is_used", "note"),
     [
         ([1.0, 2.0], True, "are the weights"),
+        (["1.250,5", "2,25"], True, "are the weights"),
         ([1.0, -2.0], False, "1 cell that are no weight"),
         (["good", "bad"], False, "edges have no weights"),
     ],
@@ -156,6 +157,8 @@ def test_a_third_column_is_a_weight_if_it_can_be_one(cells, is_used, note):
     result = read_table_graph(nodes, edges)
     assert (result.graph.weights is not None) is is_used
     assert says(result.notes, note)
+    if cells == ["1.250,5", "2,25"]:
+        assert sorted(result.graph.weights) == [2.25, 2.25, 1250.5, 1250.5]
     assert read_table_graph(nodes, edges, TableOptions(weight_column="none")).graph.weights is None
 
 
@@ -168,6 +171,14 @@ def test_ids_of_different_types_meet_as_text():
     assert graph.num_undirected_edges == 2
     edges = pandas.DataFrame({"source": [10.0, 20.0, np.nan], "target": [20, 30, 10]})
     assert read_table_graph(nodes, edges).graph.num_undirected_edges == 2
+
+
+def test_an_index_with_a_name_is_a_column():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"sku": ["a", "b", "c"], "label": ["x", "y", ""], "price": [1, 2, 9]})
+    edges = pandas.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    graph = read_table_graph(nodes.set_index("sku"), edges).graph
+    assert graph.ids.tolist() == ["a", "b", "c"]
 
 
 def test_ids_that_do_not_meet_at_all_are_refused_with_an_example_of_both():

@@ -148,7 +148,12 @@ class NewNodePredictor:
         ids = self.known.joined_by(read.ids, len(read.ids)).new
         new = NewNodes.of(graph, read.features, read.edges.T, read.weights, count=len(ids))
         made = self.predict_numbered(new, ids, **asked)
-        return replace(made, notes=(*read.notes, *made.notes))
+        notes = [*read.notes, *made.notes]
+        if graph.weights is not None and read.weights is None and len(read.edges.T):
+            notes.append(
+                "the edges of the graph have weights and the new ones have none: each is 1"
+            )
+        return replace(made, notes=tuple(notes))
 
     def preparation(self) -> Preparation:
         """How columns of tables become features; not all runs were made from tables."""

@@ -85,6 +85,9 @@ class FittedViews:
             multilabel=predictor.model.multilabel,
         )  # fmt: skip
         frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
+        if self.classes_.dtype.kind == "i" and not predictor.model.multilabel:
+            frame["prediction"] = frame["prediction"].astype("int64")
+            frame["label"] = frame["label"].astype("Int64")  # with missing ones
         return frame
 
     def _repr_html_(self) -> str:

@@ -13,7 +13,7 @@ from scr.tables._nodes import find_name, id_texts
 from scr.tables._options import NO_COLUMN, TableOptions
 from scr.tables._problems import Findings, count, rows_text
 from scr.tables._read import OpenedTable, lacks_header
-from scr.tables.columns import UnfitColumn, parse_numbers
+from scr.tables.columns import UnfitColumn, parse_numbers, style_of
 
 END_NAMES = (
     ("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"),
@@ -118,10 +118,13 @@ def _weights(
         return None
     is_guess = asked is None and usual is None
     if is_guess and any(part in name.lower() for part in _NO_WEIGHT):
-        findings.note(f"the column `{name}` of edges was not read: it is hardly a weight")
+        findings.note(
+            f"the column `{name}` of edges was not read: its name is not that of a weight"
+        )
         return None
     try:
-        weights, wrong = parse_numbers(opened.rows[name])
+        style, _ = style_of(opened.rows[name])
+        weights, wrong = parse_numbers(opened.rows[name], style)
     except UnfitColumn:
         weights, wrong = np.zeros(0), np.ones(opened.rows.num_rows, bool)
     if not wrong.any():
@@ -138,7 +141,7 @@ def _weights(
     if is_guess:
         findings.note(f"{sentence}: edges have no weights")
         return None
-    findings.refuse(sentence, "name the column of the weights, or `none`")
+    findings.refuse(sentence, "correct the cells, or say `none` for no weights")
     return None
 
 

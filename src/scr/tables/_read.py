@@ -248,6 +248,8 @@ def _from_memory(table: Any, role: str) -> pa.Table:
         return pa.Table.from_batches([table])
     module = type(table).__module__.partition(".")[0]
     if module == "pandas" and hasattr(table, "columns"):
+        if getattr(table.index, "name", None) is not None:
+            table = table.reset_index()  # an index with a name is a column, such as that of ids
         named = table.rename(columns=str) if hasattr(table, "rename") else table
         _check_names(list(named.columns), f"the {role}")
         return pa.Table.from_pandas(named, preserve_index=False)

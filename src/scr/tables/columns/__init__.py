@@ -17,5 +17,6 @@ if TYPE_CHECKING:
     from scr.tables.columns._catalog import transform_column as transform_column
     from scr.tables.columns._kinds import infer_kind as infer_kind
     from scr.tables.columns._numbers import parse_numbers as parse_numbers
+    from scr.tables.columns._numbers import style_of as style_of
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)
