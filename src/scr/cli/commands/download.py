@@ -50,7 +50,7 @@ def download(
     if not yes and not (folder / dataset.folder).exists():
         if not sys.stdin.isatty():
             raise SourceError(
-                f"The license of `{name}` is not accepted, and there is no terminal to ask on",
+                f"The license of `{name}` has not been accepted; there is no terminal to ask on",
                 hint="read it, then accept it with `--yes`",
             )
         typer.confirm("Do you accept the license?", abort=True)
