@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from scr.prediction._predictor import Predictor
+    from scr.prediction._classes import class_array
+from scr.prediction._predictor import Predictor
 
 HISTORY = {
     "accuracy": {"valid_accuracy": "validation", "test_accuracy": "test"},
@@ -85,7 +86,8 @@ class FittedViews:
             multilabel=predictor.model.multilabel,
         )  # fmt: skip
         frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
-        if self.classes_.dtype.kind == "i" and not predictor.model.multilabel:
+        classes = class_array(predictor.model.class_names)
+        if classes.dtype.kind == "i" and not predictor.model.multilabel:
             frame["prediction"] = frame["prediction"].astype("int64")
             frame["label"] = frame["label"].astype("Int64")  # with missing ones
         return frame
