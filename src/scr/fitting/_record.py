@@ -14,7 +14,7 @@ from scr import prediction, runs, training
 from scr.fitting._inputs import FitInput
 from scr.fitting._splits import SplitPlan
 from scr.graph import known_labels
-from scr.metrics import ACCURACY, Metric, MetricsInParts, metric_of, target_metrics
+from scr.metrics import ACCURACY, Metric, MetricsInParts, metric_of, share_interval, target_metrics
 
 FIT = "fit.json"
 SCHEMA = 1
@@ -81,11 +81,8 @@ def _measured(labels: NDArray[Any], soft: NDArray[np.float32]) -> dict[str, Any]
 
 def _interval(measures: Mapping[str, Any]) -> dict[str, Any]:
     """In which the accuracy on as many other nodes is, in nineteen cases of twenty (Wilson)."""
-    from scipy.stats import binomtest  # takes a second to import
-
     right = round(measures["accuracy"] * measures["nodes"])
-    low, high = binomtest(right, measures["nodes"]).proportion_ci(method="wilson")
-    return {"interval": [float(low), float(high)]}
+    return {"interval": list(share_interval(right, measures["nodes"]))}
 
 
 def record_lines(
