@@ -306,7 +306,7 @@ def test_a_confident_set_goes_through_a_state_dict():
     other.load_state_dict(confident.state_dict())
     assert other.nodes.tolist() == [0, 1]
     assert other.threshold == confident.threshold
-    with pytest.raises(ConfigError, match="no candidates"):
+    with pytest.raises(ConfigError, match="not candidates"):
         scr.ConfidentSet(torch.arange(10, 14)).load_state_dict(confident.state_dict())
     with pytest.raises(ConfigError, match="expected `threshold`"):
         other.load_state_dict({"nodes": candidates})

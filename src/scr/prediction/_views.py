@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from scr.prediction._classes import class_array
+from scr.prediction._classes import class_array
 from scr.prediction._predictor import Predictor
 
 HISTORY = {
