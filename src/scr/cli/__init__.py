@@ -7,6 +7,7 @@ What a command returns is what `--json` prints; `_ending.py` has more.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ from scr.errors import SCRError
 BAD_INPUT = 2
 """Exit code of everything that the user can fix, as for unknown options."""
 UNEXPECTED = 1
+COLLECTED = 200_000
+"""Objects between two searches for garbage: modules that load make many and leave none, and a short
+run would spend a tenth of its time on searches."""
 UsageError: Any = typer.BadParameter.__mro__[1]
 """What every wrong line raises; newer versions of typer do not have it from click."""
 
@@ -112,6 +116,7 @@ for _name in _COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line as the console script does; no arguments: those of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    gc.set_threshold(COLLECTED, 20, 20)
     try:
         app(args=given, prog_name="scr")
     except Exception as error:  # everything that no command expected
