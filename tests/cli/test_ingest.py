@@ -70,9 +70,9 @@ def test_options_reach_the_graph(tables, tmp_path):
 
 
 def test_a_plan_is_printed_and_nothing_is_written(tables, tmp_path):
-    result = scr("ingest", tables, tmp_path / "store", "--plan", "--memory", "1GiB")
+    result = scr("ingest", tables, tmp_path / "store", "--plan", "--memory", "8GiB")
     assert result.exit_code == 0, result.output
-    for text in ("memory: all edges at once", "of 1.00GiB", "for the store", "about 0 seconds"):
+    for text in ("memory: all edges at once", "of 8.00GiB", "for the store", "about 0 seconds"):
         assert text in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["tables"]
 
