@@ -122,3 +122,26 @@ def tuning(session: Session, capsys: Capture) -> None:
     session.run_all()
     assert float(capsys.readouterr().out) > 0.7
     assert "Accuracy on held-out labels" in session.outputs[0]
+
+
+@_of("docs/guides/scikit-learn.md")
+def other_libraries(session: Session, capsys: Capture) -> None:
+    session.run_all()
+    model = session.names["model"]
+    assert model.predict(["cid", "fay"]).tolist() == ["young", "old"]
+    assert model.classes_.tolist() == ["old", "young"]
+    assert session.names["copies"][1].get_params()["seed"] == 1
+
+
+@_of("docs/guides/export.md")
+def exported(session: Session, capsys: Capture) -> None:
+    session.run_all()
+    expected = session.names["classifier"].predict_proba()
+    np.testing.assert_allclose(session.names["everywhere"], expected, atol=1e-5)
+
+
+@_of("docs/guides/logs.md")
+def logs(session: Session, capsys: Capture) -> None:
+    session.run_all()
+    assert list(Path("runs/events/first").iterdir())
+    assert len(session.names["seen"]) == 10
