@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scr.errors import ConfigError, SCRError, SourceError
@@ -324,6 +324,7 @@ ROW = st.lists(CELL, min_size=1, max_size=4)
 
 
 @settings(max_examples=60, deadline=None)
+@example(nodes=[["", "", "", ""]], edges=[], delimiter=",")
 @given(
     nodes=st.lists(ROW, max_size=6),
     edges=st.lists(ROW, max_size=6),

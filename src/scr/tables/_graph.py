@@ -57,6 +57,8 @@ def read_table_graph(nodes: Table, edges: Table, options: TableOptions | None = 
     preparation, features = None, None
     if rows is not None:
         added = 0 if linked is None else len(linked.added)
+        if len(ids) + added == 0:
+            findings.refuse("no row of the nodes has an id; expected some")
         preparation, features = _prepare(rows.described, added, options, findings)
     findings.raise_errors()
     assert rows is not None  # what could not be read is an error
