@@ -37,6 +37,10 @@ _COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 _COMMON = {"--help", "--debug", "--version", "--install-completion", "--show-completion"}
 
 
+_OTHERS = {"curl": ("-d",), "docker": ("build", "run")}
+"""Programs of others that pages may name in blocks that are marked as not run."""
+
+
 class BadCommand(Exception):
     """A line of a page that does not do what it says."""
 
@@ -67,7 +71,7 @@ def check(words: list[str]) -> None:
         case "git":
             _expect(arguments[:1], ["clone"], "git command")
         case "curl" | "docker":
-            pass  # of others; blocks with them are marked as not run
+            _expect(arguments[:1], _OTHERS[program], f"use of {program}")
         case _:
             raise BadCommand(f"`{program}` is none of scr, make, python, pip, git, curl, docker")
 
@@ -79,6 +83,8 @@ def run(words: list[str], finished: Path | None = None) -> str:
     """
     words, target = _redirected(words)
     check(words)
+    if words[0] in _OTHERS:
+        raise BadCommand(f"`{words[0]}` cannot be run here; mark the block as not run")
     if words[0] != "scr":
         return ""
     arguments = _shortened(words[1:])

@@ -36,6 +36,7 @@ def fenced(language: str, *lines: str, before: str = "") -> str:
         (fenced("sh", "python benchmarks/papers.py all --fracton 1"), "no option .*--fracton"),
         (fenced("sh", "python benchmarks/nothing.py"), "no script `benchmarks/nothing.py`"),
         (fenced("sh", "pip install '.[evrything]'"), "no extra `evrything`"),
+        (fenced("sh", "docker build ."), "mark the block as not run"),
         (fenced("sh", "wget https://example.org"), "`wget` is none of"),
         (fenced("toml", "[training]", "epoks = 3"), "page.md:4: ConfigError: .*epoks"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,7 +54,7 @@ class _ArrowWriter:
         self._file.close()
 
 
-class _LinesWriter:
+class _LinesWriter(ABC):
     """Text, a line for each row; UTF-8."""
 
     first, between, last = b"", b"", b""
@@ -62,8 +63,9 @@ class _LinesWriter:
         self._file, self._has_rows = path.open("wb"), False
         self._file.write(self.first)
 
+    @abstractmethod
     def lines(self, part: pa.Table) -> bytes:
-        raise NotImplementedError
+        """The rows as they stand in the file."""
 
     def write(self, part: pa.Table) -> None:
         if self._has_rows:
