@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
 """Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
 _READ_BYTES = 1 << 22
-BAD_NPY = (ValueError, OSError, TypeError, OverflowError, EOFError, SyntaxError, RecursionError,
-           MemoryError)  # fmt: skip
+BAD_NPY = (ValueError, OSError, TypeError, OverflowError, EOFError, SyntaxError, TokenError,
+           RecursionError, MemoryError)  # fmt: skip
 """What reading the header of a damaged `.npy` file may end in."""
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
