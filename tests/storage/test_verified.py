@@ -263,6 +263,19 @@ def test_only_whole_plain_paths_are_followed(linked, odd):
         use(path)
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "verified.json"])
+def test_a_device_is_not_read_to_its_end(tmp_path, reads, name):
+    path = write(tmp_path / "a")
+    (path / name).unlink()
+    (path / name).symlink_to("/dev/zero")
+    if name == "verified.json":
+        use(path)
+        assert reads == ["values"]
+        return
+    with pytest.raises(StoreError, match="is damaged"):
+        use(path)
+
+
 @pytest.mark.parametrize("kind", ["folder", "pipe"])
 @pytest.mark.parametrize("is_linked", [True, False])
 def test_only_regular_files_are_opened(linked, tmp_path, kind, is_linked):
@@ -281,7 +294,7 @@ def test_only_regular_files_are_opened(linked, tmp_path, kind, is_linked):
 def test_an_array_by_columns_is_refused(tmp_path):
     path = write(tmp_path / "a", values=np.arange(6).reshape(2, 3))
     np.save(path / "values.npy", np.asfortranarray(np.arange(6).reshape(2, 3)))
-    with pytest.raises(StoreError, match="columns one after the other"):
+    with pytest.raises(StoreError, match="columns instead of rows"):
         use(path)
 
 

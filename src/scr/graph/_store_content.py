@@ -21,7 +21,7 @@ from scr.graph._relations import Relation
 from scr.storage import Manifest, ranges, release
 
 SPLITS = ("train", "valid", "test")
-_WINDOW = 1 << 20
+_WINDOW = 1 << 18
 """Nodes whose splits are compared in one go."""
 _HALF_INFINITY = 0x7C00
 """Bits of float16: without the sign, all that are larger or equal are not finite."""

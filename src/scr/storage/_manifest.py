@@ -32,6 +32,9 @@ MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
 """Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
 _READ_BYTES = 1 << 22
+_LONGEST_REASON = 120
+_MOST_BYTES = 1 << 28
+"""Of a manifest: that of 100 TB of arrays has 50 MB."""
 BAD_NPY = (ValueError, OSError, TypeError, OverflowError, EOFError, SyntaxError, TokenError,
            RecursionError, MemoryError)  # fmt: skip
 """What reading the header of a damaged `.npy` file may end in."""
@@ -93,7 +96,7 @@ def read_manifest(
     """
     path = Path(path)
     try:
-        content = (path / MANIFEST).read_bytes()
+        content = read_plain(path / MANIFEST)
         raw = json.loads(content.decode("utf-8"))
         if raw["format"] != "scr-artifact":
             raise ValueError("another format")
@@ -129,6 +132,14 @@ def read_manifest(
     return manifest
 
 
+def read_plain(file: Path) -> bytes:
+    """The content of a small file; a `ValueError` if it is a device or a pipe, or not small."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise ValueError("not a small file")
+    return file.read_bytes()
+
+
 def metadata_checksum(metadata: Mapping[str, Any]) -> str:
     """Hash the metadata of a manifest, whatever the order of their keys."""
     content = json.dumps(metadata, sort_keys=True).encode()
@@ -156,26 +167,22 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
             raise StoreError(f"`{file}` is not a file; expected {entry.bytes:,} bytes")
-        array = np.lib.format.open_memmap(file, mode="r")
+        region = npy_region(file)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
     except PermissionError as error:
         raise StoreError(f"`{file}` cannot be read: {error.strerror}") from None
-    except BAD_NPY:
-        # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
+    except BAD_NPY as error:
         raise StoreError(
-            f"`{file}` is truncated or damaged: {status.st_size:,} bytes are there, expected more "
-            f"than {entry.bytes:,}",
+            f"`{file}` is truncated or damaged: {_reason(error)}",
             hint="make it again from its source",
         ) from None
-    if not array.flags.c_contiguous:
-        raise StoreError(f"`{file}` holds columns one after the other; expected rows")
-    if array.shape != entry.shape or array.dtype.str != entry.dtype:
+    if region.shape != entry.shape or region.dtype != np.dtype(entry.dtype):
         raise StoreError(
-            f"`{file}` holds {array.dtype} of shape {array.shape}; "
+            f"`{file}` holds {region.dtype} of shape {region.shape}; "
             f"expected {np.dtype(entry.dtype)} of shape {entry.shape}"
         )
-    return array
+    return np.memmap(file, region.dtype, "r", region.offset, region.shape)
 
 
 def _check_link(manifest: Manifest, name: str) -> None:
@@ -190,13 +197,18 @@ def _check_link(manifest: Manifest, name: str) -> None:
     try:
         offset = npy_region(file).offset
     except BAD_NPY as error:
-        raise StoreError(f"{linked} is truncated or damaged: {error}", hint=hint) from None
+        raise StoreError(f"{linked} is truncated or damaged: {_reason(error)}", hint=hint) from None
     if offset != entry.offset:
         raise StoreError(
             f"{linked} has changed since it was linked: its data begin at byte {offset}, "
             f"expected {entry.offset}",
             hint=hint,
         )
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a `.npy` file, in a line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)[:_LONGEST_REASON]
 
 
 def describe(array: NDArray[Any]) -> ArrayEntry:

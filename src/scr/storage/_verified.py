@@ -30,7 +30,14 @@ from scr.errors import StoreError
 from scr.storage import _manifest
 from scr.storage._descriptors import open_descriptor
 from scr.storage._file_region import FileRegion, fill, open_for_reading, region_of
-from scr.storage._manifest import MANIFEST, Manifest, array_file, open_array, read_manifest
+from scr.storage._manifest import (
+    MANIFEST,
+    Manifest,
+    array_file,
+    open_array,
+    read_manifest,
+    read_plain,
+)
 
 RECORD = "verified.json"
 VERSION = 1
@@ -119,7 +126,7 @@ def _verify(manifest: Manifest, content: ContentCheck | None) -> None:
             raise problem
 
     threads = min(default_threads(), len(tasks))
-    if threads > 1:
+    if threads > 1 and sum(region.bytes for _, region, _ in tasks) > _PIECE_BYTES:
         with closing(map_in_order(check, tasks, threads=threads, ahead=threads + 1)) as checked:
             for _ in checked:
                 pass
@@ -216,7 +223,7 @@ def _tick() -> float:
 
 def _recorded(path: Path) -> Any:
     try:
-        return json.loads((path / RECORD).read_bytes())
+        return json.loads(read_plain(path / RECORD))
     except (OSError, ValueError, RecursionError):
         return None
 

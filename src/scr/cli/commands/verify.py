@@ -50,10 +50,10 @@ def _verify_artifact(path: Path) -> tuple[int, int]:
         propagation.Hops.open(path)  # which compares its arrays with each other
     arrays = manifest.arrays
     size = sum(entry.bytes for entry in arrays.values())
-    checked = "every checksum agrees"
-    if kind == graph.KIND:
-        checked += ", every number is in its range"
-    print_line(f"{path} is intact: {len(arrays)} arrays, {size:,} bytes, {checked}")
+    ranges = " with every number in its range" if kind == graph.KIND else ""
+    print_line(
+        f"{path} is intact: {len(arrays)} arrays{ranges}, {size:,} bytes, every checksum agrees"
+    )
     return len(arrays), size
 
 
