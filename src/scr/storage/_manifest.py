@@ -35,8 +35,8 @@ _READ_BYTES = 1 << 22
 _LONGEST_REASON = 120
 _MOST_BYTES = 1 << 28
 """Of a manifest: that of 100 TB of arrays has 50 MB."""
-BAD_NPY = (ValueError, OSError, TypeError, OverflowError, EOFError, SyntaxError, TokenError,
-           RecursionError, MemoryError)  # fmt: skip
+BAD_NPY = (ValueError, TypeError, OverflowError, EOFError, SyntaxError, TokenError, RecursionError,
+           MemoryError)  # fmt: skip
 """What reading the header of a damaged `.npy` file may end in."""
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -117,7 +117,7 @@ def read_manifest(
             raise StoreError(f"`{path}` does not exist; expected a store") from None
         raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
     except OSError as error:
-        raise StoreError(f"`{path / MANIFEST}` cannot be read: {error.strerror}") from None
+        raise unreadable(path / MANIFEST, error) from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
             SyntaxError):  # fmt: skip
         raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None
@@ -130,6 +130,11 @@ def read_manifest(
             hint="make it again from its source",
         )
     return manifest
+
+
+def unreadable(file: Path, error: OSError) -> StoreError:
+    """What the system says of a file that cannot be read, such as that permission is missing."""
+    return StoreError(f"`{file}` cannot be read: {error.strerror or error}")
 
 
 def read_plain(file: Path) -> bytes:
@@ -170,8 +175,8 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
         region = npy_region(file)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
-    except PermissionError as error:
-        raise StoreError(f"`{file}` cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise unreadable(file, error) from None
     except BAD_NPY as error:
         raise StoreError(
             f"`{file}` is truncated or damaged: {_reason(error)}",
@@ -196,6 +201,8 @@ def _check_link(manifest: Manifest, name: str) -> None:
         raise StoreError(f"{linked} is missing; expected {entry.bytes:,} bytes", hint=hint)
     try:
         offset = npy_region(file).offset
+    except OSError as error:
+        raise unreadable(file, error) from None
     except BAD_NPY as error:
         raise StoreError(f"{linked} is truncated or damaged: {_reason(error)}", hint=hint) from None
     if offset != entry.offset:

@@ -37,6 +37,7 @@ from scr.storage._manifest import (
     open_array,
     read_manifest,
     read_plain,
+    unreadable,
 )
 
 RECORD = "verified.json"
@@ -173,7 +174,7 @@ def _look_at(
             f"`{region.path}` is truncated: {error}", hint="make it again from its source"
         ) from None
     except OSError as error:
-        raise StoreError(f"`{region.path}` cannot be read: {error.strerror}") from None
+        raise unreadable(region.path, error) from None
     return digest.hexdigest(), problem
 
 
