@@ -27,7 +27,7 @@ from scr.errors import InactiveTermWarning, SCRError, StoreError
 from scr.graph import UNKNOWN, Graph, Split
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
-from scr.report import classification_metrics, read_history
+from scr.report import classification_metrics, read_records, record_checksum
 from scr.runs import run_identity, subsets_identity, versions, write_json
 from scr.sources import IngestOptions, draw_split
 from scr.training import (
@@ -146,8 +146,7 @@ class Runner:
             task: task.key(graphs[task.seed] if task.split is None else self.graph_for(task))
             for task in tasks
         }
-        kept = [] if self.out is None else read_history(self.out / RUNS)
-        done = {record["key"]: record for record in kept if "key" in record}
+        done = {} if self.out is None else read_records(self.out / RUNS)
         missing = {keys[task]: task for task in tasks if keys[task] not in done}
         if self.on_plan is not None:
             self.on_plan(len(missing))
@@ -348,7 +347,7 @@ def _append(path: Path, record: Mapping[str, Any]) -> None:
             if file.tell() > 0:
                 file.seek(-1, os.SEEK_END)
                 torn = file.read(1) != b"\n"
-            line = json.dumps(record) + "\n"
+            line = json.dumps({**record, "checksum": record_checksum(record)}) + "\n"
             file.write((f"\n{line}" if torn else line).encode())
             file.flush()
             os.fsync(file.fileno())

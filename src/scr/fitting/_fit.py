@@ -142,7 +142,7 @@ def fit_run(
         run = runs.read_run(folder)
         if run["graph"]["source"] == str(folder.resolve() / runs.GRAPH):
             run["graph"]["source"] = str(out.resolve() / runs.GRAPH)
-            runs.write_json(folder / runs.RUN, run)
+            runs.rewrite_json(folder, runs.RUN, run)
     inside = _within(result.predictions, folder)
     written = result.predictions if inside is None else out / inside
     classifier = NodeClassifier.load(out, graph=plan.graph, device=options.device)

@@ -44,7 +44,7 @@ def read_ensemble(path: Path) -> list[WeightedModel] | None:
     """The models of a run, the heaviest first; none: it is a run of one."""
     if not (path / ENSEMBLE).is_file():
         return None
-    content = runs.read_json(path / ENSEMBLE)
+    content = runs.read_json(path / ENSEMBLE, {"models": list[dict]})
     try:
         models = [
             WeightedModel(str(each["folder"]), float(each["weight"])) for each in content["models"]
@@ -74,6 +74,7 @@ class EnsemblePredictor(Predictor):
         device: str = "cpu",
     ) -> None:
         """Read the models of a run; arguments as of `Predictor`."""
+        runs.verify_run(path, predictions=False)
         read = [read_model(path / each.folder) for each in models]
         for model in read:
             model.encoder.to(usable_device(device))
@@ -133,7 +134,7 @@ class EnsemblePredictor(Predictor):
             shutil.copytree(self.model.origin, temporary, dirs_exist_ok=True)
             run = runs.read_run(temporary)
             graph = {**run["graph"], "source": source or run["graph"]["source"]}
-            runs.write_json(temporary / runs.RUN, {**run, "graph": graph})
+            runs.rewrite_json(temporary, runs.RUN, {**run, "graph": graph})
         return path
 
 

@@ -38,7 +38,7 @@ from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
 from scr.tuning._race import Clock, Race, held_out, processes
 from scr.tuning._refine import refine
-from scr.tuning._trials import TIMES, Trial
+from scr.tuning._trials import TIMES, TIMES_FIELDS, Trial
 from scr.tuning._weights import chosen_members
 
 TIME_LIMIT = 600.0
@@ -271,8 +271,8 @@ def _write(
     measured = MetricsInParts(ranked=race.metric.name == "roc-auc")
     measured.add(labels, calibration.apply(held))
     summary = _summary(race, predictor, trials, measured.measures(), test)
-    summary["best_epoch"] = runs.read_json(heaviest / TIMES)["best_epoch"]
-    runs.write_json(out / runs.METRICS, summary)
+    summary["best_epoch"] = runs.read_json(heaviest / TIMES, TIMES_FIELDS)["best_epoch"]
+    runs.finish_run(out, summary, [each.folder for each in models])
     used = {Path(each.folder).parts[1] for each in models}
     for folder in (out / MODELS).iterdir():
         if folder.name not in used:

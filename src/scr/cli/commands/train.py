@@ -122,12 +122,13 @@ def train(
     if was_finished:
         # The run may have been killed after its last result and before this.
         runs.remove_checkpoints(out)
+        runs.verify_run(out)
         if not (out / runs.REPORT).exists():
             write_page(out / runs.REPORT, run_page(out))
         print_line(f"The run in {out} is finished already.")
-        return {**facts, "metrics": runs.read_json(out / runs.METRICS)}
+        return {**facts, "metrics": runs.read_metrics(out)}
     write_page(out / runs.REPORT, run_page(out))
-    summary = runs.read_json(out / runs.METRICS)
+    summary = runs.read_metrics(out)
     console.print(score_line(summary))
     if classifier.inactive_:
         print_warning(
