@@ -24,9 +24,9 @@ from scr.graph import Graph
 from scr.networks import OwnModule
 from scr.prediction._other_graphs import Nodes
 from scr.prediction._predictor import Answer, Predictor
-from scr.prediction._stored_model import read_model, refuse_existing
+from scr.prediction._stored_model import check_weights, read_model, refuse_existing
 from scr.prediction.calibration import read_calibration
-from scr.storage import atomic_folder
+from scr.storage import atomic_folder, verify
 
 ENSEMBLE = "ensemble.json"
 
@@ -60,6 +60,24 @@ def read_ensemble(path: Path) -> list[WeightedModel] | None:
         raise StoreError(f"`{path / ENSEMBLE}` does not name models below its folder and positive "
                          "weights; the run may be damaged")  # fmt: skip
     return sorted(models, key=lambda each: -each.weight)
+
+
+def verify_models(path: Path) -> int:
+    """Read every file of a run and of its models again; returns how many checksums were compared.
+
+    Raises:
+        StoreError: A file has changed, or weights are not numbers.
+    """
+    models = read_ensemble(path)
+    folders = [path] if models is None else [path / each.folder for each in models]
+    compared = len(runs.verify_run(path))
+    for folder in folders:
+        if folder != path:
+            compared += len(runs.verify_run(folder))
+        check_weights(folder / runs.MODEL)
+    if (path / runs.GRAPH).is_dir():
+        verify(path / runs.GRAPH)
+    return compared
 
 
 class EnsemblePredictor(Predictor):

@@ -50,8 +50,13 @@ from scr.training import (
 )
 from scr.typed_features import restore_fitted
 
-_SIZES = [f"{each.name}?" if each.default else each.name for each in dataclasses.fields(ProblemShape)]
+_SIZES = [
+    each.name if each.default is dataclasses.MISSING else f"{each.name}?"
+    for each in dataclasses.fields(ProblemShape)
+]
 """What the header of a model says of its `ProblemShape`; younger sizes may be missing."""
+MOST_HOPS = 10_000
+"""Of a recipe that is no mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +185,10 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
         if min(sizes.values()) < 0 or shape.classes != len(run["graph"]["class_names"]):
             raise ValueError(f"the shape {sizes} is not that of the run")
         features = restore_fitted(settings, arrays)
+        if features.width != shape.features:
+            raise ValueError(f"{shape.features} features of the {features.width} prepared ones")
+        if max(recipe.propagation.hops, recipe.propagation.label_hops) > MOST_HOPS:
+            raise ValueError(f"more than {MOST_HOPS} hops")
         if own is None:
             with torch.device("meta"):  # where sizes that are damaged take no memory
                 sketch = make_encoder(recipe.encoder, recipe.encoder_settings, shape)
@@ -215,15 +224,28 @@ def _read_recipe(path: Path, run: Mapping[str, Any]) -> Recipe:
         raise StoreError(f"The recipe in `{path / RUN}` is damaged: {error.message}") from None
 
 
+def check_weights(file: Path) -> None:
+    """Raise a `StoreError` if a model cannot be read or has weights that are not numbers."""
+    tensors, header = read_tensors(file, what="model")
+    read_header(file, header, "shape", dict.fromkeys(_SIZES, int))
+    for name, tensor in tensors.items():
+        if bool(torch.isnan(tensor).any()):
+            raise _not_finite(file, name)
+
+
+def _not_finite(file: Path, name: str) -> StoreError:
+    return StoreError(
+        f"The model `{file}` has weights that are not finite numbers, in `{name}`",
+        hint="bring the file back, or train the run again",
+    )
+
+
 def _check_finite(file: Path, tensors: Mapping[str, Tensor], own: OwnModule | None) -> None:
     """Refuse weights that are no numbers; a module of the user's own may have infinite ones."""
     for name, tensor in tensors.items():
         is_bad = torch.isnan(tensor) if own is not None else ~torch.isfinite(tensor)
         if bool(is_bad.any()):
-            raise StoreError(
-                f"The model `{file}` has weights that are not finite numbers, in `{name}`",
-                hint="bring the file back, or train the run again",
-            )
+            raise _not_finite(file, name)
 
 
 def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from scr.errors import StoreError
 from scr.report._formatting import mapping, number_or_none
 
 
-def read_object(path: Path) -> Mapping[str, Any]:
+def read_object(path: Path, fields: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """A JSON file that holds an object, such as `run.json` or `compare.json`."""
-    return storage.read_object(path)
+    return storage.read_object(path, fields=fields)
 
 
 ROW_FIELDS: dict[str, Any] = {
@@ -40,6 +41,35 @@ RECORD_FIELDS: dict[str, Any] = {
 }  # fmt: skip
 """Of the record of a run of an experiment."""
 
+EXPLANATION_FIELDS: dict[str, Any] = {
+    "hops?": list[str], "attention?": dict | None, "attention.mean?": list[float],
+    "attention.spread?": list[float], "attention.classes?": list[str],
+    "attention.class_nodes?": list[int], "attention.by_class?": list[list[float]],
+    "mixing?": dict | None, "mixing.relations?": list[str], "mixing.relation?": list[float],
+    "mixing.subsets?": list[list[str]], "accuracy?": float | None, "drops?": list[dict],
+}  # fmt: skip
+PAGE_FIELDS: dict[str, dict[str, Any]] = {
+    "explanation": EXPLANATION_FIELDS,
+    "ensemble": {"models?": list[dict], "trials?": list[dict], "mattered?": list[dict]},
+    "breakdown": {"degree?": list[dict], "distance?": list[dict], "targets?": list[dict]},
+    "suggestions": {"nodes?": list[dict]},
+}
+"""Of records that the page of a run is made from, by their names there; it reads all others with
+whatever they hold."""
+
+
+@contextmanager
+def shown_from(path: Path) -> Iterator[None]:
+    """Raise a `StoreError` where a page cannot be made from what was read from a path."""
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        reason = str(error).partition("\n")[0]
+        raise StoreError(
+            f"The page cannot be made from `{path}`, which may be damaged: "
+            f"{type(error).__name__}, {reason}"
+        ) from error
+
 
 def read_comparison(path: Path) -> dict[str, Any]:
     """The content of a `compare.json`, with rows and runs that can be shown."""
@@ -54,6 +84,7 @@ def read_comparison(path: Path) -> dict[str, Any]:
         storage.check_fields(path, row, ROW_FIELDS)
     for run in content["runs"]:
         storage.check_fields(path, run, RECORD_FIELDS)
+    storage.check_fields(path, content.get("explanation") or {}, EXPLANATION_FIELDS)
     return content
 
 

@@ -272,7 +272,7 @@ def read_split(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             parts = file["train"], file["valid"], file["test"]
     # A damaged archive makes numpy, zipfile and zlib raise almost anything.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         raise StoreError(f"The split `{path}` cannot be read: {error}") from None
     for part in parts:
         if part.ndim != 1 or part.dtype != np.int64 or (len(part) and part.min() < 0):

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from scr.storage._json import check_fields as check_fields
     from scr.storage._json import read_json as read_json
     from scr.storage._json import read_object as read_object
+    from scr.storage._lock import POLL_SECONDS as POLL_SECONDS
+    from scr.storage._lock import Claim as Claim
+    from scr.storage._lock import one_at_a_time as one_at_a_time
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._manifest import verify as verify
+    from scr.storage._probe import check_writable as check_writable
     from scr.storage._sealed_folder import CHECKSUMS as CHECKSUMS
     from scr.storage._sealed_folder import check_sealed as check_sealed
     from scr.storage._sealed_folder import digest as digest

@@ -31,11 +31,9 @@ def read_json(path: Path, *, what: str = "file") -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StoreError(f"The {what} `{path}` is missing") from None
+        raise StoreError(f"The {what} `{path}` cannot be read: it does not exist") from None
     except OSError as error:
-        raise StoreError(
-            f"The {what} `{path}` cannot be read: {error.strerror or error}"
-        ) from None
+        raise StoreError(f"The {what} `{path}` cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise StoreError(f"The {what} `{path}` is damaged: it is no UTF-8 text") from None
     except RecursionError:

@@ -61,9 +61,7 @@ def is_sealed(path: Path) -> bool:
     return (path / CHECKSUMS).is_file()
 
 
-def check_sealed(
-    path: Path, *, without: Collection[str] = (), may_lack: bool = False
-) -> list[str]:
+def check_sealed(path: Path, *, without: Collection[str] = (), may_lack: bool = False) -> list[str]:
     """Read the files of a folder again, and compare their checksums.
 
     Args:

@@ -203,7 +203,7 @@ class Preparation:
             reason = error.strerror or error
             raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None
         # A damaged archive makes numpy, zipfile and zlib raise almost anything.
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             raise StoreError(f"The preparation in `{folder}` is damaged: {error}") from None
 
 

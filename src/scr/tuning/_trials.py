@@ -75,7 +75,7 @@ def read_held_out(path: Path) -> NDArray[np.float32]:
     try:
         array: NDArray[np.float32] = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
     # A damaged header makes numpy raise almost anything.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         raise StoreError(f"`{path}` cannot be read: {error}") from None
     if array.ndim != 2 or array.dtype != np.float32:
         raise StoreError(f"`{path}` is damaged; expected a row of probabilities for each node")

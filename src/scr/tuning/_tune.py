@@ -33,6 +33,7 @@ from scr.prediction import (
     write_run_suggestions,
 )
 from scr.prediction.calibration import Calibration, write_calibration
+from scr.storage import one_at_a_time
 from scr.training import TermGain, check_trainable
 from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
@@ -119,33 +120,34 @@ def tune(
         command=command,
         threads=torch.get_num_threads(),
     )
-    if resume and (out / runs.METRICS).exists() and (out / ENSEMBLE).exists():
-        return _finished(out, graph, seed, device)
-    runs.start_run(out, run, resume=resume)
-    race = Race(
-        graphs, out / MODELS, clock, METRICS[first.training.metric], seed=seed, device=device,
-        jobs=effort.jobs or _cores(),
-    )  # fmt: skip
-    if effort.on_trial is not None:
-        race = replace(race, on_trial=_watched(effort.on_trial, race))
-    trials: list[Trial] = []
-    try:
-        with processes(race.jobs):
-            trials = race.run(members)
-            trials = refine(race, trials)
-    except KeyboardInterrupt:
-        if effort.on_interrupt == "stop":
-            raise
-        found = [Trial.read(each, out / MODELS / each.name) for each in members]
-        trials = trials or race.ranked(found)
+    with one_at_a_time(out):
+        if resume and (out / runs.METRICS).exists() and (out / ENSEMBLE).exists():
+            return _finished(out, graph, seed, device)
+        runs.start_run(out, run, resume=resume)
+        race = Race(
+            graphs, out / MODELS, clock, METRICS[first.training.metric], seed=seed, device=device,
+            jobs=effort.jobs or _cores(),
+        )  # fmt: skip
+        if effort.on_trial is not None:
+            race = replace(race, on_trial=_watched(effort.on_trial, race))
+        trials: list[Trial] = []
+        try:
+            with processes(race.jobs):
+                trials = race.run(members)
+                trials = refine(race, trials)
+        except KeyboardInterrupt:
+            if effort.on_interrupt == "stop":
+                raise
+            found = [Trial.read(each, out / MODELS / each.name) for each in members]
+            trials = trials or race.ranked(found)
+            if not trials:
+                raise
         if not trials:
-            raise
-    if not trials:
-        raise RunError(
-            "No setting could be trained to its end; expected at least one",
-            hint="give more time, or `scr train` for a single model",
-        )
-    return _write(graph, out, race, trials, run, probabilities)
+            raise RunError(
+                "No setting could be trained to its end; expected at least one",
+                hint="give more time, or `scr train` for a single model",
+            )
+        return _write(graph, out, race, trials, run, probabilities)
 
 
 def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredictor:

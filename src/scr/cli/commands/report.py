@@ -17,13 +17,15 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, or results of compare.")],
 ) -> Report:
     """Write the HTML page of each run or comparison."""
-    from scr.report import read_comparison
+    from scr.report import read_comparison, shown_from
     from scr.report.page import comparison_page, run_page, write_page
 
     pages = []
     for path in runs:
         if (path / "compare.json").exists():
-            html = comparison_page(read_comparison(path / "compare.json"))
+            file = path / "compare.json"
+            with shown_from(file):
+                html = comparison_page(read_comparison(file))
         elif (path / "metrics.json").exists():
             verify_run(path, may_lack=True)
             html = run_page(path)

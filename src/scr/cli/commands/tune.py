@@ -13,7 +13,7 @@ from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
 from scr.cli._ending import Report, when_stopped
-from scr.cli._run import read_layers, run_folder, shown_command
+from scr.cli._run import check_out, read_layers, run_folder, shown_command
 from scr.errors import ConfigError
 
 _TRIAL_FIELDS: dict[str, Any] = {
@@ -65,6 +65,7 @@ def tune(
     """
     from scr.report.page import run_page, write_page
 
+    check_out(out, overwrite=overwrite, finished=runs.METRICS)
     columns = prediction.ProbabilityColumns.parse(probabilities)
     compute.usable_device(device)
     limit = seconds(time)

@@ -124,7 +124,7 @@ def read_calibration(path: Path, run: Mapping[str, Any]) -> Calibration:
         with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
             scores, labels = arrays["scores"], arrays["labels"]
     # A damaged archive makes numpy, zipfile and zlib raise almost anything.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         raise StoreError(f"The calibration `{file}` cannot be read: {error}") from None
     is_whole = (
         scores.ndim == 1 and scores.shape == labels.shape
