@@ -106,6 +106,13 @@ def _expected(kind: Any) -> str:
         return " or ".join(_expected(each) for each in get_args(kind))
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (list, dict):
-        several = _expected(inner[-1]).partition(" ")[2] or _expected(inner[-1])
-        return f"{_NAMES[origin]} of {several}s"
+        return f"{_NAMES[origin]} of {_plural(inner[-1])}"
     return _NAMES.get(kind, "something")
+
+
+def _plural(kind: Any) -> str:
+    if get_origin(kind) in (list, dict):
+        name, _, rest = _expected(kind).removeprefix("a ").removeprefix("an ").partition(" of ")
+        return f"{name}s of {rest}"
+    words = _expected(kind).partition(" ")
+    return f"{words[2]}s" if words[0] in ("a", "an") else " ".join(filter(None, words))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from scr.consistency import MeanTeacher
 from scr.errors import TrainingError
 from scr.selection import Selection
+from scr.storage import check_fields
 from scr.training._adam import make_adam
 from scr.training._batches import EpochNodes, Step
 from scr.training._checkpoint import Checkpoint, Machine, restoring
@@ -32,6 +33,14 @@ from scr.training._rows import RowSource, predict_logits
 from scr.training._subset_turns import make_turns
 from scr.training._term import NoTerm, UnlabeledTerm
 
+_VALUES: dict[str, Any] = {
+    "progress.epoch": int, "progress.hopeful_epoch": int, "progress.seconds": float,
+    "progress.history": list[dict], "progress.kept.best": dict[str, float | None] | None,
+    "progress.kept.early": dict[str, float | None] | None, "progress.kept.best_epoch": int,
+    "progress.kept.early_epoch": int, "progress.activity": dict[str, int],
+    "threshold": float | None, "teacher_step?": int, "average_step?": int,
+}  # fmt: skip
+"""Of the values of a checkpoint."""
 CHECKPOINT_SECONDS = 60.0
 """Least time between two checkpoints."""
 
@@ -81,6 +90,7 @@ class Trainer:
         stage, stopped = self.stage, "epochs"
         if stage.checkpoint is not None and stage.checkpoint.exists():
             state = Checkpoint.read(stage.checkpoint, stage.identity)
+            check_fields(stage.checkpoint, state.values, _VALUES)
             with restoring(stage.checkpoint):
                 self.restore(state)
         progress, saved = self.progress, time.monotonic()
