@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
     from scr.storage._manifest import MANIFEST as MANIFEST
+    from scr.storage._json import check_fields as check_fields
+    from scr.storage._json import read_json as read_json
+    from scr.storage._json import read_object as read_object
+    from scr.storage._lock import POLL_SECONDS as POLL_SECONDS
+    from scr.storage._lock import Claim as Claim
+    from scr.storage._lock import one_at_a_time as one_at_a_time
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
@@ -48,6 +54,13 @@ if TYPE_CHECKING:
     from scr.storage._manifest import checksums as checksums
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
+    from scr.storage._probe import check_writable as check_writable
+    from scr.storage._sealed_folder import CHECKSUMS as CHECKSUMS
+    from scr.storage._sealed_folder import check_sealed as check_sealed
+    from scr.storage._sealed_folder import digest as digest
+    from scr.storage._sealed_folder import is_sealed as is_sealed
+    from scr.storage._sealed_folder import replace_sealed as replace_sealed
+    from scr.storage._sealed_folder import seal_folder as seal_folder
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
