@@ -94,7 +94,11 @@ def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
             "with `--overwrite`",
         )
     with replacing(
-        out, overwrite=overwrite, known_by=runs.RUN, resume=resume, finished=runs.METRICS
+        out,
+        overwrite=overwrite,
+        check=runs.check_replaced_run,
+        resume=resume,
+        finished=runs.METRICS,
     ) as folder:
         yield folder
 
@@ -124,7 +128,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
                 hint="choose another folder as `out`, or replace it with `--overwrite`",
             )
     with replacing(
-        out, overwrite=overwrite, known_by=experiments.RUNS, resume=True, finished=result
+        out, overwrite=overwrite, check=runs.check_replaced_results, resume=True, finished=result
     ) as folder:
         yield folder
 
