@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scr import experiments, networks, runs, training
+from scr import experiments, networks, runs, storage, training
 from scr.cli._console import counted
 from scr.cli._ending import when_stopped
 from scr.cli._replacing import replacing
@@ -87,6 +87,7 @@ def shown_command() -> str:
 @contextmanager
 def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
     """The folder that a run is written to: `out`, or a new one that replaces it in the end."""
+    storage.discard_partial(out)
     if out.is_dir() and any(out.iterdir()) and not overwrite and not resume:
         raise RunError(
             f"The run directory `{out}` exists already; expected a new one",
@@ -110,6 +111,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
     Runs in it are used again; a `result` of another graph, or of another recipe, is not replaced
     without `--overwrite`.
     """
+    storage.discard_partial(out)
     if (out / runs.RUN).exists():
         raise RunError(
             f"`{out}` is a run directory; expected a folder of its own for the result",

@@ -17,7 +17,7 @@ from scr.fitting._splits import SplitPlan, plan_split
 from scr.fitting._training import train_on_folds, train_once
 from scr.graph import Graph
 from scr.report.page import run_page, write_page
-from scr.storage import atomic_folder, check_new_file
+from scr.storage import atomic_folder, check_new_file, discard_partial
 from scr.tables import Table, TableOptions
 from scr.tuning import TIME_LIMIT
 
@@ -196,6 +196,7 @@ def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None
     """Refuse, before anything is read, a folder that would lose something."""
     if out.exists() and not out.is_dir():
         raise RunError(f"`{out}` is a file; expected a folder for the run, or nothing")
+    discard_partial(out)
     if not out.exists() or not any(out.iterdir()):
         return
     if options.resume and not options.overwrite:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, Union
 
 from scr.errors import StoreError
 from scr.storage._manifest import MANIFEST, read_manifest
-from scr.storage._staging import LOCK
+from scr.storage._staging import is_left_over
 
 FILE: Final = "file"
 ARTIFACT: Final = "artifact"
@@ -64,7 +64,7 @@ def foreign_entries(path: Path, own: Contents | str) -> Iterator[Path]:
         own = _artifact_contents(path)
     assert not isinstance(own, str)
     for entry in sorted(path.iterdir()):
-        if entry.name in HARMLESS or _is_staging(entry):
+        if entry.name in HARMLESS or is_left_over(entry):
             continue
         kind = next((own[each] for each in own if fnmatch.fnmatchcase(entry.name, each)), None)
         is_folder = entry.is_dir()
@@ -107,11 +107,3 @@ def _contents_or_none(path: Path) -> Contents | None:
         return _artifact_contents(path)
     except StoreError:
         return None
-
-
-def _is_staging(entry: Path) -> bool:
-    """Whether an entry is a hidden folder in which a killed process was making something."""
-    is_named = entry.name.startswith(".") and entry.name.endswith((".partial", ".work"))
-    if not is_named or entry.is_symlink() or not entry.is_dir():
-        return False
-    return (entry / LOCK).is_file() or not any(entry.iterdir())

@@ -33,10 +33,15 @@ def record_of(path: Path, entry: ArrayEntry | None = None) -> dict[str, Any]:
     return record
 
 
-def is_unchanged(path: Path, record: dict[str, Any] | None) -> bool:
-    """Whether a file or a folder is what was recorded; one of which nothing was recorded is."""
-    if record is None:
-        return True
+def kind_of(path: Path) -> dict[str, Any]:
+    """What is known of a file or a folder that changes still."""
+    return {"folder": path.is_dir()}
+
+
+def is_unchanged(path: Path, record: dict[str, Any]) -> bool:
+    """Whether a file or a folder is what was recorded of it."""
+    if "stats" not in record:
+        return not path.is_symlink() and path.is_dir() == record["folder"]
     try:
         if record["stats"] == (_stats_below(path) if path.is_dir() else _stats(path)):
             return True

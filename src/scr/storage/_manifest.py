@@ -98,6 +98,8 @@ def read_manifest(
         if not path.exists():
             raise StoreError(f"`{path}` does not exist; expected a store") from None
         raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
+    except OSError as error:
+        raise unreadable(path / MANIFEST, error) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None
     if kind is not None and manifest.kind != kind:
@@ -109,6 +111,11 @@ def read_manifest(
             hint="make it again from its source",
         )
     return manifest
+
+
+def unreadable(file: Path, error: OSError) -> StoreError:
+    """What the system says of a file that cannot be read, such as that permission is missing."""
+    return StoreError(f"`{file}` cannot be read: {error.strerror or error}")
 
 
 def array_file(manifest: Manifest, name: str) -> Path:
@@ -132,7 +139,9 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
         array = np.lib.format.open_memmap(file, mode="r")
     except FileNotFoundError:
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
-    except (ValueError, OSError):
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except ValueError:
         # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
         size = file.stat().st_size
         raise StoreError(
@@ -157,7 +166,9 @@ def _check_link(manifest: Manifest, name: str) -> None:
         raise StoreError(f"{linked} is missing; expected {entry.bytes:,} bytes", hint=hint)
     try:
         offset = npy_region(file).offset
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except ValueError as error:
         raise StoreError(f"{linked} is truncated or damaged: {error}", hint=hint) from None
     if offset != entry.offset:
         raise StoreError(

@@ -144,12 +144,20 @@ def is_staged(target: Path) -> bool:
 
 def discard_partial(folder: Path) -> None:
     """Remove what killed processes left in a folder of things that they were making there."""
-    for entry in folder.glob(".*.partial"):
-        if (entry / LOCK).is_file():
+    for entry in [*folder.glob(".*.partial")]:
+        if is_left_over(entry):
             with suppress(StoreError, OSError):
                 left = LockedFolder(entry, entry)
                 left.acquire(wait=False)
                 left.remove()
+
+
+def is_left_over(entry: Path) -> bool:
+    """Whether an entry is a hidden folder in which something is, or was, being made."""
+    is_named = entry.name.startswith(".") and entry.name.endswith((".partial", ".work"))
+    if not is_named or entry.is_symlink() or not entry.is_dir():
+        return False
+    return (entry / LOCK).is_file() or not any(entry.iterdir())
 
 
 def _is_held(lock: FileLock) -> bool:

@@ -87,6 +87,7 @@ class StreamedArray:
         if self._hash.digests() != list(checkpoint["checksums"]):
             raise ChangedFileError(str(self.file))
         write_at(self._descriptor, npy_header(self.shape, self.dtype), 0)
+        os.ftruncate(self._descriptor, begin + self.shape[0] * self._row_bytes)
         os.lseek(self._descriptor, begin + size, os.SEEK_SET)
 
     def write(self, chunk: NDArray[Any]) -> None:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Self
 from scr.errors import MemoryBudgetError, SCRError, StoreError
 from scr.storage._atomic import NOTHING, disk_error, disk_errors
 from scr.storage._descriptors import open_descriptor, write_at
-from scr.storage._file_record import is_unchanged, record_of
+from scr.storage._file_record import is_unchanged, kind_of, record_of
 from scr.storage._manifest import ArrayEntry
 from scr.storage._staging import LockedFolder, remove
 
@@ -45,7 +45,7 @@ class _Part(NamedTuple):
 
     value: Any
     files: dict[str, Any]
-    """What is known of each file; none: it changes still."""
+    """What is known of each file (`_file_record.py`)."""
 
 
 def work_folder_path(target: Path) -> Path:
@@ -97,6 +97,7 @@ class WorkFolder:
                 self._journal = open_descriptor(self.file(JOURNAL), os.O_RDWR | os.O_CREAT)
                 if not self._recall():
                     self.restart()
+                self._remove_unfinished()
             except BaseException:
                 self._close()
                 raise
@@ -113,7 +114,7 @@ class WorkFolder:
             if not is_useful:
                 self._folder.remove()
             elif problem is not None:
-                self._remove_all_but({name for part in self._parts.values() for name in part.files})
+                self._remove_unfinished()
         finally:
             self._close()
         if problem is None or not isinstance(error, (OSError, StoreError)):
@@ -168,7 +169,7 @@ class WorkFolder:
         """
         entries = files if isinstance(files, Mapping) else dict.fromkeys(files)
         records = {name: record_of(self.file(name), entry) for name, entry in entries.items()}
-        records |= dict.fromkeys(changing)
+        records |= {name: kind_of(self.file(name)) for name in changing}
         self._append({"part": part, "value": value, "files": records})
         self._parts[part] = _Part(value, records)
         self._checked.add(part)
@@ -184,7 +185,7 @@ class WorkFolder:
     def restart(self) -> None:
         """Remove everything and begin from the start."""
         self._parts.clear()
-        self._remove_all_but(set())
+        self._remove_unfinished()
         os.ftruncate(self._journal, 0)
         self._append({"identity": self._identity})
 
@@ -194,8 +195,14 @@ class WorkFolder:
             self._journal = -1
         self._folder.release()
 
-    def _remove_all_but(self, names: set[str]) -> None:
-        self._folder.sweep(JOURNAL, *(Path(name).parts[0] for name in names))
+    def _remove_unfinished(self) -> None:
+        files = {self.file(name) for part in self._parts.values() for name in part.files}
+        folders = {file.parent for file in files} - {self.path}
+        self._folder.sweep(JOURNAL, *(entry.name for entry in files | folders))
+        for folder in folders:
+            for entry in folder.iterdir() if folder.is_dir() else ():
+                if entry not in files:
+                    remove(entry)
 
     def _recall(self) -> bool:
         """Read the journal; false if it is empty, damaged or of another task."""

@@ -193,7 +193,7 @@ def _write_features(
         start = known["blocks"]
         if digests.digests() != known["checksums"]:
             start, digests = 0, RunningChecksums()
-        stream.seek(header.tell() + start * block_bytes)
+        stream.seek(header.tell() + digests.bytes)  # the last block may be a short one
         stream.truncate()
         progress = ProgressCount(_FEATURES, config.nodes, on_progress, start * ROW_CHUNK)
         recorded = digests.bytes
@@ -221,7 +221,9 @@ def _read_again(stream: BinaryIO, size: int) -> RunningChecksums:
 
 
 def _save(work: WorkFolder, name: str, array: NDArray[Any]) -> None:
-    """Write a file of the result, as its name ends, and tell the journal."""
+    """Write a file of the result, as its name ends, and tell the journal, unless it is there."""
+    if work.finished(name) is not None:
+        return
     with atomic_file(work.file(f"{_SHARDS}/{name}"), partial=work.file(name)) as file:
         if file.suffix == ".npy":
             np.save(file, array)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scr.compute import OnProgress, check_memory, process_budget, resident_bytes
 from scr.features import FeatureConfig
 from scr.graph import Graph
-from scr.storage import ArtifactWriter, LockedFolder, open_array, read_manifest
+from scr.storage import ArtifactWriter, LockedFolder, discard_partial, open_array, read_manifest
 from scr.typed_features._cache import cache_path, open_whole
 from scr.typed_features._embedding_training import EmbeddingTraining
 
@@ -85,6 +85,7 @@ def _alone(path: Path) -> Iterator[None]:
     folder = LockedFolder(path.with_name(f".{path.name}.work"), path)
     folder.acquire(wait=True)
     try:
+        discard_partial(path.parent)
         yield
     finally:
         folder.remove()
