@@ -1,4 +1,4 @@
-"""What is resumed is what was finished: a damaged work folder never becomes a part of the result."""
+"""What is resumed is what was finished: damage in a work folder never becomes a result."""
 
 import os
 import shutil
