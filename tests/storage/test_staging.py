@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import traceback
 from pathlib import Path
 
 import numpy as np
@@ -60,12 +59,12 @@ def in_a_process(work):
     """Do something in another process; returns its exit code."""
     process = os.fork()
     if process == 0:
+        code = 1
         try:
             work()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
+            code = 0
+        finally:
+            os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
