@@ -176,6 +176,8 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
             has = sorted(name for name in file.files if name.startswith("train_"))
     except FileNotFoundError:
         raise SourceError(f"`{path}` does not exist; expected a file of splits") from None
+    except PermissionError as error:
+        raise SourceError(f"`{path}` cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, OSError, zipfile.BadZipFile, EOFError):
         raise SourceError(f"`{path}` is not a file of splits; expected an `.npz` file") from None
     train, valid, test = parts["train"], parts["valid"], parts["test"]
