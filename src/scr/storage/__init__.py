@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from scr.storage._load import check_budget as check_budget
     from scr.storage._load import check_data_bytes as check_data_bytes
     from scr.storage._load import check_plain as check_plain
+    from scr.storage._load import check_values as check_values
     from scr.storage._load import load_array as load_array
     from scr.storage._load import load_arrays as load_arrays
     from scr.storage._load import load_errors as load_errors

@@ -182,11 +182,11 @@ def read_values(
     values = flat.view(dtype)
     if not dtype.isnative:
         values = values.byteswap(inplace=True).view(dtype.newbyteorder("="))
-    _check_values(values)
+    check_values(values)
     return values.reshape(shape[::-1]).T if is_fortran else values.reshape(shape)
 
 
-def _check_values(values: NDArray[Any]) -> None:
+def check_values(values: NDArray[Any]) -> None:
     """A `ValueError` for bytes that are no truth values or no text."""
     if values.dtype.kind == "b" and (values.view(np.uint8) > 1).any():
         raise ValueError("it holds truth values other than 0 and 1")
