@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from scr.tables._nodes import find_name, id_texts
+from scr.tables._nodes import find_name, id_texts, refuse_repeated
 from scr.tables._options import NO_COLUMN, TableOptions
 from scr.tables._problems import Findings, count, rows_text
 from scr.tables._read import OpenedTable, lacks_header
@@ -46,6 +46,8 @@ def read_edge_rows(
     ends = _end_columns(opened, findings)
     if ends is None:
         return None
+    for end in ends:
+        refuse_repeated(opened, end, "an end of the edges", findings)
     weights = _weights(opened, ends, options, findings)
     try:
         sides = [id_texts(table[end]) for end in ends]
@@ -116,6 +118,7 @@ def _weights(
     name = asked or usual or (others[0] if others else None)
     if name is None:
         return None
+    refuse_repeated(opened, name, "the weight", findings)
     is_guess = asked is None and usual is None
     if is_guess and any(part in name.lower() for part in _NO_WEIGHT):
         findings.note(

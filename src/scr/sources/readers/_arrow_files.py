@@ -52,22 +52,25 @@ def read_parquet(path: Path) -> pa.Table:
     with pyarrow.parquet.ParquetFile(path) as file:
         _check_parquet(file, path)
         schema = file.schema_arrow
-        names, types = _packed_columns(file), dict(zip(schema.names, schema.types, strict=True))
-    with pyarrow.parquet.ParquetFile(path, read_dictionary=names) as file:
+        types = dict(zip(schema.names, schema.types, strict=True))
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=_text_columns(schema)) as file:
         table = file.read()
     table.validate(full=True)
     return _without_dictionaries(table, types, path)
 
 
 def _check_parquet(file: pyarrow.parquet.ParquetFile, path: Path) -> None:
+    """Compare what metadata declare with each other and with the memory.
+
+    Those of columns are not asked for: damaged ones make Arrow end the process.
+    """
     metadata = file.metadata
-    rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    rows = [group.num_rows for group in groups]
     if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
         raise ValueError(f"it declares {metadata.num_rows:,} rows, and its groups have {rows[:5]}")
     needed = sum(metadata.num_rows * _width(field.type) for field in file.schema_arrow)
-    for group in range(metadata.num_row_groups):
-        for column in range(metadata.num_columns):
-            needed += max(metadata.row_group(group).column(column).total_uncompressed_size, 0)
+    needed += sum(max(group.total_byte_size, 0) for group in groups)
     check_budget(f"Reading `{path}`", needed, None)
 
 
@@ -78,20 +81,17 @@ def _width(kind: pa.DataType) -> int:
         return _CELL_BYTES
 
 
-def _packed_columns(file: pyarrow.parquet.ParquetFile) -> list[str]:
-    """Columns of text of which a few values may stand for many rows.
+def _text_columns(schema: pa.Schema) -> list[str]:
+    """Columns of text, of which a few values may stand for many rows.
 
     They are read as dictionaries, so that it is known how long the texts are before they are made.
     """
-    names = file.schema_arrow.names
-    packed = []
-    for number, field in enumerate(file.schema_arrow):
-        is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        if is_text and names.count(field.name) == 1 and len(names) == file.metadata.num_columns:
-            groups = (file.metadata.row_group(each) for each in range(file.num_row_groups))
-            if any(group.column(number).has_dictionary_page for group in groups):
-                packed.append(field.name)
-    return packed
+    return [
+        field.name
+        for field in schema
+        if (pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+        and schema.names.count(field.name) == 1
+    ]
 
 
 def _without_dictionaries(table: pa.Table, types: dict[str, pa.DataType], path: Path) -> pa.Table:
