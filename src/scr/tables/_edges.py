@@ -165,9 +165,12 @@ def _numbers(
     if len(rows) == 0:
         return numbers, none
     if len(rows) == present.sum() and options.unknown_nodes != "add":
+        example = (
+            f"those of the nodes such as `{ids[0].as_py()}`" if len(ids) else "no node has one"
+        )
         findings.refuse(
             f"no edge of {opened.name} has both ends among the nodes: its ids are such as "
-            f"`{sides[0][int(rows[0])].as_py()}`, those of the nodes such as `{ids[0].as_py()}`",
+            f"`{sides[0][int(rows[0])].as_py()}`, {example}",
             "name the column of the nodes' ids",
         )
         return numbers, none
