@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scr.storage._load import DAMAGE as DAMAGE
     from scr.storage._load import DEFLATE_RATIO as DEFLATE_RATIO
     from scr.storage._load import array_members as array_members
+    from scr.storage._load import array_names as array_names
     from scr.storage._load import check_budget as check_budget
     from scr.storage._load import check_data_bytes as check_data_bytes
     from scr.storage._load import check_plain as check_plain

@@ -112,6 +112,13 @@ def load_arrays(
         return {name: _load_member(archive, members[name], name) for name in wanted}
 
 
+def array_names(path: str | Path, *, what: str, error: ErrorKind = StoreError) -> list[str]:
+    """The names of the arrays of an `.npz` file, of which none is read."""
+    path = Path(path)
+    with load_errors(path, what, error), open_plain(path) as file:
+        return list(array_members(open_archive(file)))
+
+
 @contextmanager
 def load_errors(path: Path, what: str, error: ErrorKind) -> Iterator[None]:
     """Say in one sentence what keeps a file from being read."""

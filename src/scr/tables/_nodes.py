@@ -116,7 +116,7 @@ def _role(opened: OpenedTable, asked: str | None, usual: str, findings: Findings
 
 def refuse_repeated(opened: OpenedTable, name: str | None, role: str, findings: Findings) -> None:
     """Refuse a column that has a meaning, if several have its name."""
-    if name in opened.repeated:
+    if name is not None and name in opened.repeated:
         findings.refuse(
             f"{opened.name} has {opened.repeated[name]} columns named `{name}`; expected one, "
             f"since it is {role}",

@@ -76,7 +76,7 @@ def _check_parquet(file: pyarrow.parquet.ParquetFile, path: Path) -> None:
 
 def _width(kind: pa.DataType) -> int:
     try:
-        return max(kind.bit_width // 8, 1)
+        return max(int(kind.bit_width) // 8, 1)
     except ValueError:
         return _CELL_BYTES
 
