@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, SourceError, StoreError
-from scr.storage import check_fields, read_object, write_bytes
+from scr.storage import check_fields, load_arrays, read_object, write_bytes
 from scr.tables._options import KINDS
 from scr.tables.columns import (
     FittedColumn,
@@ -181,16 +181,16 @@ class Preparation:
                 raise StoreError(
                     f"`{described}` is of version {content['version']}; expected {VERSION}"
                 )
-            with np.load(io.BytesIO(stored.read_bytes()), allow_pickle=False) as arrays:
-                for each in content["columns"]:
-                    check_fields(described, each, _COLUMN_FIELDS)
-                columns = tuple(
-                    FittedColumn(
-                        each["name"], each["kind"], tuple(each["names"]), each["parameters"],
-                        {name: arrays[f"{number}.{name}"] for name in each["arrays"]},
-                    )
-                    for number, each in enumerate(content["columns"])
-                )  # fmt: skip
+            arrays = load_arrays(stored, what="the arrays of a preparation")
+            for each in content["columns"]:
+                check_fields(described, each, _COLUMN_FIELDS)
+            columns = tuple(
+                FittedColumn(
+                    each["name"], each["kind"], tuple(each["names"]), each["parameters"],
+                    {name: arrays[f"{number}.{name}"] for name in each["arrays"]},
+                )
+                for number, each in enumerate(content["columns"])
+            )  # fmt: skip
             unknown = [column.kind for column in columns if column.kind not in KINDS]
             if unknown:
                 raise ValueError(f"there is no kind of columns {unknown[0]!r}")
@@ -202,7 +202,7 @@ class Preparation:
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None
-        # A damaged archive makes numpy, zipfile and zlib raise almost anything.
+        # Trying out what a damaged file describes makes numpy and Arrow raise almost anything.
         except Exception as error:  # noqa: BLE001
             raise StoreError(f"The preparation in `{folder}` is damaged: {error}") from None
 
