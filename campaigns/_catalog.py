@@ -7,6 +7,7 @@ import importlib
 from campaigns._campaign import Campaign
 
 CAMPAIGNS = {
+    "kills": "campaigns.kills:Kills",
     "example": "campaigns.example:Example",
 }
 """Where each campaign is, in the order of a whole run."""
