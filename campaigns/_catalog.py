@@ -8,6 +8,10 @@ from campaigns._campaign import Campaign
 
 CAMPAIGNS = {
     "kills": "campaigns.kills:Kills",
+    "full-disk": "campaigns.full_disk:FullDisk",
+    "folders": "campaigns.folders:Folders",
+    "processes": "campaigns.processes:Processes",
+    "memory-limits": "campaigns.memory_limits:MemoryLimits",
     "example": "campaigns.example:Example",
 }
 """Where each campaign is, in the order of a whole run."""

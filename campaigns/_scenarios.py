@@ -167,6 +167,8 @@ class Reference:
     before: dict[str, str]
     """What was in the folder before the command."""
     after: dict[str, str]
+    sizes: dict[str, int]
+    """Bytes of every file in the end."""
 
 
 def reference(scenario: Scenario, shared: Path) -> Reference:
@@ -180,7 +182,10 @@ def reference(scenario: Scenario, shared: Path) -> Reference:
             scenario.set_up(shared, folder, log)
             before = tree(folder)
             ended = run_well(scenario.line, folder, log, scenario.constants)
-            file.write_text(json.dumps([ended.seconds, before, tree(folder)]), encoding="utf-8")
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+            content = json.dumps([ended.seconds, before, tree(folder), sizes])
+            file.write_text(content, encoding="utf-8")
             shutil.rmtree(folder)
     return Reference(*json.loads(file.read_text(encoding="utf-8")))
 
