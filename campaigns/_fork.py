@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class Ended:
     code: int
     seconds: float
     output: str
+    hung: bool = False
+    """Whether it had to be killed, since it did not end by itself."""
 
     @property
     def is_unexpected(self) -> bool:
@@ -109,8 +111,7 @@ def run_command(
         running.wait(kill_after)
         return running.kill()
     if running.wait(timeout) is None:
-        running.kill()
-        raise TimeoutError(f"scr {' '.join(words)}: no end after {timeout:.0f} s")
+        return replace(running.kill(), hung=True)
     return running.kill()
 
 

@@ -1,13 +1,14 @@
 """Commands of a user who may not write, read or replace what is named.
 
-The command runs as another user than the owner of the files. It must refuse in one sentence, before
-it trains and without a change, or do its work where reading suffices.
+The command runs without the rights of root, on files of another user. It must refuse in one
+sentence, before it trains and without a change, or do its work where reading suffices.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-import shutil
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,10 @@ from campaigns._refusals import complaint
 from campaigns._scenarios import BY_NAME, Scenario, reference
 from campaigns._trees import differences, leftovers, tree
 
-NOBODY = 65534
+OTHER = 65534
+"""A user who is not the one that runs the campaign."""
+CAPABILITIES_3 = 0x20080522
+"""Version of the interface in linux/capability.h."""
 TRAINING = "training begins"
 """What a command prints, in this campaign, when it begins to train."""
 SCENARIOS = tuple(scenario for name, scenario in BY_NAME.items() if scenario.weight >= 0.5)
@@ -41,8 +45,8 @@ class Folders(Campaign):
     good = frozenset({"refused before work", "worked"})
 
     def skip(self) -> str | None:
-        """Only root can become another user."""
-        return None if os.geteuid() == 0 else "only root can run commands as another user"
+        """Only root can make files of another user."""
+        return None if os.geteuid() == 0 else "only root can make files of another user"
 
     def start(self, shared: Path) -> None:
         """Import scr once."""
@@ -64,25 +68,22 @@ class Folders(Campaign):
         expected = reference(scenario, self.shared)
         what = f"scr {scenario.line}; {obstacle}"
         (folder / NOTE).write_text(f"{obstacle}\n{what}", encoding="utf-8")
-        # Not within the folders of whoever runs the campaign, which others may not enter.
-        place = Path("/tmp") / f"scr-campaign-{os.getpid()}"
-        shutil.rmtree(place, ignore_errors=True)
-        work, log = place / "work", place / "log.txt"
-        place.mkdir(mode=0o755)
+        work, log = folder / "work", folder / "log.txt"
         scenario.set_up(self.shared, work, log)
-        _obstruct(scenario, obstacle, work)
-        log.write_bytes(b"")
-        log.chmod(0o666)
         before = tree(work)
-        ended = _fork.run_command(
-            scenario.words, work, log, constants=scenario.constants, before=_as_nobody
-        )
+        _obstruct(scenario, obstacle, work)
+        try:
+            ended = _fork.run_command(
+                scenario.words, work, log, constants=scenario.constants, before=_drop_rights
+            )
+        finally:
+            for path in (work, *work.rglob("*")):
+                if not path.is_symlink():
+                    path.chmod(0o755)
         found = tree(work)
-        shutil.copy(log, folder / "log.txt")
-        shutil.rmtree(place)
         changed = differences(before, found) or leftovers(before, found)
         if ended.code == 0:
-            changed = differences(expected.after, found)
+            changed = differences(expected.after, found) or leftovers(expected.after, found)
             outcome, detail = ("different", changed) if changed else ("worked", "")
         else:
             outcome, detail = complaint(ended)
@@ -94,11 +95,11 @@ class Folders(Campaign):
         return Result(outcome=outcome, kind=obstacle, what=what, detail=detail)
 
 
-def _as_nobody() -> None:
-    """Become another user, and say when training begins."""
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
+def _drop_rights() -> None:
+    """Be an owner of files like any other, and say when training begins."""
+    header = struct.pack("Ii", CAPABILITIES_3, 0)
+    if ctypes.CDLL(None, use_errno=True).capset(header, bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
     os.environ["HOME"] = "/nonexistent"
     import scr
 
@@ -115,29 +116,22 @@ def _obstruct(scenario: Scenario, obstacle: str, work: Path) -> None:
     """Take the rights away."""
     inputs = [work / name for name in scenario.inputs]
     if obstacle == "the folder is read-only":
-        work.chmod(0o555)
-        for path in work.iterdir():
-            _give(path)
-        return
-    work.chmod(0o777)
-    for path in work.iterdir():
-        if obstacle != "the older result belongs to another" or path in inputs:
-            _give(path)
-    if obstacle == "inputs are not readable":
+        os.chown(work, OTHER, OTHER)
+    elif obstacle == "inputs are not readable":
         for path in inputs:
             path.chmod(0)
     elif obstacle == "one input file is not readable":
         files = [file for path in inputs for file in (path, *path.rglob("*")) if file.is_file()]
-        largest = max(files, key=lambda file: file.stat().st_size)
-        os.chown(largest, 0, 0)
-        largest.chmod(0)
+        max(files, key=lambda file: file.stat().st_size).chmod(0)
     elif obstacle == "inputs are read-only":
         for path in inputs:
-            for each in (path, *path.rglob("*")):
-                os.chown(each, 0, 0)
-                each.chmod(0o555 if each.is_dir() else 0o444)
+            _give_away(path)
+    elif obstacle == "the older result belongs to another":
+        for path in work.iterdir():
+            if path not in inputs:
+                _give_away(path)
 
 
-def _give(path: Path) -> None:
+def _give_away(path: Path) -> None:
     for each in (path, *path.rglob("*")):
-        os.chown(each, NOBODY, NOBODY)
+        os.chown(each, OTHER, OTHER)

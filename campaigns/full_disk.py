@@ -140,7 +140,7 @@ def _judge(
         return "half written", differences(part(before, scenario.whole), found)
     again = _fork.run_command(scenario.words, work, log, constants=scenario.constants)
     said = " ".join(again.output.split())[-300:]
-    if again.code:
+    if again.hung or again.code:
         return "does not recover", said
     found = tree(work)
     if changed := differences(expected.after, found):

@@ -84,6 +84,8 @@ def _judge(
 ) -> tuple[str, str]:
     """The outcome, and what was found."""
     said = " ".join(ended.output.split())[-300:]
+    if ended.hung:
+        return "hang", said
     if ended.is_unexpected:
         return "unexpected error", said
     if ended.code and THERE not in ended.output:

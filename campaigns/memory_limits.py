@@ -26,7 +26,7 @@ from campaigns._trees import differences, part, tree
 
 V1, V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 MEGABYTE = 1 << 20
-ADDRESSES = (4, 700)
+ADDRESSES = (32, 1500)
 """Megabytes of addresses beyond those that a process has with scr and torch imported."""
 GROUP = (120, 900)
 """Megabytes of a control group, in which a process of its own starts from nothing."""
