@@ -12,9 +12,14 @@ CAMPAIGNS = {
     "folders": "campaigns.folders:Folders",
     "processes": "campaigns.processes:Processes",
     "memory-limits": "campaigns.memory_limits:MemoryLimits",
+    "selection": "campaigns.selection:Selection",
     "example": "campaigns.example:Example",
 }
 """Where each campaign is, in the order of a whole run."""
+
+
+ONLY_BY_NAME = frozenset({"selection", "example"})
+"""Those that a run of all campaigns leaves out."""
 
 
 def find(name: str) -> Campaign:

@@ -13,6 +13,8 @@ VOLATILE_TEXT = rb"(>)[0-9][0-9.,]* (?:ms|s|min|h|MB|GB|MiB|GiB)(?=<)"
 """The same in cells of pages."""
 EXCLUDED = frozenset({"verified.json"})
 """Files that say nothing about the result: inodes and times of the files beside them."""
+UNORDERED = frozenset({"runs.jsonl"})
+"""Files with a line per run, in the order in which the runs ended."""
 TEXTS = (".json", ".jsonl", ".html", ".csv", ".txt", ".toml")
 SHOWN = 6
 """Names in a message."""
@@ -65,6 +67,8 @@ def _digest(path: Path, root: Path) -> str:
     content = path.read_bytes()
     if path.suffix in TEXTS:
         content = normalized(content, root)
+    if path.name in UNORDERED:
+        content = b"\n".join(sorted(content.splitlines()))
     return blake2b(content, digest_size=12).hexdigest()
 
 

@@ -49,7 +49,7 @@ class MemoryLimits(Campaign):
     cases = 150
     minutes = 6
     seconds = 300
-    good = frozenset({"equal", "refused"})
+    good = frozenset({"equal", "refused", "not possible here"})
 
     def skip(self) -> str | None:
         """Limits on addresses are those of Linux."""
@@ -66,19 +66,25 @@ class MemoryLimits(Campaign):
         wants_group = bool(random.random() < 0.3)
         lowest, highest = GROUP if wants_group else ADDRESSES
         size = int(MEGABYTE * lowest * (highest / lowest) ** random.random())
-        scenario = SCENARIOS[chosen]
+        return self.limit(SCENARIOS[chosen], size // MEGABYTE, folder, in_group=wants_group)
+
+    def limit(
+        self, scenario: Scenario, megabytes: int, folder: Path, *, in_group: bool = False
+    ) -> Result:
+        """Run a command with so much memory."""
         expected = reference(scenario, self.shared)
-        where = "in a control group" if wants_group else "more addresses"
-        what = f"scr {scenario.line}; {size // MEGABYTE} MB {where}"
-        kind = "control group" if wants_group else "ulimit -v"
+        what = f"scr {scenario.line}; {megabytes} MB " + (
+            "in a control group" if in_group else "more addresses"
+        )
+        kind, size = "control group" if in_group else "ulimit -v", megabytes * MEGABYTE
         (folder / NOTE).write_text(f"{kind}\n{what}", encoding="utf-8")
         work, log = folder / "work", folder / "log.txt"
         scenario.set_up(self.shared, work, log)
         with contextlib.ExitStack() as stack:
-            if wants_group:
+            if in_group:
                 group = stack.enter_context(control_group(size))
                 if group is None:
-                    return Result(outcome="refused", kind="no control group here", what=what)
+                    return Result(outcome="not possible here", kind=kind, what=what)
                 ended = _in_group(scenario, work, log, group)
             else:
                 ended = _fork.run_command(
