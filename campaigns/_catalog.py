@@ -1,0 +1,21 @@
+"""Every campaign, by name; imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from campaigns._campaign import Campaign
+
+CAMPAIGNS = {
+    "example": "campaigns.example:Example",
+}
+"""Where each campaign is, in the order of a whole run."""
+
+
+def find(name: str) -> Campaign:
+    """The campaign of a name."""
+    if name not in CAMPAIGNS:
+        raise SystemExit(f"no campaign {name!r}; there are {', '.join(CAMPAIGNS)}")
+    module, _, member = CAMPAIGNS[name].partition(":")
+    found: Campaign = getattr(importlib.import_module(module), member)()
+    return found
