@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill
     from scr.storage._file_region import open_for_reading as open_for_reading
-    from scr.storage._file_region import read_npy_header as read_npy_header
     from scr.storage._file_region import region_of as region_of
     from scr.storage._file_region import whole_file as whole_file
     from scr.storage._file_rows import COPY_BYTES as COPY_BYTES
@@ -40,6 +39,20 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
+    from scr.storage._load import DAMAGE as DAMAGE
+    from scr.storage._load import array_members as array_members
+    from scr.storage._load import check_budget as check_budget
+    from scr.storage._load import check_data_bytes as check_data_bytes
+    from scr.storage._load import check_plain as check_plain
+    from scr.storage._load import check_values as check_values
+    from scr.storage._load import load_array as load_array
+    from scr.storage._load import load_arrays as load_arrays
+    from scr.storage._load import load_errors as load_errors
+    from scr.storage._load import map_array as map_array
+    from scr.storage._load import open_archive as open_archive
+    from scr.storage._load import open_plain as open_plain
+    from scr.storage._load import plain_header as plain_header
+    from scr.storage._load import read_values as read_values
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
@@ -48,6 +61,8 @@ if TYPE_CHECKING:
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._manifest import verify as verify
+    from scr.storage._npy_header import array_bytes as array_bytes
+    from scr.storage._npy_header import read_npy_header as read_npy_header
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
