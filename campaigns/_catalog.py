@@ -8,6 +8,7 @@ from campaigns._campaign import Campaign
 
 CAMPAIGNS = {
     "example": "campaigns.example:Example",
+    "damage": "campaigns.damage:Damage",
 }
 """Where each campaign is, in the order of a whole run."""
 
