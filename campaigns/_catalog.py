@@ -9,6 +9,8 @@ from campaigns._campaign import Campaign
 CAMPAIGNS = {
     "example": "campaigns.example:Example",
     "damage": "campaigns.damage:Damage",
+    "requests": "campaigns.damage_service:Requests",
+    "fuzz": "campaigns.damage_fuzz:Fuzz",
 }
 """Where each campaign is, in the order of a whole run."""
 

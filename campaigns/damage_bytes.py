@@ -114,8 +114,9 @@ def remove(content: bytearray, random: Random) -> str:
 def replace(content: bytearray, random: Random) -> str:
     """Put something else there altogether."""
     others = (
-        b"null", b"[]", b"{}", b"0", b"\xff\xfe", b"\x93NUMPY", b"PK\x05\x06" + bytes(18), b"\x80\x04.",
-        b"PAR1PAR1", b"<html>", b"\x00" * 1000, random.bytes(500), b'"' * 99, b"\n" * 50, b"[" * 100_000,
+        b"null", b"[]", b"{}", b"0", b"\xff\xfe", b"\x93NUMPY", b"PK\x05\x06" + bytes(18),
+        b"\x80\x04.", b"PAR1PAR1", b"<html>", b"\x00" * 1000, random.bytes(500), b'"' * 99,
+        b"\n" * 50, b"[" * 100_000,
     )  # fmt: skip
     content[:] = others[integer(random, 0, len(others))]
     return f"becomes {bytes(content[:12])!r}"
@@ -129,12 +130,13 @@ BYTES: tuple[Callable[[bytearray, Random], str], ...] = (
 
 def damage_bytes(path: Path, random: Random) -> str:
     """Damage the bytes of a file by one of `BYTES`, sometimes by two."""
-    content, done = bytearray(path.read_bytes()), []
+    content, done = bytearray(path.read_bytes()), ""
     for _ in range(1 if random.random() < 0.8 else 2):
         if content:
-            done.append(BYTES[integer(random, 0, len(BYTES))](content, random))
+            way = BYTES[integer(random, 0, len(BYTES))]
+            done += f"{', ' if done else ''}{way(content, random)}"
     path.write_bytes(content)
-    return ", ".join(done) or "leaves it empty"
+    return done or "leaves it empty"
 
 
 def damage_entry(path: Path, random: Random) -> str:

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-QUICK = (
-    "--set training.epochs=4 --set training.evaluate_every=1 --set consistency.warmup=1"
-).split()
+QUICK = ("--set", "training.epochs=4", "--set", "training.evaluate_every=1", "--set",
+         "consistency.warmup=1")  # fmt: skip
 SMALL = {"scr.training._loop:CHECKPOINT_SECONDS": 0.0}
 BUCKETS = {
     "scr.ingest._plan:LARGE_EDGES": 1,
@@ -96,9 +95,8 @@ def graph_digest(graph: Any) -> str:
     features = graph.features
     if features is not None and not isinstance(features, dict):
         parts.append(features.toarray() if hasattr(features, "toarray") else np.asarray(features))
-    for relation in getattr(graph, "relations", None) or ():
-        parts.append(repr(relation)[:200])
-    return digest(*parts)
+    relations = getattr(graph, "relations", None) or ()
+    return digest(*parts, *(repr(relation)[:200] for relation in relations))
 
 
 @contextlib.contextmanager
@@ -136,8 +134,10 @@ def command(folder: Path, *words: str) -> None:
         os.chdir(before)
 
 
-def in_process(folder: Path, *words: str, stop: int = 0, values: Mapping[str, Any] = {}) -> int:  # noqa: B006
-    """Run a command in a process of its own, which ends at its `stop`-th rename; returns how many."""
+def in_process(
+    folder: Path, *words: str, stop: int = 0, values: Mapping[str, Any] | None = None
+) -> int:
+    """Run a command in a process of its own, to its `stop`-th rename; returns how many it did."""
     program = f"""
 import importlib, os, sys
 count, real = 0, (os.replace, os.rename)
@@ -149,7 +149,7 @@ def counted(function):
             os._exit({STOPPED})
         return function(*given, **settings)
     return rename
-for name, value in {dict(values)!r}.items():
+for name, value in {dict(values or {})!r}.items():
     module, _, attribute = name.partition(":")
     setattr(importlib.import_module(module), attribute, value)
 from scr.cli import main
@@ -166,7 +166,7 @@ print("RENAMES", count)
     )
     if ran.returncode not in ((STOPPED,) if stop else (0,)):
         raise RuntimeError(f"scr {' '.join(words)}: {ran.stdout}{ran.stderr}")
-    return int(ran.stdout.rpartition("RENAMES")[2]) if not stop else stop
+    return stop or int(ran.stdout.rpartition("RENAMES")[2])
 
 
 def interrupted(folder: Path, *words: str, share: float, values: Mapping[str, Any]) -> None:
@@ -293,7 +293,9 @@ TABLES = {
         f"n{n},{'xyz'[n % 3] if n % 4 else ''},{n % 3 + n / 100},{'red' if n % 2 else 'blue'}\n"
         for n in range(48)
     ),
-    "edges.csv": "source,target\n" + "".join(f"n{n},n{(n + step) % 48}\n" for n in range(48) for step in (1, 3)),
+    "edges.csv": "source,target\n" + "".join(
+        f"n{n},n{(n + step) % 48}\n" for n in range(48) for step in (1, 3)
+    ),
 }  # fmt: skip
 
 
@@ -380,17 +382,12 @@ SWEEP = ("sweep", "store", "--out", "result", "--encoder", "sgc", "--settings", 
          "--values", "weight=0.1,1", "--regularizers", "scr", "--seeds", "1", *QUICK)  # fmt: skip
 CURVE = ("learning-curve", "store", "--out", "result", "--encoder", "sgc", "--labels", "2,4",
          "--seeds", "1", *QUICK)  # fmt: skip
-TUNE = ("tune", "store", "--out", "result", "--encoder", "sgc", "--regularizer", "none", "--time",
-        "none", "--jobs", "1", "--resume", "--set", "training.epochs=2")  # fmt: skip
 
 
-def _experiment(*words: str, share: float = 1.0, **values: Any) -> Callable[[Path], None]:
+def _experiment(*words: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         _store(folder)
-        if share < 1:
-            interrupted(folder, *words, share=share, values=values)
-        else:
-            in_process(folder, *words, values=values)
+        in_process(folder, *words)
 
     return make
 
@@ -401,28 +398,6 @@ def _again(*words: str) -> Callable[[Path], str]:
         return "done"
 
     return use
-
-
-def _portfolio(folder: Path) -> None:
-    _write_tables(folder)
-    words = (
-        "fit",
-        "nodes.csv",
-        "edges.csv",
-        "--label",
-        "label",
-        "--out",
-        "run",
-        "--effort",
-        "best",
-    )
-    in_process(folder, *words, "--set", "training.epochs=2", "--set", "encoder.name=sgc")
-
-
-def _use_members(folder: Path) -> str:
-    from scr.classifier import NodeClassifier
-
-    return digest(NodeClassifier.load(folder / "run").predict_proba())
 
 
 def _corpus() -> list[Subject]:
@@ -471,10 +446,15 @@ def subjects() -> list[Subject]:
                 constants=BUCKETS),
         Subject("propagate, interrupted", _propagate_work, _resume_propagate, weight=1,
                 without="store"),
-        Subject("comparison", _experiment(*COMPARE), _again("report", "result"), False, 2, "result"),
-        Subject("comparison, resumed", _experiment(*COMPARE), _again(*COMPARE), False, 0.5, "result"),
-        Subject("sweep, resumed", _experiment(*SWEEP), _again(*SWEEP), False, 0.2, "result"),
-        Subject("learning curve, resumed", _experiment(*CURVE), _again(*CURVE), False, 0.3, "result"),
+        Subject("comparison", _experiment(*COMPARE), _again("report", "result"), False, 2,
+                "result"),
+        *(
+            Subject(f"{name}, resumed", _experiment(*words), _again(*words), False, weight,
+                    "result")
+            for name, words, weight in (
+                ("comparison", COMPARE, 0.5), ("sweep", SWEEP, 0.2), ("learning curve", CURVE, 0.3),
+            )
+        ),
     ]  # fmt: skip
 
 
