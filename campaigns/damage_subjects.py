@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -137,42 +138,47 @@ def command(folder: Path, *words: str) -> None:
 def in_process(
     folder: Path, *words: str, stop: int = 0, values: Mapping[str, Any] | None = None
 ) -> int:
-    """Run a command in a process of its own, to its `stop`-th rename; returns how many it did."""
+    """Run a command in a process of its own; returns how many entries it has made or moved.
+
+    Args:
+        stop: Before which entry it is to end at once; 0: it runs to its end.
+        values: Of constants.
+    """
     program = f"""
 import importlib, os, sys
-count, real = 0, (os.replace, os.rename)
-def counted(function):
-    def rename(*given, **settings):
-        global count
-        count += 1
-        if count == {stop}:
-            os._exit({STOPPED})
-        return function(*given, **settings)
-    return rename
 for name, value in {dict(values or {})!r}.items():
     module, _, attribute = name.partition(":")
     setattr(importlib.import_module(module), attribute, value)
 from scr.cli import main
-os.replace, os.rename = map(counted, real)
+count, here = 0, os.getcwd()
+def watch(event, given):
+    global count
+    is_open = event == "open" and isinstance(given[2], int)
+    if event == "os.rename" or (is_open and given[2] & (os.O_CREAT | os.O_RDWR)):
+        path = os.path.abspath(os.fsdecode(given[0])) if not isinstance(given[0], int) else ""
+        count += path.startswith(here)
+        if 0 < count == {stop}:
+            os._exit({STOPPED})
+sys.addaudithook(watch)
 try:
     main({list(words)!r})
 except SystemExit as end:
     if end.code:
         raise
-print("RENAMES", count)
+print("ENTRIES", count)
 """
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True
     )
-    if ran.returncode not in ((STOPPED,) if stop else (0,)):
+    if ran.returncode == STOPPED:
+        return stop
+    if ran.returncode:
         raise RuntimeError(f"scr {' '.join(words)}: {ran.stdout}{ran.stderr}")
-    return stop or int(ran.stdout.rpartition("RENAMES")[2])
+    return int(ran.stdout.rpartition("ENTRIES")[2])
 
 
 def interrupted(folder: Path, *words: str, share: float, values: Mapping[str, Any]) -> None:
     """Leave what a command leaves that is killed when a share of its files is in place."""
-    import shutil
-
     copy = folder.with_name(folder.name + ".whole")
     shutil.copytree(folder, copy)
     count = in_process(copy, *words, values=values)
