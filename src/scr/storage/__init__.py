@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
     from scr.storage._load import DAMAGE as DAMAGE
+    from scr.storage._load import DEFLATE_RATIO as DEFLATE_RATIO
     from scr.storage._load import array_members as array_members
+    from scr.storage._load import array_names as array_names
     from scr.storage._load import check_budget as check_budget
     from scr.storage._load import check_data_bytes as check_data_bytes
     from scr.storage._load import check_plain as check_plain
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from scr.storage._load import open_plain as open_plain
     from scr.storage._load import plain_header as plain_header
     from scr.storage._load import read_values as read_values
+    from scr.storage._load import reading_within as reading_within
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums

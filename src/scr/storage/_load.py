@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +38,20 @@ _LOCAL_HEADER_BYTES = 30
 _IS_ENCRYPTED = 0x1
 
 ErrorKind = type[SCRError]
+_budget: ContextVar[int | None] = ContextVar("_budget", default=None)
+
+
+@contextmanager
+def reading_within(budget: int) -> Iterator[None]:
+    """Whatever is read inside counts against this memory of the process, where no other is given.
+
+    Readers of sources are many and deep; the budget of a command reaches them all by this.
+    """
+    token = _budget.set(budget)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
 
 
 def load_array(
@@ -47,7 +62,8 @@ def load_array(
     Args:
         path: The file.
         what: What it should hold, for messages, such as `the labels`.
-        budget: The most memory of this process, with what it holds already; none: what is free.
+        budget: The most memory of this process, with what it holds already; none: that of
+            `reading_within`, else what is free.
         error: What is raised for a file that is missing, damaged or not what it should be.
 
     Raises:
@@ -94,6 +110,13 @@ def load_arrays(
         total = sum(members[name].file_size for name in wanted)
         check_budget(f"Reading `{path}`", total, budget)
         return {name: _load_member(archive, members[name], name) for name in wanted}
+
+
+def array_names(path: str | Path, *, what: str, error: ErrorKind = StoreError) -> list[str]:
+    """The names of the arrays of an `.npz` file, of which none is read."""
+    path = Path(path)
+    with load_errors(path, what, error), open_plain(path) as file:
+        return list(array_members(open_archive(file)))
 
 
 @contextmanager
@@ -159,7 +182,8 @@ def check_budget(what: str, needed: int, budget: int | None) -> None:
     """A `MemoryBudgetError` if so many bytes more do not fit the memory of this process."""
     if needed <= FREE_BYTES:
         return
-    limit = process_budget("auto") if budget is None else budget
+    limit = _budget.get() if budget is None else budget
+    limit = process_budget("auto") if limit is None else limit
     check_memory(
         f"{what} takes", resident_bytes() + needed, limit,
         hint="give more memory, if the file is what you think it is",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, SourceError, StoreError
-from scr.storage import write_bytes
+from scr.storage import load_arrays, write_bytes
 from scr.tables._options import KINDS
 from scr.tables.columns import (
     FittedColumn,
@@ -176,14 +175,14 @@ class Preparation:
                 raise StoreError(
                     f"`{described}` is of version {content['version']}; expected {VERSION}"
                 )
-            with np.load(stored, allow_pickle=False) as arrays:
-                columns = tuple(
-                    FittedColumn(
-                        each["name"], each["kind"], tuple(each["names"]), each["parameters"],
-                        {name: arrays[f"{number}.{name}"] for name in each["arrays"]},
-                    )
-                    for number, each in enumerate(content["columns"])
-                )  # fmt: skip
+            arrays = load_arrays(stored, what="the arrays of a preparation")
+            columns = tuple(
+                FittedColumn(
+                    each["name"], each["kind"], tuple(each["names"]), each["parameters"],
+                    {name: arrays[f"{number}.{name}"] for name in each["arrays"]},
+                )
+                for number, each in enumerate(content["columns"])
+            )  # fmt: skip
             unknown = [column.kind for column in columns if column.kind not in KINDS]
             if unknown:
                 raise ValueError(f"there is no kind of columns {unknown[0]!r}")
@@ -191,7 +190,7 @@ class Preparation:
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None
-        except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StoreError(f"The preparation in `{folder}` is damaged: {error}") from None
 
 

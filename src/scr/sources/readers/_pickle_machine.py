@@ -120,7 +120,7 @@ def _text(line: bytes) -> str:
 def _quoted(line: bytes) -> str:
     if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in b"'\"":
         raise ValueError("text is not in quotes")
-    raw: bytes = codecs.escape_decode(line[1:-1])[0]  # type: ignore[attr-defined]
+    raw: bytes = codecs.escape_decode(line[1:-1])[0]
     return raw.decode("latin1")
 
 
