@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from scr.storage._load import plain_header as plain_header
     from scr.storage._load import read_values as read_values
     from scr.storage._load import reading_within as reading_within
+    from scr.storage._manifest import MANIFEST as MANIFEST
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
@@ -63,12 +64,17 @@ if TYPE_CHECKING:
     from scr.storage._manifest import checksums as checksums
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
-    from scr.storage._manifest import verify as verify
     from scr.storage._npy_header import array_bytes as array_bytes
     from scr.storage._npy_header import read_npy_header as read_npy_header
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
+    from scr.storage._verified import RECORD as RECORD
+    from scr.storage._verified import ContentCheck as ContentCheck
+    from scr.storage._verified import is_verified as is_verified
+    from scr.storage._verified import verify as verify
+    from scr.storage._verified import verify_once as verify_once
+    from scr.storage._verified import vouch as vouch
     from scr.storage._work_folder import WorkFolder as WorkFolder
     from scr.storage._work_folder import discard_work as discard_work
     from scr.storage._work_folder import work_bytes as work_bytes

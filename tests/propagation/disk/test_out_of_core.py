@@ -431,7 +431,7 @@ print(peak_bytes())
 def large_store(path, *, nodes, edges, columns):
     rng = np.random.default_rng(0)
     ends = (nodes * rng.random((2, edges)) ** 2).astype(np.int32)
-    graph = Graph.from_edges(ends, num_nodes=nodes)
+    graph = Graph.from_edges(ends, num_nodes=nodes, class_names=("0",))
     features = rng.standard_normal((nodes, columns), dtype=np.float32)
     return store.write_store(
         replace(graph, features=features, labels=np.where(np.arange(nodes) % 50, -1, 0)), path
