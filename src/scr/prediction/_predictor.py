@@ -395,6 +395,6 @@ class Predictor:
         if not self.model.multilabel:
             runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
             write_run_suggestions(path, self)
-        runs.write_json(path / runs.METRICS, summary)
+        runs.finish_run(path, summary)
         runs.remove_checkpoints(path)
         return summary

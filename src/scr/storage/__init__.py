@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
+    from scr.storage._json import check_fields as check_fields
+    from scr.storage._json import read_json as read_json
+    from scr.storage._json import read_object as read_object
     from scr.storage._load import DAMAGE as DAMAGE
     from scr.storage._load import DEFLATE_RATIO as DEFLATE_RATIO
     from scr.storage._load import array_members as array_members
@@ -56,6 +59,9 @@ if TYPE_CHECKING:
     from scr.storage._load import plain_header as plain_header
     from scr.storage._load import read_values as read_values
     from scr.storage._load import reading_within as reading_within
+    from scr.storage._lock import POLL_SECONDS as POLL_SECONDS
+    from scr.storage._lock import Claim as Claim
+    from scr.storage._lock import one_at_a_time as one_at_a_time
     from scr.storage._manifest import MANIFEST as MANIFEST
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
@@ -66,6 +72,13 @@ if TYPE_CHECKING:
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._npy_header import array_bytes as array_bytes
     from scr.storage._npy_header import read_npy_header as read_npy_header
+    from scr.storage._probe import check_writable as check_writable
+    from scr.storage._sealed_folder import CHECKSUMS as CHECKSUMS
+    from scr.storage._sealed_folder import check_sealed as check_sealed
+    from scr.storage._sealed_folder import digest as digest
+    from scr.storage._sealed_folder import is_sealed as is_sealed
+    from scr.storage._sealed_folder import replace_sealed as replace_sealed
+    from scr.storage._sealed_folder import seal_folder as seal_folder
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scr import graph, propagation, storage
+from scr import graph, prediction, propagation, storage
 from scr.cli._console import print_line
 from scr.cli._ending import Report
 from scr.errors import RunError, StoreError
@@ -23,7 +23,9 @@ def verify(
     """Read every byte of a store again, checksums and ranges, or check the files of a run."""
     if (path / "run.json").is_file():
         files = _verify_run(path)
-        print_line(f"{path} is intact: {', '.join(files)} can be read")
+        compared = prediction.verify_models(path)
+        agree = f", and {compared} checksums agree" if compared else "; it has no checksums"
+        print_line(f"{path} is intact: {', '.join(files)} can be read{agree}")
         return {"path": path, "files": files}
     arrays, size = _verify_artifact(path)
     beside = []
@@ -66,7 +68,8 @@ def _verify_run(path: Path) -> list[str]:
     from safetensors import SafetensorError, safe_open
 
     checked = []
-    for name in ("run.json", "metrics.json", "model.safetensors", "predictions.parquet"):
+    models = [] if (path / prediction.ENSEMBLE).is_file() else ["model.safetensors"]
+    for name in ("run.json", "metrics.json", *models, "predictions.parquet"):
         file = path / name
         try:
             if name.endswith(".json"):
