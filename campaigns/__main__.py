@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from campaigns._campaign import Campaign
-from campaigns._catalog import CAMPAIGNS, find
+from campaigns._catalog import CAMPAIGNS, ONLY_BY_NAME, find
 from campaigns._engine import run_cases
 from campaigns._summary import RESULTS, Rows, failed, summary, write
 
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if any case failed."""
     options = _options().parse_args(arguments)
     console = Console(soft_wrap=True)
-    names = options.names or [name for name in CAMPAIGNS if name != "example"]
+    names = options.names or [name for name in CAMPAIGNS if name not in ONLY_BY_NAME]
     campaigns = [find(name) for name in names]
     console.print(f"seed {options.seed}, {options.jobs} workers, in {options.work}")
     weights = sum(campaign.minutes for campaign in campaigns)

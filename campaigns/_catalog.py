@@ -7,12 +7,22 @@ import importlib
 from campaigns._campaign import Campaign
 
 CAMPAIGNS = {
+    "kills": "campaigns.kills:Kills",
+    "full-disk": "campaigns.full_disk:FullDisk",
+    "folders": "campaigns.folders:Folders",
+    "processes": "campaigns.processes:Processes",
+    "memory-limits": "campaigns.memory_limits:MemoryLimits",
+    "selection": "campaigns.selection:Selection",
     "example": "campaigns.example:Example",
     "damage": "campaigns.damage:Damage",
     "requests": "campaigns.damage_service:Requests",
     "fuzz": "campaigns.damage_fuzz:Fuzz",
 }
 """Where each campaign is, in the order of a whole run."""
+
+
+ONLY_BY_NAME = frozenset({"selection", "example"})
+"""Those that a run of all campaigns leaves out."""
 
 
 def find(name: str) -> Campaign:
