@@ -14,6 +14,9 @@ CAMPAIGNS = {
     "memory-limits": "campaigns.memory_limits:MemoryLimits",
     "selection": "campaigns.selection:Selection",
     "example": "campaigns.example:Example",
+    "damage": "campaigns.damage:Damage",
+    "requests": "campaigns.damage_service:Requests",
+    "fuzz": "campaigns.damage_fuzz:Fuzz",
 }
 """Where each campaign is, in the order of a whole run."""
 

@@ -25,6 +25,7 @@ def suggest(
     run: option.FinishedRun,
     count: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 20,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write as well.")] = None,
+    spreadsheet_safe: option.SpreadsheetSafe = False,
     device: option.Device = "cpu",
     overwrite: option.Overwrite = False,
 ) -> Report:
@@ -43,6 +44,6 @@ def suggest(
         lined.add_row(*(Text(str(cell)) for cell in (each.id, each.prediction, *numbers, each.why)))
     print_wide(lined, WIDTH)
     if out is not None:
-        prediction.write_suggestions(out, suggestions)
+        prediction.write_suggestions(out, suggestions, spreadsheet_safe=spreadsheet_safe)
         print_line(f"Wrote {out}")
     return {"run": run, "suggestions": [each._asdict() for each in suggestions], "written": out}
