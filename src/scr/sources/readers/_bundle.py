@@ -41,7 +41,9 @@ from scr.sources.readers._raw import (
     as_texts,
     unexpected_array,
 )
+from scr.storage import check_budget
 
+_ROW_COPIES = 3
 _RELATION, _FEATURES = "rel:", "x:"
 _PARTS = ("data", "indices", "indptr", "shape")
 
@@ -134,6 +136,9 @@ def _dense(arrays: NpzFile) -> NDArray[Any]:
     features = as_array(arrays.opened("x"), arrays.name_of("x"))
     if features.ndim != 2 or features.dtype.kind not in "fiub":
         raise unexpected_array(arrays.name_of("x"), features, "numbers of shape (nodes, features)")
+    # Rows of a memory map are copied and converted one by one at least.
+    row = _ROW_COPIES * features.shape[1] * features.dtype.itemsize
+    check_budget(f"A row of {arrays.name_of('x')}", row, None)
     return features
 
 

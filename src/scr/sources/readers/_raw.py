@@ -75,7 +75,9 @@ def unexpected_array(what: str, array: NDArray[Any], expected: str) -> SourceErr
 
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
-    """What a file holds under the name `what`, as one array."""
+    """What a file holds under the name `what`, as one array; a memory map stays one."""
+    if isinstance(values, np.ndarray):
+        return values
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as error:
