@@ -19,7 +19,7 @@ from campaigns._fork import Ended, run_command
 from campaigns._trees import tree
 
 SHAPE = "--nodes 2000 --edges 8000 --features 16 --classes 4 --test-fraction 0.4"
-LARGER = "--nodes 40000 --edges 160000 --features 32 --classes 4"
+LARGER = "--nodes 12000 --edges 48000 --features 32 --classes 4"
 QUICK = (
     "--set training.epochs=6 --set training.evaluate_every=1 --set consistency.warmup=1 "
     "--set consistency.threshold=0.3"
@@ -30,6 +30,10 @@ BUCKETS: Mapping[str, Any] = {
     "scr.ingest._plan:LARGE_EDGES": 1,
     "scr.ingest._row_writer:CHECKPOINT_BYTES": 1,
     "scr.ingest._plan:LARGEST_CHUNK": 1 << 12,
+}
+BLOCKS: Mapping[str, Any] = {
+    "scr.propagation.disk._plan:_widths": lambda columns, line: [min(columns, 8)],
+    "scr.propagation.disk._pieces:SYNC_BYTES": 1 << 20,
 }
 BRIEF: Mapping[str, Any] = {"training": {"epochs": 3, "evaluate_every": 1}}
 
@@ -114,8 +118,8 @@ SCENARIOS = (
     Scenario("ingest typed bundle", "ingest typed.npz made", ("typed.npz",), whole="made"),
     Scenario("propagate", "propagate store --hops 4 --out hops", ("store",), whole="hops"),
     Scenario("propagate beside the store", "propagate store --hops 4", ("store",)),
-    Scenario("propagate out of core", "propagate larger --hops 4 --out hops --memory 545MB",
-             ("larger",), weight=2, whole="hops"),
+    Scenario("propagate out of core", "propagate larger --hops 4 --out hops", ("larger",),
+             constants=BLOCKS, weight=2, whole="hops"),
     Scenario("propagate overwrite", "propagate store --hops 3 --out hops --overwrite", ("store",),
              older="propagate store --hops 2 --out hops", whole="hops"),
     *_trainings(),
