@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from campaigns.damage_requests import HostileRequest, Target, hostile_request, problem
 from tests.conftest import make_random_graph
 
 from scr.classifier import NodeClassifier
@@ -17,10 +16,12 @@ from scr.serving._requests import RequestError
 from scr.tables import TableOptions, read_table_graph
 
 pytest.importorskip("fastapi")
+pytest.importorskip("campaigns", reason="a package without its campaigns")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions would rather have another package
     from fastapi.testclient import TestClient
 
+from campaigns.damage_requests import HostileRequest, Target, hostile_request, problem
 from scr.serving import make_app
 
 REQUESTS = 150
