@@ -107,6 +107,7 @@ def check_out_file(out: Path | None) -> None:
 @contextmanager
 def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
     """The folder that a run is written to: `out`, or a new one that replaces it in the end."""
+    storage.discard_partial(out)
     if out.is_dir() and any(out.iterdir()) and not overwrite and not resume:
         raise RunError(
             f"The run directory `{out}` exists already; expected a new one",
@@ -114,7 +115,11 @@ def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
             "with `--overwrite`",
         )
     with replacing(
-        out, overwrite=overwrite, known_by=runs.RUN, resume=resume, finished=runs.METRICS
+        out,
+        overwrite=overwrite,
+        check=runs.check_replaced_run,
+        resume=resume,
+        finished=runs.METRICS,
     ) as folder:
         yield folder
 
@@ -126,6 +131,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
     Runs in it are used again; a `result` of another graph, or of another recipe, is not replaced
     without `--overwrite`.
     """
+    storage.discard_partial(out)
     if (out / runs.RUN).exists():
         raise RunError(
             f"`{out}` is a run directory; expected a folder of its own for the result",
@@ -144,7 +150,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
                 hint="choose another folder as `out`, or replace it with `--overwrite`",
             )
     with replacing(
-        out, overwrite=overwrite, known_by=experiments.RUNS, resume=True, finished=result
+        out, overwrite=overwrite, check=runs.check_replaced_results, resume=True, finished=result
     ) as folder:
         yield folder
 

@@ -141,12 +141,13 @@ def _write_nodes(
         "features": graph.num_features if features is None else features.shape[1],
         "sparse_features": sp.issparse(graph.features),
     }  # fmt: skip
+    files = {}
     for name, array in store_arrays(graph).items():
         if name not in ("indptr", "indices"):
-            known["arrays"][name] = write_npy(
-                work.file(f"{name}.npy"), array, target=work.target
-            ).as_json()
-    work.finish("nodes", known, [f"{name}.npy" for name in known["arrays"]])
+            file = f"{name}.npy"
+            files[file] = write_npy(work.file(file), array, target=work.target)
+            known["arrays"][name] = files[file].as_json()
+    work.finish("nodes", known, files)
     return known
 
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.runs._contents import check_replaced_results as check_replaced_results
+    from scr.runs._contents import check_replaced_run as check_replaced_run
+    from scr.runs._contents import refuse_own_file as refuse_own_file
     from scr.runs._directory import BREAKDOWN as BREAKDOWN
     from scr.runs._directory import CALIBRATION as CALIBRATION
     from scr.runs._directory import CHECKPOINT as CHECKPOINT

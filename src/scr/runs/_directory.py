@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import RunError, StoreError
-from scr.storage import CHECKSUMS, read_object, write_bytes
+from scr.storage import CHECKSUMS, discard_partial, read_object, write_bytes
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -237,6 +237,7 @@ def remove_checkpoints(path: Path) -> None:
     """Remove what only a run under way needs."""
     for file in path.glob(f"{Path(CHECKPOINT).stem}*{Path(CHECKPOINT).suffix}"):
         file.unlink(missing_ok=True)
+    discard_partial(path)
 
 
 def read_json(path: Path, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -13,13 +13,21 @@ if TYPE_CHECKING:
     from scr.storage._artifact import linked_entry as linked_entry
     from scr.storage._atomic import atomic_file as atomic_file
     from scr.storage._atomic import atomic_folder as atomic_folder
+    from scr.storage._atomic import check_new_file as check_new_file
     from scr.storage._atomic import check_new_folder as check_new_folder
+    from scr.storage._atomic import check_plain_file as check_plain_file
     from scr.storage._atomic import check_room as check_room
     from scr.storage._atomic import disk_errors as disk_errors
     from scr.storage._atomic import publish_file as publish_file
     from scr.storage._atomic import publish_folder as publish_folder
     from scr.storage._atomic import sync as sync
     from scr.storage._atomic import write_bytes as write_bytes
+    from scr.storage._contents import ARTIFACT as ARTIFACT
+    from scr.storage._contents import FILE as FILE
+    from scr.storage._contents import Contents as Contents
+    from scr.storage._contents import check_replaceable as check_replaceable
+    from scr.storage._contents import check_replaced as check_replaced
+    from scr.storage._contents import is_own_file as is_own_file
     from scr.storage._descriptors import open_descriptor as open_descriptor
     from scr.storage._descriptors import write_at as write_at
     from scr.storage._file_region import FileRegion as FileRegion
@@ -79,6 +87,10 @@ if TYPE_CHECKING:
     from scr.storage._sealed_folder import is_sealed as is_sealed
     from scr.storage._sealed_folder import replace_sealed as replace_sealed
     from scr.storage._sealed_folder import seal_folder as seal_folder
+    from scr.storage._staging import LockedFolder as LockedFolder
+    from scr.storage._staging import discard_partial as discard_partial
+    from scr.storage._staging import is_staged as is_staged
+    from scr.storage._streamed_array import ChangedFileError as ChangedFileError
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy

@@ -202,7 +202,7 @@ class Preparation:
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None
-        # A damaged archive makes numpy, zipfile and zlib raise almost anything.
+        # Trying out what a damaged file describes makes numpy and Arrow raise almost anything.
         except Exception as error:  # noqa: BLE001
             raise StoreError(f"The preparation in `{folder}` is damaged: {error}") from None
 

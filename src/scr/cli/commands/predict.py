@@ -12,7 +12,7 @@ from scr import compute, prediction, sources, tables
 from scr.cli import _options as option
 from scr.cli._console import print_line, print_notes, steps_progress
 from scr.cli._ending import Report
-from scr.cli._replacing import refuse_existing
+from scr.cli._replacing import refuse_existing_file
 from scr.errors import ConfigError
 
 
@@ -65,7 +65,7 @@ def predict(
         raise ConfigError(
             "--per-class", True, "a coverage as well", hint="such as `--coverage 0.9 --per-class`"
         )
-    refuse_existing(out, overwrite=overwrite, expected="file")
+    refuse_existing_file(out, overwrite=overwrite)
     compute.usable_device(device)
     classifier = scr.NodeClassifier.load(run, device=device)
     if edges is not None or (nodes is not None and prediction.is_table_of_nodes(nodes)):

@@ -13,7 +13,7 @@ from scr import compute, prediction
 from scr.cli import _options as option
 from scr.cli._console import print_line, print_wide, table
 from scr.cli._ending import Report
-from scr.cli._replacing import refuse_existing
+from scr.cli._replacing import refuse_existing_file
 from scr.cli._run import check_out_file
 from scr.errors import ConfigError
 
@@ -33,8 +33,8 @@ def suggest(
     if out is not None and out.suffix != ".csv":
         raise ConfigError("--out", str(out), "a file whose name ends in .csv")
     if out is not None:
-        refuse_existing(out, overwrite=overwrite, expected="file")
         check_out_file(out)
+        refuse_existing_file(out, overwrite=overwrite)
     compute.usable_device(device)
     suggestions = scr.NodeClassifier.load(run, device=device).suggest(count)
     lined = table(["id", "prediction", "confidence", "score"], numbers=["confidence", "score"])
