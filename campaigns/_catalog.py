@@ -12,11 +12,11 @@ CAMPAIGNS = {
     "folders": "campaigns.folders:Folders",
     "processes": "campaigns.processes:Processes",
     "memory-limits": "campaigns.memory_limits:MemoryLimits",
-    "selection": "campaigns.selection:Selection",
-    "example": "campaigns.example:Example",
     "damage": "campaigns.damage:Damage",
     "requests": "campaigns.damage_service:Requests",
     "fuzz": "campaigns.damage_fuzz:Fuzz",
+    "selection": "campaigns.selection:Selection",
+    "example": "campaigns.example:Example",
 }
 """Where each campaign is, in the order of a whole run."""
 

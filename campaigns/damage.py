@@ -58,10 +58,15 @@ class Damage(Campaign):
     def prepare(self, shared: Path) -> None:
         """Make every subject, and use it as it is."""
         expected = {}
+        made: dict[Any, Path] = {}
         for subject in subjects():
             folder = shared / subject.name
-            folder.mkdir(parents=True)
-            subject.make(folder)
+            if subject.make in made:
+                shutil.copytree(made[subject.make], folder, symlinks=True)
+            else:
+                folder.mkdir(parents=True)
+                subject.make(folder)
+            made[subject.make] = folder
             copy = shared / "copy"
             shutil.copytree(folder, copy, symlinks=True)
             with warnings.catch_warnings(), constants(subject.constants):

@@ -436,6 +436,7 @@ def _corpus() -> list[Subject]:
 
 def subjects() -> list[Subject]:
     """All of them."""
+    compared = _experiment(*COMPARE)
     return [
         *_corpus(),
         Subject("store", _store, _use_store, weight=9, within="store"),
@@ -452,15 +453,10 @@ def subjects() -> list[Subject]:
                 constants=BUCKETS),
         Subject("propagate, interrupted", _propagate_work, _resume_propagate, weight=1,
                 without="store"),
-        Subject("comparison", _experiment(*COMPARE), _again("report", "result"), False, 2,
-                "result"),
-        *(
-            Subject(f"{name}, resumed", _experiment(*words), _again(*words), False, weight,
-                    "result")
-            for name, words, weight in (
-                ("comparison", COMPARE, 0.5), ("sweep", SWEEP, 0.2), ("learning curve", CURVE, 0.3),
-            )
-        ),
+        Subject("comparison", compared, _again("report", "result"), False, 2, "result"),
+        Subject("comparison, resumed", compared, _again(*COMPARE), False, 0.5, "result"),
+        Subject("sweep, resumed", _experiment(*SWEEP), _again(*SWEEP), False, 0.2, "result"),
+        Subject("curve, resumed", _experiment(*CURVE), _again(*CURVE), False, 0.3, "result"),
     ]  # fmt: skip
 
 

@@ -17,10 +17,12 @@ from scr.serving._requests import RequestError
 from scr.tables import TableOptions, read_table_graph
 
 pytest.importorskip("fastapi")
+pytest.importorskip("campaigns", reason="a package without its campaigns")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions would rather have another package
     from fastapi.testclient import TestClient
 
+from campaigns.damage_requests import HostileRequest, Target, hostile_request, problem
 from scr.serving import make_app
 
 REQUESTS = 150

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -116,6 +117,8 @@ def _write(path: Path, sums: dict[str, str]) -> None:
 
 
 def _file_digest(file: Path) -> str:
+    if not stat.S_ISREG(file.stat().st_mode):  # a device never ends, a pipe never begins
+        raise StoreError(f"`{file}` is no plain file; expected the one that was written")
     running = hashlib.blake2b(digest_size=16)
     with file.open("rb") as stream:
         while piece := stream.read(_READ_BYTES):

@@ -15,6 +15,9 @@ from scr.report import sweep_curves
 from scr.report.page import comparison_page, learning_curve_page, run_page, sweep_page
 from scr.tables import TableOptions, read_table_graph
 
+pytest.importorskip("campaigns", reason="a package without its campaigns")
+from campaigns.damage_requests import HOSTILE_TEXTS
+
 PLAIN = "harmless"
 NAMES = [
     *[name for name in HOSTILE_TEXTS if name.strip() and name != "\ud800"],
