@@ -294,7 +294,7 @@ def test_predict_refuses_a_truncated_model(finished, tmp_path, capsys):
     model = run / "model.safetensors"
     model.write_bytes(model.read_bytes()[:-100])
     assert scr("predict", run, "--out", tmp_path / "file.parquet") == 2
-    assert "cannot be read" in " ".join(capsys.readouterr().err.split())
+    assert "has changed since it was written" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "file.parquet").exists()
 
 
