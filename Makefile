@@ -15,6 +15,9 @@ MKDOCS := $(BIN)/mkdocs build --strict
 DEMO_DIR ?= scr-demo
 # As many as most machines have cores; each computes on one thread.
 WORKERS ?= 2
+# Of the campaigns of `make stress`, in all; and what decides their cases.
+MINUTES ?= 60
+SEED ?= 0
 # Without bytecode files, every process that a test starts compiles all of torch again.
 unexport PYTHONDONTWRITEBYTECODE
 # The theme advertises its successor on every build.
@@ -32,7 +35,9 @@ demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report 
 test: $(VENV)/.test ## every test, and the examples in docstrings
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-stress: $(VENV)/.test ## long campaigns: kills at many instants, many random inputs
+stress: $(VENV)/.test ## long campaigns: kills, full disks, damage, limits, random inputs
+	$(BIN)/python -m campaigns --jobs $(WORKERS) --minutes $(MINUTES) --seed $(SEED)
+	$(BIN)/python -m campaigns.table
 	$(BIN)/python -m pytest -n $(WORKERS) -m "stress or hypothesis" --hypothesis-profile stress
 
 check: $(VENV)/.check ## style, types, import layers, documentation
@@ -77,8 +82,8 @@ docs: $(VENV)/.check ## the documentation as a site
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(DEMO_DIR) site dist build .mypy_cache .ruff_cache .pytest_cache \
-		.hypothesis .import_linter_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+		.hypothesis .import_linter_cache campaigns/.work
+	find src tests benchmarks campaigns -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "scr needs Python 3.11 or newer; install it, or name one:" \

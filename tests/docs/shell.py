@@ -144,11 +144,17 @@ def _recipes() -> set[str]:
 
 
 def _check_script(arguments: list[str]) -> None:
+    script_name = arguments[0]
     if arguments[0] == "-m":
-        _expect([arguments[1].replace(".", "/") + ".py"], _files("tests"), "module")
-        return
-    _expect(arguments[:1], _files("benchmarks"), "script")
-    script = _read(arguments[0])
+        module = arguments[1].replace(".", "/")
+        is_package = (REPOSITORY / module).is_dir()
+        script_name = f"{module}/__main__.py" if is_package else f"{module}.py"
+        _expect([script_name], {*_files("tests"), *_files("campaigns")}, "module")
+        if not script_name.startswith("campaigns/"):
+            return
+    else:
+        _expect(arguments[:1], _files("benchmarks"), "script")
+    script = _read(script_name)
     typed = [word.partition("=")[0] for word in arguments if word.startswith("--")]
     _expect(typed, re.findall(r'"(--[\w-]+)"', script), f"option of {arguments[0]}")
 

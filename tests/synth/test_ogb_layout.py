@@ -66,3 +66,13 @@ def test_an_existing_folder_is_left_alone_and_a_failure_leaves_nothing(tmp_path)
     with pytest.raises(ValueError, match="no more"):
         write_ogb(tmp_path / "new", edges=failing(), labels=labels, splits=splits)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_equal_graphs_are_equal_bytes_whenever_they_are_written(tmp_path, monkeypatch):
+    contents = []
+    for moment in (1e9, 2e9):
+        monkeypatch.setattr("time.time", lambda moment=moment: moment)
+        folder = write_synth_ogb(CONFIG, tmp_path / str(moment) / "ogbn_synth")
+        contents.append([path.read_bytes() for path in sorted(folder.rglob("*.gz"))])
+    assert len(contents[0]) == 9
+    assert contents[0] == contents[1]

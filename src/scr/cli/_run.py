@@ -84,6 +84,26 @@ def shown_command() -> str:
     return shlex.join(["scr", *sys.argv[1:]])
 
 
+def check_out(out: Path | None, *, overwrite: bool = False, finished: str = "") -> None:
+    """Refuse a folder that cannot be written before any work is done.
+
+    To replace one, it is the folder that holds it which is written to. One that has a `finished`
+    file may stay as it is.
+    """
+    if out is None or (finished and not overwrite and (out / finished).is_file()):
+        return
+    storage.check_writable(out.resolve().parent if overwrite and out.is_dir() else out)
+
+
+def check_out_file(out: Path | None) -> None:
+    """The same of a file, whose folder must exist."""
+    if out is None:
+        return
+    if not out.absolute().parent.is_dir():
+        raise ConfigError("--out", str(out), "a file in a folder that exists")
+    storage.check_writable(out.absolute().parent)
+
+
 @contextmanager
 def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
     """The folder that a run is written to: `out`, or a new one that replaces it in the end."""
@@ -118,7 +138,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
             hint="choose another folder as `out`",
         )
     if (out / result).exists() and not overwrite:
-        before = runs.read_json(out / result)
+        before = runs.read_json(out / result, {"graph?": dict})
         graph = before.get("graph", {})
         if isinstance(of, str):
             is_same, whose = before.get("recipe") == of, f"the recipe {before.get('recipe')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,13 @@ from scr.fitting._splits import SplitPlan, plan_split
 from scr.fitting._training import train_on_folds, train_once
 from scr.graph import Graph
 from scr.report.page import run_page, write_page
-from scr.storage import atomic_folder, check_new_file, discard_partial
+from scr.storage import (
+    atomic_folder,
+    check_new_file,
+    check_writable,
+    discard_partial,
+    one_at_a_time,
+)
 from scr.tables import Table, TableOptions
 from scr.tuning import TIME_LIMIT
 
@@ -120,6 +127,8 @@ def fit_run(
     watch = watch or Watch()
     if out is not None:
         _check_folder(out, options, (nodes, edges))
+        if not (out / runs.METRICS).is_file():
+            check_writable(out)
     if options.predictions is not None:
         _check_predictions(options.predictions, out, options)
     watch.on_step("Reading")
@@ -138,7 +147,7 @@ def fit_run(
         run = runs.read_run(folder)
         if run["graph"]["source"] == str(folder.resolve() / runs.GRAPH):
             run["graph"]["source"] = str(out.resolve() / runs.GRAPH)
-            runs.write_json(folder / runs.RUN, run)
+            runs.rewrite_json(folder, runs.RUN, run)
     inside = _within(result.predictions, folder)
     written = result.predictions if inside is None else out / inside
     classifier = NodeClassifier.load(out, graph=plan.graph, device=options.device)
@@ -158,7 +167,8 @@ def _fit(
     """Train in a folder that is new, or holds a part of the same run."""
     in_folds = plan.kind == "folds" or options.effort == "best"
     train = train_on_folds if in_folds else train_once
-    classifier, record = train(read, plan, options, out, watch)
+    with nullcontext() if in_folds or out is None else one_at_a_time(out):
+        classifier, record = train(read, plan, options, out, watch)
     predictions = options.predictions
     if predictions is None and out is not None:
         predictions = out / PREDICTIONS

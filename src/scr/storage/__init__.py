@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill
     from scr.storage._file_region import open_for_reading as open_for_reading
-    from scr.storage._file_region import read_npy_header as read_npy_header
     from scr.storage._file_region import region_of as region_of
     from scr.storage._file_region import whole_file as whole_file
     from scr.storage._file_rows import COPY_BYTES as COPY_BYTES
@@ -48,6 +47,30 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows
     from scr.storage._file_rows import take_rows as take_rows
+    from scr.storage._json import check_fields as check_fields
+    from scr.storage._json import read_json as read_json
+    from scr.storage._json import read_object as read_object
+    from scr.storage._load import DAMAGE as DAMAGE
+    from scr.storage._load import DEFLATE_RATIO as DEFLATE_RATIO
+    from scr.storage._load import array_members as array_members
+    from scr.storage._load import array_names as array_names
+    from scr.storage._load import check_budget as check_budget
+    from scr.storage._load import check_data_bytes as check_data_bytes
+    from scr.storage._load import check_plain as check_plain
+    from scr.storage._load import check_values as check_values
+    from scr.storage._load import load_array as load_array
+    from scr.storage._load import load_arrays as load_arrays
+    from scr.storage._load import load_errors as load_errors
+    from scr.storage._load import map_array as map_array
+    from scr.storage._load import open_archive as open_archive
+    from scr.storage._load import open_plain as open_plain
+    from scr.storage._load import plain_header as plain_header
+    from scr.storage._load import read_values as read_values
+    from scr.storage._load import reading_within as reading_within
+    from scr.storage._lock import POLL_SECONDS as POLL_SECONDS
+    from scr.storage._lock import Claim as Claim
+    from scr.storage._lock import one_at_a_time as one_at_a_time
+    from scr.storage._manifest import MANIFEST as MANIFEST
     from scr.storage._manifest import ArrayEntry as ArrayEntry
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
@@ -55,7 +78,15 @@ if TYPE_CHECKING:
     from scr.storage._manifest import checksums as checksums
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
-    from scr.storage._manifest import verify as verify
+    from scr.storage._npy_header import array_bytes as array_bytes
+    from scr.storage._npy_header import read_npy_header as read_npy_header
+    from scr.storage._probe import check_writable as check_writable
+    from scr.storage._sealed_folder import CHECKSUMS as CHECKSUMS
+    from scr.storage._sealed_folder import check_sealed as check_sealed
+    from scr.storage._sealed_folder import digest as digest
+    from scr.storage._sealed_folder import is_sealed as is_sealed
+    from scr.storage._sealed_folder import replace_sealed as replace_sealed
+    from scr.storage._sealed_folder import seal_folder as seal_folder
     from scr.storage._staging import LockedFolder as LockedFolder
     from scr.storage._staging import discard_partial as discard_partial
     from scr.storage._staging import is_staged as is_staged
@@ -63,6 +94,12 @@ if TYPE_CHECKING:
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
+    from scr.storage._verified import RECORD as RECORD
+    from scr.storage._verified import ContentCheck as ContentCheck
+    from scr.storage._verified import is_verified as is_verified
+    from scr.storage._verified import verify as verify
+    from scr.storage._verified import verify_once as verify_once
+    from scr.storage._verified import vouch as vouch
     from scr.storage._work_folder import WorkFolder as WorkFolder
     from scr.storage._work_folder import discard_work as discard_work
     from scr.storage._work_folder import work_bytes as work_bytes

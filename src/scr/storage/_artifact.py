@@ -47,10 +47,12 @@ from scr.storage._manifest import (
     ArrayEntry,
     checksums,
     describe,
+    metadata_checksum,
     read_manifest,
 )
 from scr.storage._staging import Staging
 from scr.storage._streamed_array import StreamedArray, allocate, write_npy
+from scr.storage._verified import vouch
 
 
 class ArtifactWriter:
@@ -189,6 +191,7 @@ class ArtifactWriter:
             "format": "scr-artifact", "kind": self._kind, "schema": self._schema,
             "created_by": f"scr {__version__}", "chunk_bytes": CHUNK_BYTES,
             "arrays": arrays, "metadata": self.metadata,
+            "metadata_checksum": metadata_checksum(json.loads(json.dumps(self.metadata))),
         }  # fmt: skip
         file = self._folder / MANIFEST
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -199,6 +202,7 @@ class ArtifactWriter:
                     f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
                     hint="let it be copied instead, or choose another name",
                 )
+        vouch(self._folder)
         publish_folder(self._folder, self.path)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -67,8 +68,10 @@ def write_ogb(
             _write_column(split / f"{part}.csv.gz", splits[part])
         if class_names is not None:
             rows = [("label idx", "product category"), *enumerate(class_names)]
-            with gzip.open(partial / "mapping" / _CATEGORIES, "wt", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(rows)
+            text = io.StringIO(newline="")
+            csv.writer(text, lineterminator="\n").writerows(rows)
+            with _gzip_file(partial / "mapping" / _CATEGORIES) as file:
+                file.write(text.getvalue().encode())
         (partial / "RELEASE_v1.txt").write_text("", encoding="utf-8")
     return Path(folder)
 
@@ -93,7 +96,7 @@ def _check_files(folder: Path) -> None:
 
 def _write_column(path: Path, values: NDArray[Any]) -> None:
     if _write_rows(path, [np.asarray(values)[:, None]] if len(values) else []) == 0:
-        path.write_bytes(gzip.compress(b""))
+        path.write_bytes(gzip.compress(b"", mtime=0))
 
 
 def _write_rows(path: Path, blocks: Iterable[NDArray[Any]]) -> int:
@@ -107,10 +110,15 @@ def _write_rows(path: Path, blocks: Iterable[NDArray[Any]]) -> int:
             arrays = [pa.array(np.ascontiguousarray(column)) for column in block.T]
             batch = pa.record_batch(arrays, names=names)
             if writer is None:
-                sink = stack.enter_context(gzip.open(path, "wb", compresslevel=_GZIP_LEVEL))
+                sink = stack.enter_context(_gzip_file(path))
                 options = pyarrow.csv.WriteOptions(include_header=False)
                 writer = pyarrow.csv.CSVWriter(sink, batch.schema, write_options=options)
                 stack.enter_context(writer)
             writer.write_batch(batch)
             rows += len(block)
     return rows
+
+
+def _gzip_file(path: Path) -> gzip.GzipFile:
+    """A compressed file to write, without the time of writing: equal graphs are equal bytes."""
+    return gzip.GzipFile(path, "wb", compresslevel=_GZIP_LEVEL, mtime=0)
