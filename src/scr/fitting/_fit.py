@@ -226,10 +226,10 @@ def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None
         raise RunError(
             f"`{out}` is not a run directory: it has no {runs.RUN}; expected one to overwrite"
         )
-    _check_replaced(out, options)(out)
     for given in inputs:
         if isinstance(given, str | Path) and _within(Path(given), out) is not None:
             raise RunError(
                 f"`{given}` is in the run directory that would be replaced; expected another "
                 "folder as `out`"
             )
+    _check_replaced(out, options)(out)

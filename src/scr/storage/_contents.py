@@ -64,7 +64,7 @@ def foreign_entries(path: Path, own: Contents | str) -> Iterator[Path]:
         own = _artifact_contents(path)
     assert not isinstance(own, str)
     for entry in sorted(path.iterdir()):
-        if entry.name in HARMLESS or is_left_over(entry):
+        if entry.name in HARMLESS or is_left_over(entry) or _is_lock(entry):
             continue
         kind = next((own[each] for each in own if fnmatch.fnmatchcase(entry.name, each)), None)
         is_folder = entry.is_dir()
@@ -98,7 +98,7 @@ def _below(folder: Path, own: Contents | str) -> Iterator[Path]:
 def _artifact_contents(path: Path) -> Contents:
     arrays = read_manifest(path).arrays
     files = {f"{name}.npy": FILE for name, entry in arrays.items() if entry.file is None}
-    caches: Contents = {".*.lock": FILE, "*": ARTIFACT}
+    caches: Contents = {"*": ARTIFACT}
     return {MANIFEST: FILE, VERIFIED: FILE, **files, **dict.fromkeys(CACHES, caches)}
 
 
@@ -107,3 +107,9 @@ def _contents_or_none(path: Path) -> Contents | None:
         return _artifact_contents(path)
     except StoreError:
         return None
+
+
+def _is_lock(entry: Path) -> bool:
+    """Whether an entry is a lock that a killed process left."""
+    is_named = entry.name.startswith(".") and entry.name.endswith(".lock")
+    return is_named and not entry.is_symlink() and entry.is_file() and entry.stat().st_size == 0
