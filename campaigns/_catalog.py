@@ -12,6 +12,9 @@ CAMPAIGNS = {
     "folders": "campaigns.folders:Folders",
     "processes": "campaigns.processes:Processes",
     "memory-limits": "campaigns.memory_limits:MemoryLimits",
+    "damage": "campaigns.damage:Damage",
+    "requests": "campaigns.damage_service:Requests",
+    "fuzz": "campaigns.damage_fuzz:Fuzz",
     "selection": "campaigns.selection:Selection",
     "example": "campaigns.example:Example",
 }

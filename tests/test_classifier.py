@@ -113,7 +113,7 @@ def test_a_run_directory_holds_what_is_promised(graph, fitted, tmp_path):
     assert names == {
         "run.json", "metrics.json", "history.jsonl", "model.safetensors",
         "predictions.parquet", "split.npz", "explanation.json", "calibration.npz",
-        "breakdown.json",
+        "breakdown.json", "checksums.json",
     }  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     for name in (

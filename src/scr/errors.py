@@ -43,6 +43,10 @@ class InactiveTermWarning(UserWarning):
     """A regularizer was asked for and had no part in the result."""
 
 
+class ResumeWarning(UserWarning):
+    """A run is resumed where its last bits may come out otherwise than where it was begun."""
+
+
 class ConfigError(SCRError):
     """A setting has a value that cannot work."""
 

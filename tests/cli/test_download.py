@@ -24,6 +24,12 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(autouse=True)
+def plain_http(monkeypatch):
+    """The server of these tests is on this machine and has no certificate."""
+    monkeypatch.setattr("scr.sources._fetch._SCHEMES", ("https", "http"))
+
+
 @pytest.fixture
 def url(tmp_path):
     folder = write_arxiv(tmp_path / "arxiv", random_arrays())
@@ -43,6 +49,7 @@ def test_the_license_is_shown_and_accepted(url, tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "ODC-BY" in printed
     assert "SHA-256" in printed
+    assert "this first download was trusted" in " ".join(printed.split())
     assert (data / "ogbn_arxiv" / "raw" / "edge.csv.gz").exists()
     monkeypatch.setenv("SCR_DATA", str(data))
     assert scr("ingest", "ogbn-arxiv", tmp_path / "store") == 0

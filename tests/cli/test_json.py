@@ -141,7 +141,7 @@ def test_the_hint_of_an_error_is_apart_and_in_words_of_the_command_line(work, sc
 
 
 def test_an_unexpected_error_is_an_object_with_exit_code_1(scr, monkeypatch):
-    monkeypatch.setattr("scr.storage.verify", lambda path: 1 / 0, raising=False)
+    monkeypatch.setattr("scr.storage.read_manifest", lambda path: 1 / 0, raising=False)
     error = scr("verify", "somewhere", code=1)
     assert "ZeroDivisionError" in error["error"]
     assert "--debug" in error["hint"]

@@ -30,7 +30,7 @@ from scr.ingest._plan import IngestSize, plan_ingest
 from scr.ingest._row_buckets import RowRules
 from scr.sources import IngestOptions, load_graph, read_raw
 from scr.sources.readers import _npz as npz
-from scr.storage import read_manifest, row_chunks
+from scr.storage import is_verified, read_manifest, row_chunks
 from scr.storage import verify as verify_store
 
 
@@ -84,6 +84,12 @@ def left(folder):
 
 def digests(store):
     return {name: entry.checksums for name, entry in read_manifest(store).arrays.items()}
+
+
+def test_a_streamed_store_is_known_as_verified_in_the_end(tmp_path):
+    source = write_shards(tmp_path / "source", seed=0)
+    stream(source, tmp_path / "store")
+    assert is_verified(read_manifest(tmp_path / "store"))
 
 
 @settings(max_examples=20)

@@ -151,6 +151,9 @@ def test_a_run_in_stages_whose_handover_is_gone_is_refused(graph, tmp_path):
     run = fitted(graph, method="rlu", count=2, threshold=0.3).save(tmp_path / "run")
     assert NodeClassifier.load(run, graph=graph).predict().shape == (60,)
     (run / "handover.safetensors").unlink()
+    with pytest.raises(StoreError, match=r"handover\.safetensors` is missing"):
+        NodeClassifier.load(run, graph=graph)
+    (run / "checksums.json").unlink()  # as in runs of older versions
     with pytest.raises(StoreError, match=r"earlier stages .*handover\.safetensors"):
         NodeClassifier.load(run, graph=graph).predict()
 

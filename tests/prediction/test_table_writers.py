@@ -87,3 +87,43 @@ def test_other_suffixes_are_refused_before_anything_is_predicted(name, graph, tm
     with pytest.raises(ConfigError, match=r"ends in one of \.csv, \.tsv, \.parquet"):
         write_predictions(tmp_path / name, graph, predict)
     assert list(tmp_path.iterdir()) == []
+
+
+FORMULAS = ("=cmd()", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "-")
+HARMLESS = ("a=1", "1-1", "'x", " =1", "", "a;=1", "naïve")
+
+
+@pytest.mark.parametrize(("name", "separator"), [("p.csv", ","), ("p.tsv", "\t")])
+def test_texts_that_a_spreadsheet_would_compute_get_an_apostrophe_on_request(
+    name, separator, tmp_path
+):
+    ids = [*FORMULAS, *HARMLESS]
+    count = len(ids)
+    graph = scr.Graph.from_edges(
+        [[0, 1]], num_nodes=count, features=np.ones((count, 1)), labels=[0, 1] * (count // 2),
+        train=[0, 1], ids=ids, class_names=("=A1", "-"),
+    )  # fmt: skip
+    found = {}
+    for safe in (False, True):
+        write_predictions(
+            tmp_path / name, graph, lambda nodes: np.float32([[0.25, 0.75]] * len(nodes)),
+            columns=ProbabilityColumns.parse("all"), set_limits=np.array([1.0, 1.0]),
+            spreadsheet_safe=safe,
+        )  # fmt: skip
+        text = (tmp_path / name).read_bytes().decode()
+        found[safe] = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=separator))
+        if safe:
+            assert '"a;=1"' in text  # where the semicolon separates, too
+    assert [row["id"] for row in found[False]] == ids
+    assert [row["id"] for row in found[True]] == [*(f"'{each}" for each in FORMULAS), *HARMLESS]
+    assert {row["prediction"] for row in found[True]} == {"'-"}
+    assert {row["label"] for row in found[True]} == {"'=A1", "'-"}
+    assert {row["prediction_set"] for row in found[True]} == {'["=A1", "-"]'}
+    assert {row["probability_-"] for row in found[True]} == {"0.75"}
+    assert {row["confidence"] for row in found[True]} == {"0.75"}
+
+
+def test_formulas_are_neutralized_in_tables_of_text_alone(graph, tmp_path):
+    with pytest.raises(ConfigError, match=r"ends in \.csv or \.tsv"):
+        write_predictions(tmp_path / "p.parquet", graph, None, spreadsheet_safe=True)
+    assert list(tmp_path.iterdir()) == []

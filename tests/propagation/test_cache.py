@@ -61,7 +61,8 @@ def test_damaged_hops_count_as_none(stored):
     path = cached_hops_path(stored, CONFIG)
     propagate(stored, 2, out=path)
     (path / "hops.npy").write_bytes(b"")
-    assert load_cached_hops(stored, CONFIG) is None
+    with pytest.warns(UserWarning, match=r"hops\.npy` is truncated.*made again"):
+        assert load_cached_hops(stored, CONFIG) is None
 
 
 def test_a_graph_without_a_store_has_no_place_for_hops(random_graph):

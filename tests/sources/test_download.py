@@ -5,18 +5,21 @@ import io
 import json
 import shutil
 import threading
+import urllib.request
 import zipfile
 from collections import namedtuple
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from tests.sources.readers.ogb_files import random_arrays, write_products
 
 from scr.errors import SourceError, StoreError
 from scr.sources import _download as download_module
 from scr.sources import _fetch as fetch_module
 from scr.sources import download, load_graph
+from scr.sources._ogb_datasets import OgbDataset
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -46,6 +49,7 @@ class Server:
         self.cut_after = None
         self.knows_ranges = self.knows_if_range = self.says_length = True
         self.requests = []
+        self.sends_on_to = None
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -62,6 +66,12 @@ class Server:
     def answer(self, handler):
         asked = handler.headers.get("Range")
         self.requests.append(asked)
+        if self.sends_on_to is not None and "moved" not in handler.path:
+            handler.send_response(302)
+            handler.send_header("Location", self.sends_on_to)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
         start = 0
         same = handler.headers.get("If-Range") == self.tag or not self.knows_if_range
         if asked and self.knows_ranges and same:
@@ -82,6 +92,12 @@ class Server:
             handler.send_header("Content-Length", str(size - start))
         handler.end_headers()
         handler.wfile.write(self.content[start : self.cut_after])
+
+
+@pytest.fixture(autouse=True)
+def plain_http(monkeypatch):
+    """The server of these tests is on this machine and has no certificate."""
+    monkeypatch.setattr(fetch_module, "_SCHEMES", ("https", "http"))
 
 
 @pytest.fixture
@@ -308,7 +324,7 @@ def test_a_foreign_folder_of_the_same_name_is_left_alone(server, data):
 def test_what_cannot_be_reached_or_named_is_said_in_one_sentence(server, data):
     with pytest.raises(SourceError, match="expected one of ogbn-products, ogbn-arxiv"):
         download("ogbn-nothing", data)
-    with pytest.raises(SourceError, match="expected http or https"):
+    with pytest.raises(SourceError, match="expected one that begins with https://"):
         download("ogbn-products", data, url="file:///etc/passwd")
     server.http.shutdown()
     server.http.server_close()
@@ -320,3 +336,94 @@ def test_an_answer_of_not_found_is_passed_on(server, data, monkeypatch):
     monkeypatch.setattr(Server, "answer", lambda _, handler: handler.send_error(404, "Not Found"))
     with pytest.raises(SourceError, match="answered 404 Not Found"):
         get(server, data)
+
+
+def test_plain_http_is_refused(server, data, monkeypatch):
+    monkeypatch.setattr(fetch_module, "_SCHEMES", ("https",))
+    with pytest.raises(SourceError, match=r"http://127.*; expected one that begins with https://"):
+        get(server, data)
+    assert server.requests == []
+    for url in ("ftp://snap.stanford.edu/a.zip", "https:///a.zip", "//a", "", "https://[::1/a.zip"):
+        with pytest.raises(SourceError, match="is not an address to download from"):
+            download("ogbn-arxiv", data, url=url or "x")
+
+
+def test_every_address_that_a_server_sends_on_to_is_checked(server, data):
+    for elsewhere in ("file:///etc/passwd", "ftp://127.0.0.1/a", "data:text/plain,x"):
+        server.sends_on_to = elsewhere
+        with pytest.raises(SourceError, match=r"sends us on, and|is not allowed"):
+            get(server, data)
+    assert names(data) == []
+    server.sends_on_to = server.url.replace("products", "moved")
+    assert get(server, data).sha256 == hashlib.sha256(server.content).hexdigest()
+
+
+def test_https_does_not_become_plain_http(monkeypatch):
+    monkeypatch.setattr(fetch_module, "_SCHEMES", ("https",))
+    request = urllib.request.Request("https://snap.stanford.edu/a.zip")
+    with pytest.raises(SourceError, match=r"sends us on, and `http://snap"):
+        fetch_module._CheckedRedirects().redirect_request(
+            request, None, 302, "Found", {}, "http://snap.stanford.edu/b.zip"
+        )
+
+
+@pytest.mark.parametrize("says_length", [True, False])
+def test_no_more_is_taken_than_an_archive_may_have(server, data, monkeypatch, says_length):
+    monkeypatch.setattr(OgbDataset, "most_bytes", 50_000)
+    server.says_length = says_length
+    with pytest.raises(SourceError, match="expected at most 50,000"):
+        get(server, data)
+    assert not (data / "ogbn_products").exists()
+    assert sum(path.stat().st_size for path in data.iterdir()) < 100_000
+
+
+@pytest.mark.parametrize("suffix", [".part", ".part.json"])
+def test_links_are_never_followed(server, data, tmp_path, suffix):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    data.mkdir()
+    (data / f"ogbn-products.zip{suffix}").symlink_to(precious)
+    get(server, data)
+    assert precious.read_text() == "mine"
+    assert names(data) == ["ogbn-products.download.json", "ogbn_products"]
+
+
+def test_a_link_in_the_place_of_what_was_begun_is_not_continued(server, data, tmp_path):
+    cut(server, data)
+    part, precious = data / "ogbn-products.zip.part", tmp_path / "precious"
+    part.rename(precious)
+    part.symlink_to(precious)
+    before = precious.read_bytes()
+    get(server, data)
+    assert precious.read_bytes() == before
+    assert server.requests == [None, None]
+
+
+def test_two_downloads_do_not_meet(server, data):
+    data.mkdir()
+    with (
+        FileLock(data / ".ogbn-products.download.lock"),
+        pytest.raises(StoreError, match="Another process is downloading"),
+    ):
+        get(server, data)
+    assert server.requests == []
+    get(server, data)
+
+
+def test_the_first_download_says_that_it_was_trusted(server, data):
+    assert get(server, data).record == data / "ogbn-products.download.json"
+    (data / "ogbn_products").rename(data / "old")
+    assert get(server, data).record is None
+    (data / "ogbn_products").rename(data / "older")
+    server.content += b"x"  # from another address, too
+    with pytest.raises(SourceError, match="from an earlier download"):
+        download("ogbn-products", data, url=f"{server.url}?mirror")
+
+
+def test_an_archive_whose_entries_overlap_is_refused(server, data, content):
+    altered, second = bytearray(content), content.rindex(b"PK\x01\x02")
+    altered[second + 42 : second + 46] = bytes(4)
+    server.content = bytes(altered)
+    with pytest.raises(SourceError, match="overlaps another"):
+        get(server, data)
+    assert names(data) == []

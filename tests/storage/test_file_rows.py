@@ -65,6 +65,43 @@ def test_streamed_ranges_are_slices_one_after_the_other(tmp_path_factory, cuts):
         assert np.array_equal(numbers, held[start:stop])
 
 
+@given(
+    rows=st.integers(0, 5000),
+    columns=st.integers(1, 7),
+    dtype=st.sampled_from(["float16", "int64", "uint8"]),
+    places=st.lists(st.floats(0, 1), min_size=2, max_size=6),
+    cached=st.booleans(),
+)
+def test_ranges_past_the_page_cache_are_slices_too(
+    tmp_path_factory, rows, columns, dtype, places, cached
+):
+    path = tmp_path_factory.mktemp("rows") / "rows.npy"
+    written = np.random.default_rng(rows).integers(0, 100, (rows, columns)).astype(dtype)
+    np.save(path, written)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        if not cached:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    cuts = sorted(int(place * rows) for place in places)
+    ranges = list(itertools.pairwise(cuts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_rows, "DIRECT_BYTES", 0)
+        seen = [part.copy() for (part,) in stream_rows([np.load(path, mmap_mode="r")], ranges)]
+    for (start, stop), part in zip(ranges, seen, strict=True):
+        assert part.dtype == written.dtype
+        assert np.array_equal(part, written[start:stop])
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_a_file_that_ends_within_a_page_is_refused(tmp_path, monkeypatch, direct):
+    np.save(tmp_path / "rows.npy", np.arange(6000))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    monkeypatch.setattr(file_rows, "DIRECT_BYTES", 0 if direct else 1 << 40)
+    os.truncate(tmp_path / "rows.npy", 40_000)
+    with pytest.raises(StoreError, match="truncated: 8,128 bytes are missing"):
+        list(stream_rows([mapped], [(0, 6000)]))
+
+
 def test_a_file_that_has_become_shorter_is_refused(mapped, tmp_path):
     os.truncate(tmp_path / "rows.npy", 200)
     with pytest.raises(StoreError, match="truncated"):

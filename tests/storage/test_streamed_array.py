@@ -121,7 +121,7 @@ def test_a_linked_array_is_read_and_verified_where_it_lies(linked):
     np.testing.assert_array_equal(open_array(found, "values"), values)
     assert found.arrays["values"].file == str(file)
     assert list(found.arrays["values"].checksums) == checksums(values)
-    assert sorted(entry.name for entry in path.iterdir()) == ["manifest.json", "other.npy"]
+    assert not (path / "values.npy").exists()
 
 
 def test_replacing_an_artifact_never_touches_a_linked_file(linked):
@@ -168,7 +168,7 @@ def test_only_whole_plain_files_are_linked(linked, monkeypatch, which):
         record["arrays"]["values"]["file"] = "x.npy"
         (path / "manifest.json").write_text(json.dumps(record))
         monkeypatch.chdir(file.parent)
-        with pytest.raises(StoreError, match="is missing"):
+        with pytest.raises(StoreError, match="is not a whole path"):
             open_array(read_manifest(path), "values")
         return
     if which == "columns":

@@ -144,11 +144,19 @@ def test_a_failure_half_way_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    for write, problem in ((write_synth_store, full), (write_synth_shards, fail)):
-        monkeypatch.setattr("scr.synth._writer.feature_blocks", problem)
-        with pytest.raises(SCRError, match=r"disk is too full|anything but"):
-            write(CONFIG, tmp_path / "out")
+    for write in (write_synth_store, write_synth_shards):
+        with monkeypatch.context() as patch:
+            patch.setattr("scr.synth._writer.feature_blocks", fail)
+            with pytest.raises(SCRError, match="anything but"):
+                write(CONFIG, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("scr.synth._writer.feature_blocks", full)
+        with pytest.raises(SCRError, match=r"disk is too full .* what is finished stays"):
+            write_synth_store(CONFIG, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == [".out.work"]
+    write_synth_store(CONFIG, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_folder_with_something_in_it_is_not_touched(tmp_path):
@@ -234,6 +242,7 @@ import os, signal
 from scr.synth import _writer as synth_writer
 from scr.synth._model import SynthConfig
 synth_writer.SHARD_EDGES = {synth_writer.SHARD_EDGES}
+synth_writer.RECORD_BYTES = 1
 def told(what, done, total):
     if what == {what!r} and done >= {count}:
         os.kill(os.getpid(), signal.SIGKILL)

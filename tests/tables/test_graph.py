@@ -138,8 +138,35 @@ def test_a_first_row_of_equal_numbers_is_an_edge_too(tmp_path, edges, pairs, wei
 
 def test_names_of_columns_of_edges_that_repeat_are_refused(tmp_path):
     paths = tables(tmp_path, "id,label\n0,a\n1,b\n", "source,target,w,w\n0,1,1,1\n")
-    with pytest.raises(SourceError, match="same name: `w`"):
+    with pytest.raises(
+        SourceError, match="2 columns named `w`; expected one, since it is the weight"
+    ):
         read_table_graph(*paths)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        (
+            "id,id,label\n0,0,a\n1,1,b\n",
+            "source,target\n0,1\n",
+            "`id`; expected one, since it is the id",
+        ),
+        ("id,label,label\n0,a,a\n1,b,b\n", "source,target\n0,1\n", "`label`; expected one"),
+        ("id,label\n0,a\n1,b\n", "source,target,target\n0,1,1\n", "`target`; expected one"),
+    ],
+)
+def test_a_column_with_a_meaning_must_be_there_once(tmp_path, nodes, edges, message):
+    with pytest.raises(SourceError, match=f"2 columns named {message}"):
+        read_table_graph(*tables(tmp_path, nodes, edges))
+
+
+def test_other_columns_of_the_same_name_are_numbered_as_pandas_does(tmp_path):
+    text = "id,label,x,x,x.1\n0,a,1,7,3\n1,b,2,9,5\n2,b,4,8,6\n"
+    result = read_table_graph(*tables(tmp_path, text, "source,target\n0,1\n1,2\n"))
+    # pandas.read_csv has the columns id, label, x, x.2 and x.1
+    assert [column.name for column in result.preparation.columns] == ["x", "x.2", "x.1"]
+    assert says(result.notes, "columns of the same name were numbered: `x`")
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,19 @@ def test_a_header_may_be_of_any_length(tmp_path, delimiter):
     assert table.num_rows == 1
 
 
-def test_frames_with_columns_of_the_same_name_are_refused():
+def test_columns_of_the_same_name_are_numbered():
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(SourceError, match="same name: `0`"):
-        read_any_table(pandas.DataFrame([[1, 2]], columns=[0, "0"]))
+    table = read_any_table(pandas.DataFrame([[1, "x"]], columns=[0, "0"]))
+    assert table.to_pydict() == {"0": [1], "0.1": ["x"]}
+
+
+def test_columns_are_numbered_as_pandas_does(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    for header in ("a,a,a", "a,a,a.1", "a.1,a,a", "a,b,a,b,a.1,a.1", "x"):
+        cells = ",".join("1" * len(header.split(",")))
+        (tmp_path / "t.csv").write_text(f"{header}\n{cells}\n")
+        expected = list(pandas.read_csv(tmp_path / "t.csv").columns)
+        assert read_any_table(tmp_path / "t.csv").column_names == expected
 
 
 @pytest.mark.parametrize(
@@ -100,7 +109,7 @@ def test_frames_with_columns_of_the_same_name_are_refused():
     [
         ("empty.csv", b"", "is empty"),
         ("nul.csv", b"id,a\n1,\0\n", "NUL"),
-        ("twice.csv", b"id,a,a\n1,2,3\n", "same name: `a`"),
+        ("half.csv", "id,a\n1,x\n".encode("utf-16-le")[:-1], "NUL|decoded"),
         ("broken.parquet", b"PAR1", "cannot be read"),
         ("broken.csv.gz", b"id,a\n", "cannot be read"),
         ("table.xlsx", b"id", r"ending `.xlsx`; expected .csv"),

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from tests.conftest import make_random_graph
 from torch import nn
 
-from scr.errors import StoreError
+from scr.errors import ResumeWarning, StoreError
+from scr.training import fit, graph_facts, read_tensors, resolve
 from scr.training._checkpoint import Checkpoint
 
 
@@ -63,3 +65,63 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
         Checkpoint({"a": torch.zeros(1)}).write(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_same_state_is_the_same_file(tmp_path):
+    model, _ = trained()
+    for name in "ab":
+        state = Checkpoint(values={"epoch": 3}, identity="x")
+        state.put("model", model.state_dict())
+        state.write(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_changed_tensor_is_found_by_the_checksum(tmp_path):
+    path = tmp_path / "state"
+    Checkpoint({"a": torch.zeros(4)}, {"epoch": 3}).write(path)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0x40
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"has changed since it was written(.|\n)*remove it"):
+        Checkpoint.read(path)
+
+
+def test_a_checkpoint_without_what_a_run_needs_is_refused(tmp_path):
+    graph, path = make_random_graph(), tmp_path / "checkpoint.safetensors"
+    recipe = resolve(
+        graph_facts(graph), encoder="ssgc", regularizer="scr", layers=[{"training": {"epochs": 2}}]
+    )
+    fit(graph, recipe, checkpoint=path, should_stop=lambda: True)
+    state = read_tensors(path, what="checkpoint")
+    whole = Checkpoint.read(path, state[1]["identity"])
+    for change in ({"progress": 3}, {"threshold": "x"}):
+        values = {**whole.values, **change}
+        Checkpoint(whole.tensors, values, whole.identity).write(path)
+        with pytest.raises(StoreError, match=r"checkpoint\.safetensors"):
+            fit(graph, recipe, checkpoint=path)
+    missing = {name: tensor for name, tensor in whole.tensors.items() if "student" not in name}
+    Checkpoint(missing, whole.values, whole.identity).write(path)
+    with pytest.raises(StoreError, match=r"checkpoint\.safetensors` is damaged"):
+        fit(graph, recipe, checkpoint=path)
+
+
+def test_a_run_resumed_with_other_threads_says_so_and_goes_on(tmp_path):
+    graph, path = make_random_graph(), tmp_path / "checkpoint.safetensors"
+    recipe = resolve(graph_facts(graph), encoder="ssgc", layers=[{"training": {"epochs": 3}}])
+    seen = []
+
+    def stop_after(epochs):
+        seen.clear()
+        return {"on_epoch": seen.append, "should_stop": lambda: len(seen) == epochs}
+
+    fit(graph, recipe, checkpoint=path, **stop_after(1))
+    assert "last bits" not in " ".join(fit(graph, recipe, checkpoint=path, **stop_after(1)).notes)
+    torch.set_num_threads(2)
+    with pytest.warns(ResumeWarning, match=r"threads 1 before, 2 now.*last bits"):
+        fit(graph, recipe, checkpoint=path, **stop_after(0))
+    torch.set_num_threads(1)
+    # Also where the last part has the threads of the first.
+    with pytest.warns(ResumeWarning, match="threads 2 before, 1 now"):
+        fitted = fit(graph, recipe, checkpoint=path)
+    assert any("last bits" in note for note in fitted.notes)
+    assert fitted.outcome.epochs == 3

@@ -156,7 +156,8 @@ def test_a_damaged_matrix_is_made_again(tmp_path, damage, name):
     made = complete_features(graph, AVERAGE)
     expected = made.matrix.tobytes()
     damage(made.path / name)
-    again = complete_features(graph, AVERAGE)
+    with pytest.warns(UserWarning, match=f"{name}.*it is made again"):
+        again = complete_features(graph, AVERAGE)
     assert again.matrix.tobytes() == expected
     assert again.path == made.path
 

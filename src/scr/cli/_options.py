@@ -57,4 +57,11 @@ Overwrite = Annotated[
 Probabilities = Annotated[
     str, typer.Option(help="Class probabilities to write: none, top-K or all.")
 ]
+SpreadsheetSafe = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet-safe",
+        help="In CSV and TSV, an apostrophe before texts that a spreadsheet would compute.",
+    ),
+]
 Device = Annotated[str, typer.Option(help="Where torch computes.")]

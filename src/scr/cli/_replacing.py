@@ -2,56 +2,54 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scr import storage
-from scr.errors import RunError, StoreError
+from scr import runs, storage
+
+OPTION = "--overwrite"
 
 
-def refuse_existing(path: Path, *, overwrite: bool, expected: str = "folder") -> None:
-    """Refuse to write over something before any work is done; `expected` is `folder` or `file`."""
-    if expected == "file" and path.is_dir():
-        raise StoreError(f"`{path}` is a folder; expected a file to write")
-    if _is_occupied(path) and not overwrite:
-        raise StoreError(
-            f"`{path}` exists already; expected a new {expected}",
-            hint="choose another name, or replace it with `--overwrite`",
-        )
+def refuse_existing(path: Path, *, overwrite: bool) -> None:
+    """Refuse to make a folder where something is, before any work is done."""
+    if not overwrite:
+        hint = f"choose another name, or replace it with `{OPTION}`"
+        storage.check_new_folder(path, hint=hint)
+
+
+def refuse_existing_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse to write a file where something is, before any work is done.
+
+    Files of a run, of results or of a store are refused even with `--overwrite`.
+    """
+    storage.check_new_file(path, overwrite=overwrite, option=OPTION)
+    runs.refuse_own_file(path)
 
 
 @contextmanager
 def replacing(
-    path: Path, *, overwrite: bool, known_by: str, resume: bool = False, finished: str = ""
+    path: Path,
+    *,
+    overwrite: bool,
+    check: Callable[[Path], None],
+    resume: bool = False,
+    finished: str = "",
 ) -> Iterator[Path]:
-    """The folder to write to: `path`, or, to replace one, a hidden sibling that takes its name.
+    """The folder to write to: `path`, or, to replace one, a hidden one that takes its name.
 
-    Only a folder with a file `known_by`, a pattern, is replaced: what this command has made. After
-    a failure or Ctrl-C the old folder is as it was. With `resume`, the sibling of a command that
-    was stopped is used again; if there is none, so is a folder that has no `finished` file yet.
+    `check` refuses what this command has not made. After a failure or Ctrl-C the old folder is as
+    it was. With `resume`, what a command that was stopped has left is used again; if there is
+    nothing, so is a folder that has no `finished` file yet.
     """
-    if not overwrite or not _is_occupied(path):
+    if not overwrite or not path.exists() or (path.is_dir() and not any(path.iterdir())):
         yield path
         return
-    if not path.is_dir() or not any(path.glob(known_by)):
-        raise RunError(
-            f"`{path}` has no {known_by}; `--overwrite` replaces only what the same command wrote",
-            hint="choose another folder",
-        )
     target = path.resolve()  # not a link to it
-    beside = target.with_name(f".{target.name}.new")
-    if resume and not beside.exists() and not (target / finished).exists():
+    check(path)
+    has_more = storage.is_staged(target)
+    if resume and not has_more and not (target / finished).exists():
         yield path
         return
-    if not resume:
-        shutil.rmtree(beside, ignore_errors=True)
-    yield beside
-    with storage.disk_errors(path):
-        storage.publish_folder(beside, target)
-
-
-def _is_occupied(path: Path) -> bool:
-    """Whether there is anything at a path but an empty folder."""
-    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
+    with storage.atomic_folder(target, check=check, keep=True, resume=resume) as folder:
+        yield folder

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scr import experiments, networks, runs, training
+from scr import experiments, networks, runs, storage, training
 from scr.cli._console import counted
 from scr.cli._ending import when_stopped
 from scr.cli._replacing import replacing
@@ -84,9 +84,30 @@ def shown_command() -> str:
     return shlex.join(["scr", *sys.argv[1:]])
 
 
+def check_out(out: Path | None, *, overwrite: bool = False, finished: str = "") -> None:
+    """Refuse a folder that cannot be written before any work is done.
+
+    To replace one, it is the folder that holds it which is written to. One that has a `finished`
+    file may stay as it is.
+    """
+    if out is None or (finished and not overwrite and (out / finished).is_file()):
+        return
+    storage.check_writable(out.resolve().parent if overwrite and out.is_dir() else out)
+
+
+def check_out_file(out: Path | None) -> None:
+    """The same of a file, whose folder must exist."""
+    if out is None:
+        return
+    if not out.absolute().parent.is_dir():
+        raise ConfigError("--out", str(out), "a file in a folder that exists")
+    storage.check_writable(out.absolute().parent)
+
+
 @contextmanager
 def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
     """The folder that a run is written to: `out`, or a new one that replaces it in the end."""
+    storage.discard_partial(out)
     if out.is_dir() and any(out.iterdir()) and not overwrite and not resume:
         raise RunError(
             f"The run directory `{out}` exists already; expected a new one",
@@ -94,7 +115,11 @@ def run_folder(out: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
             "with `--overwrite`",
         )
     with replacing(
-        out, overwrite=overwrite, known_by=runs.RUN, resume=resume, finished=runs.METRICS
+        out,
+        overwrite=overwrite,
+        check=runs.check_replaced_run,
+        resume=resume,
+        finished=runs.METRICS,
     ) as folder:
         yield folder
 
@@ -106,13 +131,14 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
     Runs in it are used again; a `result` of another graph, or of another recipe, is not replaced
     without `--overwrite`.
     """
+    storage.discard_partial(out)
     if (out / runs.RUN).exists():
         raise RunError(
             f"`{out}` is a run directory; expected a folder of its own for the result",
             hint="choose another folder as `out`",
         )
     if (out / result).exists() and not overwrite:
-        before = runs.read_json(out / result)
+        before = runs.read_json(out / result, {"graph?": dict})
         graph = before.get("graph", {})
         if isinstance(of, str):
             is_same, whose = before.get("recipe") == of, f"the recipe {before.get('recipe')}"
@@ -124,7 +150,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
                 hint="choose another folder as `out`, or replace it with `--overwrite`",
             )
     with replacing(
-        out, overwrite=overwrite, known_by=experiments.RUNS, resume=True, finished=result
+        out, overwrite=overwrite, check=runs.check_replaced_results, resume=True, finished=result
     ) as folder:
         yield folder
 

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from scr.compute._limits import ROOT, memory_limits, number_after
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError
 
@@ -19,20 +20,15 @@ UNKNOWN_BYTES = 4 * 2**30
 """Taken to be free where the system does not say; `memory` can be given there."""
 
 
-def available_bytes() -> int:
-    """Memory that could be allocated now, within the limit of a container if there is one."""
-    free = _number("/proc/meminfo", "MemAvailable:")
-    if free is None:
-        free = _physical_bytes() // 1024
-    group = Path("/sys/fs/cgroup")
-    # Cached files count as used by a container, but make room when it is needed.
-    cached = _number(group / "memory.stat", "inactive_file") or 0
-    try:
-        limit = int((group / "memory.max").read_text(encoding="ascii"))
-        used = int((group / "memory.current").read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no cgroup, or a limit of "max"
-        return free * 1024
-    return min(free * 1024, limit - used + cached)
+def available_bytes(root: Path = ROOT) -> int:
+    """Memory that could be allocated now, within every limit of this process; never below 0."""
+    return min([_machine_bytes(root), *(limit.free for limit in memory_limits(root))])
+
+
+def _machine_bytes(root: Path) -> int:
+    """Memory of the machine that is free or can be made so."""
+    kilobytes = number_after(root / "proc/meminfo", "MemAvailable")
+    return _physical_bytes() if kilobytes is None else kilobytes * 1024
 
 
 def _physical_bytes() -> int:
@@ -45,7 +41,7 @@ def _physical_bytes() -> int:
 
 def resident_bytes() -> int:
     """Memory of this process now, libraries and touched pages of memory maps included."""
-    kilobytes = _number("/proc/self/status", "VmRSS:")
+    kilobytes = number_after(ROOT / "proc/self/status", "VmRSS")
     return peak_bytes() if kilobytes is None else kilobytes * 1024
 
 
@@ -55,7 +51,7 @@ def peak_bytes() -> int:
     `ru_maxrss` also counts what the parent had before this program was started, so the system's
     own note of the peak comes first. 0 where the system says nothing.
     """
-    kilobytes = _number("/proc/self/status", "VmHWM:")
+    kilobytes = number_after(ROOT / "proc/self/status", "VmHWM")
     if kilobytes is not None:
         return kilobytes * 1024
     try:
@@ -73,22 +69,23 @@ def process_budget(memory: str | int) -> int:
     return parse_bytes(memory)
 
 
-def _number(file: str | Path, name: str) -> int | None:
-    """The number after a name in a file of names and numbers, such as /proc/meminfo."""
-    try:
-        for line in Path(file).read_text(encoding="ascii").splitlines():
-            if line.startswith(name):
-                return int(line.split()[1])
-    except (OSError, ValueError):
-        pass
-    return None
+def memory_budget(memory: str | int, root: Path = ROOT) -> int:
+    """Bytes behind a setting such as ``4GiB``, a number, or ``auto``.
 
-
-def memory_budget(memory: str | int) -> int:
-    """Bytes behind a setting such as ``4GiB``, a number, or ``auto``."""
-    if memory == "auto":
-        return int(AUTO_SHARE * available_bytes())
-    return parse_bytes(memory)
+    A `MemoryBudgetError` names the limit if it is used up.
+    """
+    if memory != "auto":
+        return parse_bytes(memory)
+    budget = int(AUTO_SHARE * available_bytes(root))
+    if budget > 0:
+        return budget
+    limit = min(memory_limits(root), key=lambda each: each.free, default=None)
+    if limit is None or limit.free > 0:
+        raise MemoryBudgetError("No memory is free on this machine", hint="stop other programs")
+    raise MemoryBudgetError(
+        f"No memory is left: all {readable_bytes(limit.bytes)} that {limit.name} allows are in use",
+        hint="raise that limit, or stop other programs that count against it",
+    )
 
 
 def check_memory(what: str, needed: int, budget: int, *, hint: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.experiments._claims import RUNS as RUNS
     from scr.experiments._compare import COMPARE_JSON as COMPARE_JSON
     from scr.experiments._compare import compare as compare
     from scr.experiments._compare import plan as plan
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from scr.experiments._reproduce import check_runnable as check_runnable
     from scr.experiments._reproduce import load_recipe_graph as load_recipe_graph
     from scr.experiments._reproduce import reproduce as reproduce
-    from scr.experiments._runner import RUNS as RUNS
     from scr.experiments._runner import Runner as Runner
     from scr.experiments._runner import Task as Task
     from scr.experiments._stand_in import stand_in_for as stand_in_for

@@ -13,8 +13,8 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 
 from scr.classifier import NodeClassifier
-from scr.errors import InactiveTermWarning, SCRError, StoreError
+from scr.errors import InactiveTermWarning, SCRError
+from scr.experiments._claims import RUNS, Claims, Waiting, pause
 from scr.graph import UNKNOWN, Graph, Split
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
-from scr.report import classification_metrics, read_history
+from scr.report import classification_metrics, read_records
 from scr.runs import run_identity, subsets_identity, versions, write_json
 from scr.sources import IngestOptions, draw_split
 from scr.training import (
@@ -39,7 +40,6 @@ from scr.training import (
     with_known_labels,
 )
 
-RUNS = "runs.jsonl"
 WATCHED = ("epoch", "stage", "seconds", "valid_accuracy", "valid_loss", "test_accuracy",
            "valid_metric")  # fmt: skip
 """What a curve needs of an epoch; most have no accuracies, but all take time."""
@@ -146,18 +146,23 @@ class Runner:
             task: task.key(graphs[task.seed] if task.split is None else self.graph_for(task))
             for task in tasks
         }
-        kept = [] if self.out is None else read_history(self.out / RUNS)
-        done = {record["key"]: record for record in kept if "key" in record}
+        done = {} if self.out is None else read_records(self.out / RUNS)
         missing = {keys[task]: task for task in tasks if keys[task] not in done}
         if self.on_plan is not None:
             self.on_plan(len(missing))
-        for task, record in self._execute(list(missing.values())):
-            record["key"] = keys[task]
-            done[record["key"]] = record
-            if self.out is not None:
-                _append(self.out / RUNS, record)
-            if self.on_run is not None:
-                self.on_run(record)
+        claims = Claims(self.out, done)
+        try:
+            waiting = Waiting(missing, claims)
+            for task, record in self._execute(waiting, len(missing)):
+                record["key"] = keys[task]
+                claims.finish(record)
+                if self.on_run is not None:
+                    self.on_run(record)
+            for key in waiting.finished_elsewhere:
+                if self.on_run is not None:
+                    self.on_run(done[key])
+        finally:
+            claims.close()
         return [{**done[keys[task]], **task.labels} for task in tasks]
 
     def result(self, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,11 +173,14 @@ class Runner:
             write_json(self.out / name, result)
         return result
 
-    def _execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-        if self.jobs <= 1 or len(tasks) <= 1:
+    def _execute(self, tasks: Waiting, count: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+        if self.jobs <= 1 or count <= 1:
             worker = _Worker(self)
             for task in tasks:
-                yield task, worker.run(task)
+                if task is None:
+                    pause()
+                else:
+                    yield task, worker.run(task)
             return
         others = set(multiprocessing.active_children())
         with ProcessPoolExecutor(
@@ -181,17 +189,32 @@ class Runner:
             initializer=_start_worker,
             initargs=(self.graph, self.splits),
         ) as pool:
-            with _interrupts_wait():
-                futures = {pool.submit(_run_in_worker, task): task for task in tasks}
+            running: dict[Future[dict[str, Any]], Task] = {}
             try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
+                for task in tasks:
+                    if task is not None:
+                        with _interrupts_wait():
+                            running[pool.submit(_run_in_worker, task)] = task
+                    elif not running:
+                        pause()
+                    if task is None or len(running) >= self.jobs:
+                        yield from _finished(running)
+                while running:
+                    yield from _finished(running)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 # What runs now would be waited for and then thrown away.
                 for process in set(multiprocessing.active_children()) - others:
                     process.terminate()
                 raise
+
+
+def _finished(
+    running: dict[Future[dict[str, Any]], Task],
+) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Wait for one of the runs, and take what has finished from those that are running."""
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        yield running.pop(future), future.result()
 
 
 def with_task_split(graph: Graph, split: Split) -> Graph:
@@ -337,20 +360,3 @@ def _run_in_worker(task: Task) -> dict[str, Any]:
     if _worker is None:
         raise SCRError("A worker of the experiment was not set up")
     return _worker.run(task)
-
-
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a finished run to a line of its own, also after a torn line of a killed process."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            torn = False
-            if file.tell() > 0:
-                file.seek(-1, os.SEEK_END)
-                torn = file.read(1) != b"\n"
-            line = json.dumps(record) + "\n"
-            file.write((f"\n{line}" if torn else line).encode())
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StoreError(f"`{path}` could not be written: {error.strerror}") from None

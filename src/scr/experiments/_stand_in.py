@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from scr.graph import Graph, open_store
 from scr.propagation import cached_hops_path, kept_rows, load_cached_hops, propagate
 from scr.recipes import PublishedRecipe
+from scr.storage import disk_errors, one_at_a_time
 from scr.synth import CommunityConfig, Links, community_graph
 from scr.training import Recipe, Tables, fixed_mixture, merge, node_features
 
@@ -205,10 +206,13 @@ def stand_in_for(
     graph, changes = community_graph(stand_in.graph), merge(stand_in.settings, settings or {})
     if FACTS[recipe.dataset].labeled_rows:
         path = folder / GRAPH
-        if not path.exists() or open_store(path).fingerprint() != graph.fingerprint():
-            graph.save(path, overwrite=True)
-        graph = open_store(path)
-        _keep_labeled_hops(graph, Recipe.from_tables(merge(recipe.tables, changes)))
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with one_at_a_time(path):
+            if not path.exists() or open_store(path).fingerprint() != graph.fingerprint():
+                graph.save(path, overwrite=True)
+            graph = open_store(path)
+            _keep_labeled_hops(graph, Recipe.from_tables(merge(recipe.tables, changes)))
     return graph, changes, stand_in.notes
 
 

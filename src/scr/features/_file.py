@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.graph import check_features
+from scr.storage import map_array, open_plain
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -35,18 +36,19 @@ def open_features(path: Path, num_nodes: int, nodes: str) -> NDArray[Any]:
     """Open a `.npy` of features as it is, memory-mapped; `nodes` says whose, for messages."""
     path = Path(path).expanduser()
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             begins_as_npy = file.read(len(_MAGIC)) == _MAGIC
         if not begins_as_npy:
             raise SourceError(
                 f"`{path}` cannot be read as features: it is not a .npy file",
                 hint="write one with `numpy.save(path, array)`",
             )
-        features: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise SourceError(f"`{path}` does not exist; expected a .npy of features") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise SourceError(f"`{path}` cannot be read as features: {error}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(f"`{path}` cannot be read as features: {reason}") from None
+    features = map_array(path, what="features", error=SourceError)
     if features.ndim != 2 or len(features) != num_nodes or not features.size:
         raise SourceError(
             f"`{path}` has the shape {features.shape}; expected {num_nodes:,} rows, one for each "

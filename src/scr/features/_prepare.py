@@ -104,16 +104,29 @@ class FittedFeatures:
     def restore(
         cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> FittedFeatures:
-        """Make a preparation again from what `settings` and `arrays` gave."""
+        """Make a preparation again from what `settings` and `arrays` gave.
+
+        Raises:
+            ValueError: They do not fit together.
+        """
+        columns, steps = settings["columns"], settings["steps"]
+        if type(columns) is not int or not all(isinstance(step, str) for step in steps):
+            raise ValueError(f"{columns!r} columns, and the steps {steps!r}")
         projection: Matrix | None = arrays.get("projection")
         if "reduced_columns" in settings:
             parts = [arrays[f"projection_{part}"] for part in ("data", "indices", "indptr")]
-            shape = (settings["columns"], settings["reduced_columns"])
+            shape = (columns, settings["reduced_columns"])
             projection = sp.csr_array(tuple(parts), shape=shape)
-        return cls(
-            settings["scale"], settings["columns"], tuple(settings["steps"]),
-            arrays.get("shift"), arrays.get("factor"), projection,
-        )  # fmt: skip
+            projection.check_format(full_check=True)
+        shift, factor = arrays.get("shift"), arrays.get("factor")
+        if settings["scale"] not in SCALE_STEPS or columns < 0:
+            raise ValueError(f"the scale {settings['scale']!r} of {columns} columns")
+        if projection is not None and (projection.ndim != 2 or projection.shape[0] != columns):
+            raise ValueError(f"a projection of shape {projection.shape} for {columns} columns")
+        for array in (shift, factor):
+            if array is not None and array.shape not in ((columns,), (1, columns)):
+                raise ValueError(f"numbers of shape {array.shape} for {columns} columns")
+        return cls(settings["scale"], columns, tuple(steps), shift, factor, projection)
 
 
 class LazyFeatures:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,13 @@ from scr.fitting._splits import SplitPlan, plan_split
 from scr.fitting._training import train_on_folds, train_once
 from scr.graph import Graph
 from scr.report.page import run_page, write_page
-from scr.storage import atomic_folder
+from scr.storage import (
+    atomic_folder,
+    check_new_file,
+    check_writable,
+    discard_partial,
+    one_at_a_time,
+)
 from scr.tables import Table, TableOptions
 from scr.tuning import TIME_LIMIT
 
@@ -83,7 +90,7 @@ def fit(
         probabilities: Columns of the predictions: none, all or top-K.
         coverage: Add sets of classes that hold the true one so often, such as 0.9.
         resume: Continue a run that was stopped.
-        overwrite: Replace a run.
+        overwrite: Replace a run, and a file of predictions.
     """
     layers = [recipe] if isinstance(recipe, Mapping) else list(recipe or ())
     if metric is not None:
@@ -120,13 +127,10 @@ def fit_run(
     watch = watch or Watch()
     if out is not None:
         _check_folder(out, options, (nodes, edges))
-    file = options.predictions
-    if (
-        file is not None
-        and not file.absolute().parent.is_dir()
-        and (out is None or file.resolve().parent != out.resolve())
-    ):
-        raise ConfigError("predictions", str(file), "a file in a folder that exists")
+        if not (out / runs.METRICS).is_file():
+            check_writable(out)
+    if options.predictions is not None:
+        _check_predictions(options.predictions, out, options)
     watch.on_step("Reading")
     read = read_input(nodes, edges, tables)
     if options.coverage is not None and read.graph.is_multilabel:
@@ -134,7 +138,8 @@ def fit_run(
     plan = plan_split(read.graph, options.splits, seed=options.seed)
     if out is None or not (options.overwrite and out.exists()):
         return _fit(read, plan, options, out, watch)
-    with atomic_folder(out.resolve()) as folder:  # not the link, if it is one
+    # Not the link, if it is one.
+    with atomic_folder(out.resolve(), check=_check_replaced(out, options)) as folder:
         inside = _within(options.predictions, out)
         if inside is not None:
             options = dataclasses.replace(options, predictions=folder / inside)
@@ -142,7 +147,7 @@ def fit_run(
         run = runs.read_run(folder)
         if run["graph"]["source"] == str(folder.resolve() / runs.GRAPH):
             run["graph"]["source"] = str(out.resolve() / runs.GRAPH)
-            runs.write_json(folder / runs.RUN, run)
+            runs.rewrite_json(folder, runs.RUN, run)
     inside = _within(result.predictions, folder)
     written = result.predictions if inside is None else out / inside
     classifier = NodeClassifier.load(out, graph=plan.graph, device=options.device)
@@ -162,7 +167,8 @@ def _fit(
     """Train in a folder that is new, or holds a part of the same run."""
     in_folds = plan.kind == "folds" or options.effort == "best"
     train = train_on_folds if in_folds else train_once
-    classifier, record = train(read, plan, options, out, watch)
+    with nullcontext() if in_folds or out is None else one_at_a_time(out):
+        classifier, record = train(read, plan, options, out, watch)
     predictions = options.predictions
     if predictions is None and out is not None:
         predictions = out / PREDICTIONS
@@ -177,10 +183,30 @@ def _fit(
     return FitResult(classifier, record, predictions)
 
 
+def _check_replaced(out: Path, options: FitOptions) -> Callable[[Path], None]:
+    """Refuses to replace more than a run, and the predictions in it that are written again."""
+    inside = _within(options.predictions, out)
+    also = [] if inside is None else [str(inside)]
+    return lambda folder: runs.check_replaced_run(folder, *also)
+
+
+def _check_predictions(file: Path, out: Path | None, options: FitOptions) -> None:
+    """Refuse, before anything is read, a file of predictions that would replace another one."""
+    if not file.absolute().parent.is_dir() and (
+        out is None or file.resolve().parent != out.resolve()
+    ):
+        raise ConfigError("predictions", str(file), "a file in a folder that exists")
+    # What a run that is resumed has written already is written again.
+    check_new_file(file, overwrite=options.overwrite or options.resume)
+    if file.resolve() != (out or file.parent).resolve() / PREDICTIONS:
+        runs.refuse_own_file(file)
+
+
 def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None:
     """Refuse, before anything is read, a folder that would lose something."""
     if out.exists() and not out.is_dir():
         raise RunError(f"`{out}` is a file; expected a folder for the run, or nothing")
+    discard_partial(out)
     if not out.exists() or not any(out.iterdir()):
         return
     if options.resume and not options.overwrite:
@@ -200,6 +226,7 @@ def _check_folder(out: Path, options: FitOptions, inputs: Sequence[Any]) -> None
         raise RunError(
             f"`{out}` is not a run directory: it has no {runs.RUN}; expected one to overwrite"
         )
+    _check_replaced(out, options)(out)
     for given in inputs:
         if isinstance(given, str | Path) and _within(Path(given), out) is not None:
             raise RunError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr import prediction, runs, training
+from scr.errors import StoreError
 from scr.fitting._inputs import FitInput
 from scr.fitting._splits import SplitPlan
 from scr.graph import known_labels
 from scr.metrics import ACCURACY, Metric, MetricsInParts, metric_of, share_interval, target_metrics
+from scr.storage import check_fields
 
 FIT = "fit.json"
 SCHEMA = 1
 _LOOKS = "; of "
 """Where a reason begins to list what else was looked at."""
+ENSEMBLE_FIELDS: dict[str, Any] = {
+    "held_out_labels": int, "gain": dict[str, float] | None, "trials": list[dict], "folds": int,
+}  # fmt: skip
+FIT_FIELDS: dict[str, Any] = {
+    "tables": list[str], "notes": list[str], "columns": list[str], "labels": int,
+    "most_frequent_class": float | None, "split.kind": str, "split.train": int,
+    "split.valid": int, "split.test": int, "held_out.accuracy": float, "held_out.nodes": int,
+    "held_out.interval?": list[float], "held_out.calibration_error?": float | None,
+    "gain": dict[str, float] | None,
+}  # fmt: skip
 MOST_COLUMNS = 30
 """That are listed; of more, what was found in the tables says how many are of each kind."""
 CLEAR = 1.96
@@ -64,9 +76,23 @@ def held_out_once(fitted: training.Fitted, plan: SplitPlan) -> dict[str, Any]:
     return {"held_out": held_out, "gain": None if fitted.gain is None else asdict(fitted.gain)}
 
 
+def read_record(out: Path) -> dict[str, Any]:
+    """`fit.json` of a finished run."""
+    file = out / FIT
+    record = runs.read_json(file, FIT_FIELDS)
+    if len(record["held_out"].get("interval", (0, 1))) != 2:
+        raise StoreError(f"`{file}` has no two numbers as `held_out.interval`; it is damaged")
+    if record["gain"] is not None:
+        names = (each.name for each in fields(training.TermGain))
+        check_fields(file, record["gain"], dict.fromkeys(names, float))
+    return record
+
+
 def held_out_in_folds(out: Path) -> dict[str, Any]:
     """The same of a run of several models, each of which was scored on labels it had not seen."""
-    content, summary = runs.read_json(out / prediction.ENSEMBLE), runs.read_json(out / runs.METRICS)
+    content = runs.read_json(out / prediction.ENSEMBLE, ENSEMBLE_FIELDS)
+    summary = runs.read_metrics(out)
+    check_fields(out / runs.METRICS, summary, {"valid.accuracy": float})
     measures = {"nodes": content["held_out_labels"], **summary["valid"]}
     return {"held_out": {**measures, **_interval(measures)}, "gain": content["gain"],
             "tried": len(content["trials"])}  # fmt: skip

@@ -18,7 +18,7 @@ from scr.classifier import NodeClassifier
 from scr.errors import InactiveTermWarning, SCRError
 from scr.fitting._inputs import FitInput
 from scr.fitting._options import TRAINING, FitOptions, Watch
-from scr.fitting._record import FIT, held_out_in_folds, held_out_once, input_record
+from scr.fitting._record import FIT, held_out_in_folds, held_out_once, input_record, read_record
 from scr.fitting._splits import SplitPlan
 from scr.graph import Graph
 from scr.prediction import ENSEMBLE
@@ -64,7 +64,7 @@ def train_once(
     if runs.start_run(out, run, resume=True):
         runs.remove_checkpoints(out)
         loaded = NodeClassifier.load(out, graph=graph, device=options.device)
-        return loaded, runs.read_json(out / FIT)
+        return loaded, read_record(out)
     with _withdrawn_if_refused(out):
         _write_inputs(out, read, graph, record)
         _train(classifier, graph, recipe, out / runs.CHECKPOINT, watch)
@@ -122,12 +122,12 @@ def train_on_folds(
             shutil.rmtree(temporary, ignore_errors=True)
         raise
     record |= held_out_in_folds(folder)
-    if runs.read_json(folder / ENSEMBLE)["folds"] > 1:
+    if runs.read_json(folder / ENSEMBLE, {"folds": int})["folds"] > 1:
         record["split"]["kind"] = "folds"
     if temporary is not None:
         weakref.finalize(classifier, shutil.rmtree, temporary, ignore_errors=True)
     else:
-        runs.write_json(folder / FIT, record)
+        runs.rewrite_json(folder, FIT, record)
     return classifier, record
 
 

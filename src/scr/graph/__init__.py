@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from scr.graph._new_nodes import enlarged as enlarged
     from scr.graph._new_nodes import joined_rows as joined_rows
     from scr.graph._open_store import open_store as open_store
+    from scr.graph._open_store import verify_store as verify_store
     from scr.graph._part import Degrees as Degrees
     from scr.graph._part import GraphPart as GraphPart
     from scr.graph._relations import Relation as Relation

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.errors import GraphError, SourceError
+from scr.storage import load_array
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
@@ -115,18 +116,12 @@ def as_split(nodes: Any, num_nodes: int, split: str) -> NDArray[np.int64]:
 
 def read_nodes(path: str | Path) -> NDArray[Any]:
     """Read a `.npy` of node numbers, or a mask; what it holds is checked by whoever uses it."""
+    file = Path(path).expanduser()
     try:
-        with Path(path).expanduser().open("rb") as file:
-            # Not `np.load`: it takes archives for arrays, and an empty file for the end of input.
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except FileNotFoundError:
-        raise SourceError(f"`{path}` does not exist; expected a .npy of node numbers") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SourceError(
-            f"`{path}` cannot be read as a .npy file of node numbers: {reason}",
-            hint="write one with `numpy.save(path, nodes)`",
-        ) from None
+        return load_array(file, what="a .npy file of node numbers", error=SourceError)
+    except SourceError as error:
+        hint = "write one with `numpy.save(path, nodes)`"
+        raise SourceError(error.message, hint=hint) from None
 
 
 def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:

@@ -2,62 +2,69 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.errors import StoreError
 from scr.graph._graph import Graph
-from scr.graph._relations import Relation
 from scr.graph._store import ARRAYS, KIND, OPTIONAL, SCHEMA
+from scr.graph._store_content import StoreContent, StoreDescription, describe_store
 from scr.graph._validation import warn_missing_classes
-from scr.storage import Manifest, open_array, read_manifest
+from scr.storage import Manifest, array_file, open_array, read_manifest, verify, verify_once
 
 
 def open_store(path: str | Path) -> Graph:
-    """Open a store; its arrays are memory maps and are read when they are used."""
+    """Open a store; its arrays are memory maps and are read when they are used.
+
+    A store that is not known to be as it was written is read whole once: checksums, and the range
+    of every number.
+    """
     manifest = read_manifest(path, KIND, schema=SCHEMA)
-    try:
-        types, listed = manifest.metadata["node_types"], manifest.metadata["relations"]
-        shapes = [(int(kind["nodes"]), int(kind["features"])) for kind in types]
-        sparse = [bool(kind["sparse_features"]) for kind in types]
-        names = [str(kind["name"]) for kind in types]
-        if len(set(names)) != len(names) or names[0] != manifest.metadata["target_type"]:
-            raise ValueError("two types of one name, or another one than the target first")
-        if len({bool(each["directed"]) for each in listed}) != 1:
-            raise ValueError("relations with and without directions")
-        described: dict[str, Any] = {
-            "node_types": {name: nodes for name, (nodes, _) in zip(names, shapes, strict=True)},
-            "relations": tuple(
-                Relation(str(each["source"]), str(each["name"]), str(each["target"]))
-                for each in listed
-            ),
-            "class_names": tuple(manifest.metadata["class_names"]),
-            "name": manifest.metadata["name"],
-            "directed": bool(listed[0]["directed"]),
-            "steps": tuple(manifest.metadata["steps"]),
-        }
-    except (KeyError, ValueError, TypeError, IndexError):
-        raise StoreError(f"`{path}` does not describe its node types and relations") from None
+    described = describe_store(manifest)
+    verify_once(manifest, _content(manifest, described))
     present = [name for name in ARRAYS if name in manifest.arrays or name not in OPTIONAL]
     arrays: dict[str, Any] = {name: open_array(manifest, name) for name in present}
-    arrays["features"] = _open_features(manifest, shapes[0], sparse[0])
+    names = [*described.node_types]
+    arrays["features"] = _open_features(manifest, described, 0)
     arrays["other_features"] = {
-        names[number]: _open_features(manifest, shapes[number], sparse[number], f".{number}")
+        names[number]: _open_features(manifest, described, number)
         for number in range(1, len(names))
-        if shapes[number][1]
+        if described.columns[number]
     }
-    graph = Graph(**arrays, **described, path=Path(path))
+    graph = Graph(
+        **arrays, node_types=described.node_types, relations=described.relations,
+        class_names=described.class_names, name=described.name, directed=described.directed,
+        steps=described.steps, path=Path(path),
+    )  # fmt: skip
     warn_missing_classes(graph)
     return graph
 
 
+def verify_store(path: str | Path) -> Manifest:
+    """Read every byte of a store: checksums, and the range of every number."""
+    manifest = read_manifest(path, KIND, schema=SCHEMA)
+    return verify(path, _content(manifest, describe_store(manifest)))
+
+
+def _content(manifest: Manifest, described: StoreDescription) -> StoreContent:
+    arrays = {name: (entry.shape, np.dtype(entry.dtype)) for name, entry in manifest.arrays.items()}
+    return StoreContent(
+        described, arrays, partial(open_array, manifest),
+        where=lambda name: f"`{array_file(manifest, name)}`",
+    )  # fmt: skip
+
+
 def _open_features(
-    manifest: Manifest, shape: tuple[int, int], is_sparse: bool, suffix: str = ""
+    manifest: Manifest, described: StoreDescription, number: int
 ) -> NDArray[Any] | sp.csr_array | None:
-    if is_sparse:
+    suffix = f".{number}" if number else ""
+    columns = described.columns[number]
+    if described.sparse[number]:
         names = [f"features_{part}{suffix}" for part in ("data", "indices", "indptr")]
+        shape = [*described.node_types.values()][number], columns
         return sp.csr_array(tuple(open_array(manifest, name) for name in names), shape=shape)
-    return open_array(manifest, f"features{suffix}") if shape[1] else None
+    return open_array(manifest, f"features{suffix}") if columns else None

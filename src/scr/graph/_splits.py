@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from scr.errors import ConfigError, GraphError, SourceError
 from scr.graph._graph import Graph
 from scr.graph._labels import known_labels
+from scr.storage import array_names, load_arrays
 
 _Number = TypeVar("_Number", int, float)
 _SMALL_CLASS_SHARE = 3
@@ -170,14 +170,17 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
     read as well.
     """
     path = Path(path)
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            parts = {part: _read_part(file, part, index, len(labels)) for part in _PART_NAMES}
-            has = sorted(name for name in file.files if name.startswith("train_"))
-    except FileNotFoundError:
-        raise SourceError(f"`{path}` does not exist; expected a file of splits") from None
-    except (ValueError, TypeError, OSError, zipfile.BadZipFile, EOFError):
-        raise SourceError(f"`{path}` is not a file of splits; expected an `.npz` file") from None
+    what = "a file of splits"
+    names = array_names(path, what=what, error=SourceError)
+    wanted = {
+        form.format(name=name, index=index)
+        for listed in _PART_NAMES.values()
+        for name in listed
+        for form in ("{name}_{index}", _PACKED)
+    } & set(names)
+    file = load_arrays(path, what=what, names=sorted(wanted), error=SourceError)
+    parts = {part: _read_part(file, part, index, len(labels)) for part in _PART_NAMES}
+    has = sorted(name for name in names if name.startswith("train_"))
     train, valid, test = parts["train"], parts["valid"], parts["test"]
     if train is None or valid is None:
         present = f"those it has are {', '.join(has)}" if has else "it has none"
@@ -191,18 +194,27 @@ def read_splits(path: str | Path, index: int = 0, *, labels: NDArray[np.int64]) 
     return Split(train, valid, test)
 
 
+_PACKED = "all_{name}_masks_packbits"
 _PART_NAMES = {"train": ("train",), "valid": ("val", "valid"), "test": ("test",)}
 
 
-def _read_part(file: Any, part: str, index: int, num_nodes: int) -> NDArray[np.int64] | None:
+def _read_part(
+    file: dict[str, NDArray[Any]], part: str, index: int, num_nodes: int
+) -> NDArray[np.int64] | None:
     """One part of one split, or none if the file does not have it."""
     nodes = None
     for name in _PART_NAMES[part]:
-        packed = f"all_{name}_masks_packbits"
-        if f"{name}_{index}" in file.files:
+        masks = file.get(_PACKED.format(name=name))
+        if f"{name}_{index}" in file:
             nodes = file[f"{name}_{index}"]
-        elif packed in file.files and 0 <= index < len(file[packed]):
-            nodes = np.unpackbits(file[packed][index], count=num_nodes).astype(bool)
+        elif masks is not None:
+            if masks.ndim != 2 or masks.dtype != np.uint8:
+                raise SourceError(
+                    f"The packed {part} masks are {masks.dtype} of shape {masks.shape}; expected "
+                    "bytes, one row for each split"
+                )
+            if 0 <= index < len(masks):
+                nodes = np.unpackbits(masks[index], count=num_nodes).astype(bool)
     if nodes is None:
         return None
     nodes = np.flatnonzero(nodes) if nodes.dtype == bool else np.unique(nodes)

@@ -24,8 +24,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from scr.errors import GraphError
 from scr.graph._relations import ONE_RELATION, Relation
-from scr.storage import ArtifactWriter, array_file, checksums, read_manifest, whole_file
+from scr.graph._store_content import StoreContent, describe_store
+from scr.storage import (
+    COPY_BYTES,
+    ArtifactWriter,
+    Manifest,
+    array_file,
+    checksums,
+    ranges,
+    read_manifest,
+    stream_rows,
+    whole_file,
+)
 
 if TYPE_CHECKING:
     from scr.graph._graph import Graph
@@ -51,14 +63,36 @@ def write_store(
 
     With `link_features`, features that are a memory map of a whole `.npy` file stay where they are.
     """
+    arrays, metadata = store_arrays(graph), _graph_metadata(graph)
     with ArtifactWriter(path, kind=KIND, schema=SCHEMA, overwrite=overwrite) as writer:
-        for name, array in store_arrays(graph).items():
+        _check_arrays(arrays, metadata)
+        for name, array in arrays.items():
             if name == "features" and link_features:
                 writer.link_array(name, array)
                 continue
             writer.write_array(name, array, stored_type(name, array))
-        writer.metadata = _graph_metadata(graph)
+        writer.metadata = metadata
     return Path(path)
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, Any]) -> None:
+    """Refuse what no store may hold: the writer vouches for it."""
+    types = {name: stored_type(name, array) for name, array in arrays.items()}
+    content = StoreContent(
+        describe_store(Manifest(Path("graph"), KIND, SCHEMA, "", {}, metadata)),
+        {name: (array.shape, types[name]) for name, array in arrays.items()}, arrays.__getitem__,
+        where=lambda name: f"The array `{name}` of the graph", error=GraphError,
+    )  # fmt: skip
+    for name, array in arrays.items():
+        step = max(COPY_BYTES // max(array[:1].nbytes, 1), 1)
+        parts = [(max(start - 1, 0), stop) for start, stop in ranges(len(array), step)]
+        if types[name].kind not in "iuf":
+            continue
+        for (start, _), (rows,) in zip(parts, stream_rows([array], parts), strict=True):
+            with np.errstate(over="ignore"):
+                values = np.ascontiguousarray(rows, types[name]).reshape(-1)
+            content.piece(name, values, start * max(array[:1].size, 1))
+    content.whole()
 
 
 def stored_type(name: str, array: NDArray[Any]) -> np.dtype[Any]:

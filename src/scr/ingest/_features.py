@@ -57,7 +57,7 @@ def store_features(
                 stream.write(rows)
             progress.add(len(rows))
         entry = linked_entry(features, digests.digests()) if stream is None else stream.finish()
-    work.finish("features", entry.as_json(), [] if link else [FILE])
+    work.finish("features", entry.as_json(), {} if link else {FILE: entry})
     return entry
 
 

@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from scr.compute import OnProgress, memory_budget, readable_bytes, resident_bytes
+from scr.compute import (
+    OnProgress,
+    memory_budget,
+    process_budget,
+    readable_bytes,
+    resident_bytes,
+)
 from scr.errors import SourceError
 from scr.features import open_features
 from scr.graph import Graph, open_store, stored_feature_type, storing_steps, write_store
@@ -31,7 +37,7 @@ from scr.sources import (
     read_source,
 )
 from scr.sources.readers import RawGraph, RawTypedGraph
-from scr.storage import discard_work, work_bytes
+from scr.storage import discard_work, reading_within, work_bytes
 
 
 def ingest(
@@ -91,7 +97,8 @@ def _read_and_plan(
     source: str | Path, options: IngestOptions, store: Path, memory: str | int, *, link: bool
 ) -> tuple[RawGraph | RawTypedGraph, Any, IngestPlan]:
     """A source, the features of its classified nodes (a file's, or its own), and the plan."""
-    raw = read_raw(source, options)
+    with reading_within(process_budget(memory)):
+        raw = read_raw(source, options)
     if isinstance(raw, RawTypedGraph):
         num_nodes, features = raw.num_nodes[raw.target], raw.features.get(raw.target)
     else:

@@ -6,6 +6,7 @@ What is on disk is recorded after some buckets. Work that was killed resumes wit
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +24,12 @@ from scr.ingest._row_buckets import (
     count_units,
 )
 from scr.sources import EdgeSource
-from scr.storage import ArrayEntry, StreamedArray, WorkFolder, sync
+from scr.storage import ArrayEntry, ChangedFileError, StreamedArray, WorkFolder, sync
 
 CHECKPOINT_BYTES = 1 << 30
 """Written between two records: bringing it to the disk stops everything else."""
 FILES = ("indptr.npy", "indices.npy")
-_BUCKETS = "buckets"
+_BUCKETS, _SO_FAR = "buckets", "rows so far"
 
 
 class WrittenRows(NamedTuple):
@@ -120,20 +121,30 @@ class _Output:
     """Both files, and the record of how far they are."""
 
     def __init__(self, work: WorkFolder, rules: RowRules, directions: int) -> None:
-        self._work = work
-        known: dict[str, Any] = work.finished("rows so far") or {}
+        self._work, self._unrecorded = work, 0
+        try:
+            self._open(work.finished(_SO_FAR) or {}, rules, directions)
+        except ChangedFileError:
+            work.forget(_SO_FAR)
+            self._open({}, rules, directions)
+
+    def _open(self, known: dict[str, Any], rules: RowRules, directions: int) -> None:
         self.row = int(known.get("row", 0))
         """The row to resume with."""
         self._listed, self._total = int(known.get("listed", 0)), int(known.get("total", 0))
-        self._unrecorded = 0
-        self._indices = StreamedArray(
-            work.file("indices.npy"), (directions,), np.int32, target=work.target,
-            checkpoint=known.get("indices"),
-        )  # fmt: skip
-        self._indptr = StreamedArray(
-            work.file("indptr.npy"), (rules.num_nodes + 1,), np.int64, target=work.target,
-            checkpoint=known.get("indptr"),
-        )  # fmt: skip
+        shapes = {
+            "indices": ((directions,), np.int32),
+            "indptr": ((rules.num_nodes + 1,), np.int64),
+        }
+        with ExitStack() as stack:
+            self._indices, self._indptr = (
+                stack.enter_context(closing(StreamedArray(
+                    self._work.file(f"{name}.npy"), shape, dtype, target=self._work.target,
+                    checkpoint=known.get(name),
+                )))
+                for name, (shape, dtype) in shapes.items()
+            )  # fmt: skip
+            stack.pop_all()
         if not known:
             self._indptr.write(np.zeros(1, np.int64))
 
@@ -150,7 +161,7 @@ class _Output:
                 "row": self.row, "listed": self._listed, "total": self._total,
                 "indices": self._indices.checkpoint(), "indptr": self._indptr.checkpoint(),
             }  # fmt: skip
-            self._work.finish("rows so far", known, FILES)
+            self._work.finish(_SO_FAR, known, changing=FILES)
 
     def finish(self, loops: int) -> dict[str, Any]:
         """Close both files and record them."""
@@ -158,7 +169,8 @@ class _Output:
         entries = {"indptr": self._indptr.finish(), "indices": self._indices.finish()}
         known: dict[str, Any] = {name: entry.as_json() for name, entry in entries.items()}
         known |= {"listed": self._listed, "loops": loops}
-        self._work.finish("rows", known, FILES)
+        arrays = {file: entries[file.removesuffix(".npy")] for file in FILES}
+        self._work.finish("rows", known, arrays)
         self._work.forget(_BUCKETS)
         return known
 

@@ -35,7 +35,7 @@ from scr.ingest._row_buckets import UNIT_BITS, RowRules
 from scr.ingest._row_writer import FILES, WrittenRows, count_rows, write_rows
 from scr.sources import EdgeSource, IngestOptions, as_edge_source, make_graph, reading_step
 from scr.sources.readers import RawGraph
-from scr.storage import ArrayEntry, ArtifactWriter, WorkFolder, write_npy
+from scr.storage import ArrayEntry, ArtifactWriter, WorkFolder, vouch, write_npy
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -93,6 +93,7 @@ def stream_ingest(
             features = store_features(parts.features, work, link=link, on_progress=on_progress)
         rows = write_rows(parts.edges, rules, work, plan, on_progress)
         _assemble(work, described, features, rows, overwrite=overwrite)
+    vouch(store)  # again: removing other names of its files has changed their times
     return open_store(store)
 
 
@@ -140,12 +141,13 @@ def _write_nodes(
         "features": graph.num_features if features is None else features.shape[1],
         "sparse_features": sp.issparse(graph.features),
     }  # fmt: skip
+    files = {}
     for name, array in store_arrays(graph).items():
         if name not in ("indptr", "indices"):
-            known["arrays"][name] = write_npy(
-                work.file(f"{name}.npy"), array, target=work.target
-            ).as_json()
-    work.finish("nodes", known, [f"{name}.npy" for name in known["arrays"]])
+            file = f"{name}.npy"
+            files[file] = write_npy(work.file(file), array, target=work.target)
+            known["arrays"][name] = files[file].as_json()
+    work.finish("nodes", known, files)
     return known
 
 

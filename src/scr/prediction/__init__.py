@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scr.prediction._ensemble import WeightedModel as WeightedModel
     from scr.prediction._ensemble import open_run as open_run
     from scr.prediction._ensemble import read_ensemble as read_ensemble
+    from scr.prediction._ensemble import verify_models as verify_models
     from scr.prediction._explanation import MOST_NODES as MOST_NODES
     from scr.prediction._explanation import Explanation as Explanation
     from scr.prediction._fitted_classifier import FittedClassifier as FittedClassifier

@@ -24,9 +24,9 @@ from scr.graph import Graph
 from scr.networks import OwnModule
 from scr.prediction._other_graphs import Nodes
 from scr.prediction._predictor import Answer, Predictor
-from scr.prediction._stored_model import read_model, refuse_existing
+from scr.prediction._stored_model import check_weights, read_model, refuse_existing
 from scr.prediction.calibration import read_calibration
-from scr.storage import atomic_folder
+from scr.storage import atomic_folder, verify
 
 ENSEMBLE = "ensemble.json"
 
@@ -44,7 +44,7 @@ def read_ensemble(path: Path) -> list[WeightedModel] | None:
     """The models of a run, the heaviest first; none: it is a run of one."""
     if not (path / ENSEMBLE).is_file():
         return None
-    content = runs.read_json(path / ENSEMBLE)
+    content = runs.read_json(path / ENSEMBLE, {"models": list[dict]})
     try:
         models = [
             WeightedModel(str(each["folder"]), float(each["weight"])) for each in content["models"]
@@ -62,6 +62,24 @@ def read_ensemble(path: Path) -> list[WeightedModel] | None:
     return sorted(models, key=lambda each: -each.weight)
 
 
+def verify_models(path: Path) -> int:
+    """Read every file of a run and of its models again; returns how many checksums were compared.
+
+    Raises:
+        StoreError: A file has changed, or weights are not numbers.
+    """
+    models = read_ensemble(path)
+    folders = [path] if models is None else [path / each.folder for each in models]
+    compared = len(runs.verify_run(path))
+    for folder in folders:
+        if folder != path:
+            compared += len(runs.verify_run(folder))
+        check_weights(folder / runs.MODEL)
+    if (path / runs.GRAPH).is_dir():
+        verify(path / runs.GRAPH)
+    return compared
+
+
 class EnsemblePredictor(Predictor):
     """Models with their weights, and the graph whose known labels they were trained on."""
 
@@ -74,6 +92,7 @@ class EnsemblePredictor(Predictor):
         device: str = "cpu",
     ) -> None:
         """Read the models of a run; arguments as of `Predictor`."""
+        runs.verify_run(path, predictions=False)
         read = [read_model(path / each.folder) for each in models]
         for model in read:
             model.encoder.to(usable_device(device))
@@ -133,7 +152,7 @@ class EnsemblePredictor(Predictor):
             shutil.copytree(self.model.origin, temporary, dirs_exist_ok=True)
             run = runs.read_run(temporary)
             graph = {**run["graph"], "source": source or run["graph"]["source"]}
-            runs.write_json(temporary / runs.RUN, {**run, "graph": graph})
+            runs.rewrite_json(temporary, runs.RUN, {**run, "graph": graph})
         return path
 
 

@@ -262,6 +262,7 @@ class FittedClassifier(FittedViews, OnnxExport, Estimator):
         coverage: float | None = None,
         per_class: bool = False,
         class_shares: str = "none",
+        spreadsheet_safe: bool = False,
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
@@ -275,6 +276,8 @@ class FittedClassifier(FittedViews, OnnxExport, Estimator):
             coverage: Add the sets of `predict_sets` with this coverage; none: no sets.
             per_class: Of the sets, as of `predict_sets`.
             class_shares: As of `predict_proba`.
+            spreadsheet_safe: Of CSV and TSV, put an apostrophe before texts that a spreadsheet
+                would compute, such as `=1+1`; ids that have one no longer read back as they were.
             on_rows: Called with how many rows were just written.
             on_progress: Called with what is done, how many rows of it, and how many there are.
 
@@ -283,8 +286,8 @@ class FittedClassifier(FittedViews, OnnxExport, Estimator):
         """
         self._trained().write_predictions(
             Path(path), graph=graph, nodes=self._numbers(nodes, graph), columns=columns,
-            coverage=coverage, per_class=per_class, class_shares=class_shares, on_rows=on_rows,
-            on_progress=on_progress,
+            coverage=coverage, per_class=per_class, class_shares=class_shares,
+            spreadsheet_safe=spreadsheet_safe, on_rows=on_rows, on_progress=on_progress,
         )  # fmt: skip
 
     def _numbers(self, nodes: ArrayLike | None, graph: Graph | None) -> NDArray[Any] | None:

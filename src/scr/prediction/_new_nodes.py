@@ -79,12 +79,18 @@ class NewPredictions:
             set_limits=self.set_limits, multilabel=self.nodes.is_multilabel,
         )  # fmt: skip
 
-    def write(self, path: str | Path, columns: ProbabilityColumns | None = None) -> None:
+    def write(
+        self,
+        path: str | Path,
+        columns: ProbabilityColumns | None = None,
+        *,
+        spreadsheet_safe: bool = False,
+    ) -> None:
         """Write the table, as `NodeClassifier.write_predictions` does."""
         write_predictions(
             Path(path), self.nodes, lambda part: self.probabilities[part],
             columns=self._columns(columns), set_limits=self.set_limits,
-            multilabel=self.nodes.is_multilabel,
+            multilabel=self.nodes.is_multilabel, spreadsheet_safe=spreadsheet_safe,
         )  # fmt: skip
 
     @staticmethod

@@ -323,11 +323,12 @@ class Predictor:
         coverage: float | None = None,
         per_class: bool = False,
         class_shares: str = "none",
+        spreadsheet_safe: bool = False,
         on_rows: Callable[[int], None] | None = None,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """Stream predictions to a file, in the format of its suffix."""
-        table_writer(path)
+        table_writer(path, spreadsheet_safe=spreadsheet_safe)
         limits = None if coverage is None else self.set_limits(coverage, per_class=per_class)
         known, index, predict = self.for_table(nodes, graph, class_shares)
         done, total = 0, known.num_targets if index is None else len(index)
@@ -342,7 +343,7 @@ class Predictor:
 
         write_predictions(
             path, known, predict, nodes=index, columns=columns, set_limits=limits,
-            on_rows=progress, multilabel=self.model.multilabel,
+            on_rows=progress, multilabel=self.model.multilabel, spreadsheet_safe=spreadsheet_safe,
         )  # fmt: skip
 
     def save(self, path: Path, *, source: str | None = None) -> Path:
@@ -394,6 +395,6 @@ class Predictor:
         if not self.model.multilabel:
             runs.write_json(path / runs.EXPLANATION, self.explain(None).tables())
             write_run_suggestions(path, self)
-        runs.write_json(path / runs.METRICS, summary)
+        runs.finish_run(path, summary)
         runs.remove_checkpoints(path)
         return summary

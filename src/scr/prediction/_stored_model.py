@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
 from torch import Tensor
 
 from scr.encoders import Encoder, ProblemShape
@@ -25,9 +23,19 @@ from scr.prediction.calibration import (
     read_calibration,
 )
 from scr.report import read_history
-from scr.runs import GRAPH, HISTORY, METRICS, MODEL, SPLIT, read_json, read_run, read_split
+from scr.runs import (
+    GRAPH,
+    HISTORY,
+    METRICS,
+    MODEL,
+    RUN,
+    SPLIT,
+    read_metrics,
+    read_run,
+    read_split,
+    verify_run,
+)
 from scr.sources import load_graph
-from scr.storage import write_bytes
 from scr.training import (
     Fitted,
     Handover,
@@ -36,8 +44,19 @@ from scr.training import (
     SubsetNames,
     nodes_with_labels,
     predict_probabilities,
+    read_header,
+    read_tensors,
+    write_tensors,
 )
 from scr.typed_features import restore_fitted
+
+_SIZES = [
+    each.name if each.default is dataclasses.MISSING else f"{each.name}?"
+    for each in dataclasses.fields(ProblemShape)
+]
+"""What the header of a model says of its `ProblemShape`; younger sizes may be missing."""
+MOST_HOPS = 10_000
+"""Of a recipe that is no mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +133,7 @@ def read_summary(path: Path) -> dict[str, Any]:
         raise RunError(
             f"The run has no `{file}`; expected a finished run", hint="`scr train` can resume it"
         )
-    return read_json(file)
+    return read_metrics(path)
 
 
 def refuse_existing(path: Path) -> None:
@@ -141,7 +160,7 @@ def write_model(path: Path, fitted: Fitted) -> None:
         "shape": json.dumps(vars(shape)),
         "features": json.dumps(fitted.prepared.features.settings()),
     }
-    write_bytes(path, save(tensors, metadata=header))
+    write_tensors(path, tensors, header)
 
 
 def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
@@ -149,41 +168,84 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
 
     A run that was trained with a module of the user's own needs that module.
     """
+    verify_run(path, predictions=False)
     run = read_run(path)
     _check_own(path, run, own)
     file = path / MODEL
+    hint = "is the run finished? `scr train` can resume it"
+    tensors, header = read_tensors(file, what="model", hint=hint)
+    recipe = _read_recipe(path, run)
+    sizes = read_header(file, header, "shape", dict.fromkeys(_SIZES, int))
+    settings = read_header(file, header, "features", {})
+    arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
+    weights = _below("encoder/", tensors)
+    _check_finite(file, {**weights, **_below("features/", tensors)}, own)
     try:
-        tensors = load_file(file)
-        with safe_open(file, framework="pt") as opened:
-            header = opened.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise StoreError(
-            f"The model `{file}` cannot be read: {error}",
-            hint="is the run finished? `scr train` can resume it",
-        ) from None
-    recipe = Recipe.from_tables(run["recipe"], preset=run["preset"]["name"])
-    shape = ProblemShape(**json.loads(header["shape"]))
-    encoder = make_encoder(recipe.encoder, recipe.encoder_settings, shape, own)
-    try:
-        encoder.load_state_dict(_below("encoder/", tensors))
-    except RuntimeError as error:
+        shape = ProblemShape(**sizes)
+        if min(sizes.values()) < 0 or shape.classes != len(run["graph"]["class_names"]):
+            raise ValueError(f"the shape {sizes} is not that of the run")
+        features = restore_fitted(settings, arrays)
+        if features.width != shape.features:
+            raise ValueError(f"{shape.features} features of the {features.width} prepared ones")
+        if max(recipe.propagation.hops, recipe.propagation.label_hops) > MOST_HOPS:
+            raise ValueError(f"more than {MOST_HOPS} hops")
         if own is None:
-            raise
+            with torch.device("meta"):  # where sizes that are damaged take no memory
+                sketch = make_encoder(recipe.encoder, recipe.encoder_settings, shape)
+                sketch.load_state_dict({name: w.to("meta") for name, w in weights.items()})
+        encoder = make_encoder(recipe.encoder, recipe.encoder_settings, shape, own)
+        encoder.load_state_dict(weights)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        if own is None:
+            reason = " ".join(str(error).split())
+            raise StoreError(
+                f"The model `{file}` does not fit `{path / RUN}`: {reason}", hint="train it again"
+            ) from None
         raise ConfigError(
-            "encoder", type(encoder.module).__name__, f"the module of the run `{path}`: {error}"
+            "encoder", type(own.given).__name__, f"the module of the run `{path}`: {error}"
         ) from None
     encoder.eval()
-    arrays = {name: tensor.numpy() for name, tensor in _below("features/", tensors).items()}
     subsets = run.get("subsets")
     return TrainedModel(
         encoder=encoder, shape=shape, recipe=recipe, seed=run["seed"],
-        features=restore_fitted(json.loads(header["features"]), arrays),
+        features=features,
         subsets=None if subsets is None else tuple(tuple(subset) for subset in subsets),
         class_names=tuple(run["graph"]["class_names"]),
         relations=tuple(run["graph"].get("relations", ())), notes=list(run["notes"]),
         multilabel=bool(run["graph"].get("multilabel")), origin=path,
         calibration=read_calibration(path, run),
     )  # fmt: skip
+
+
+def _read_recipe(path: Path, run: Mapping[str, Any]) -> Recipe:
+    try:
+        return Recipe.from_tables(run["recipe"], preset=run["preset"]["name"])
+    except ConfigError as error:
+        raise StoreError(f"The recipe in `{path / RUN}` is damaged: {error.message}") from None
+
+
+def check_weights(file: Path) -> None:
+    """Raise a `StoreError` if a model cannot be read or has weights that are not numbers."""
+    tensors, header = read_tensors(file, what="model")
+    read_header(file, header, "shape", dict.fromkeys(_SIZES, int))
+    for name, tensor in tensors.items():
+        if bool(torch.isnan(tensor).any()):
+            raise _not_finite(file, name)
+
+
+def _not_finite(file: Path, name: str) -> StoreError:
+    return StoreError(
+        f"The model `{file}` has weights that are not finite numbers, in `{name}`",
+        hint="bring the file back, or train the run again",
+    )
+
+
+def _check_finite(file: Path, tensors: Mapping[str, Tensor], own: OwnModule | None) -> None:
+    """Refuse weights that are no numbers; a module of the user's own may have infinite ones."""
+    for name, tensor in tensors.items():
+        is_bad = torch.isnan(tensor) if own is not None else ~torch.isfinite(tensor)
+        if bool(is_bad.any()):
+            raise _not_finite(file, name)
 
 
 def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> None:
@@ -203,16 +265,22 @@ def _check_own(path: Path, run: Mapping[str, Any], own: OwnModule | None) -> Non
 
 def write_handover(path: Path, handover: Handover) -> None:
     """What the last stage was given, so that its label hops can be built again."""
-    write_bytes(path, save({"nodes": handover.nodes, "soft_labels": handover.soft_labels}))
+    write_tensors(path, {"nodes": handover.nodes, "soft_labels": handover.soft_labels}, {})
 
 
 def read_handover(path: Path) -> Handover:
     """What the last stage was given, of a run whose label hops are built from it."""
-    try:
-        tensors = load_file(path)
-        return Handover(tensors["nodes"], tensors["soft_labels"], tensors["nodes"][:0])
-    except (SafetensorError, OSError, KeyError) as error:
-        raise StoreError(f"The labels of earlier stages `{path}` cannot be read: {error}") from None
+    tensors, _ = read_tensors(path, what="labels of earlier stages")
+    nodes, soft = tensors.get("nodes"), tensors.get("soft_labels")
+    if (
+        nodes is None or soft is None or nodes.dtype != torch.int64 or nodes.ndim != 1
+        or not soft.is_floating_point() or soft.ndim != 2 or len(soft) != len(nodes)
+    ):  # fmt: skip
+        raise StoreError(
+            f"The labels of earlier stages `{path}` are damaged; expected nodes and a row of "
+            "probabilities for each"
+        )
+    return Handover(nodes, soft, nodes[:0])
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -231,6 +299,7 @@ def load_run_graph(path: Path) -> Graph:
     Raises:
         RunError: The graph was made in memory, or is not what it was at training.
     """
+    verify_run(path, predictions=False)
     facts = read_run(path)["graph"]
     source, features_file = facts["source"], facts.get("features_file")
     if (path / GRAPH).is_dir():  # wherever the run was moved to

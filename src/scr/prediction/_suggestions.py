@@ -18,6 +18,7 @@ from scr.errors import ConfigError, GraphError
 from scr.graph import Graph, known_labels
 from scr.prediction._groups import Groups, directions, group
 from scr.prediction._other_graphs import Nodes
+from scr.prediction._table_writers import neutral
 from scr.report import csv_text
 from scr.storage import write_bytes
 from scr.training import Rows
@@ -98,11 +99,15 @@ def suggest(predictor: Predictor, count: int = 20) -> list[Suggestion]:
     return _described(predictor.graph, pool[found.order], probabilities[found.order], found, share)
 
 
-def write_suggestions(path: Path, suggestions: list[Suggestion]) -> None:
-    """Write a CSV file, whole or not at all."""
+def write_suggestions(
+    path: Path, suggestions: list[Suggestion], *, spreadsheet_safe: bool = False
+) -> None:
+    """Write a CSV file, whole or not at all; `spreadsheet_safe` as of `write_predictions`."""
     columns = Suggestion._fields[1:]
     rows = [[getattr(each, name) for name in columns] for each in suggestions]
-    write_bytes(path, csv_text(columns, rows).encode())
+    if spreadsheet_safe:
+        rows = [[neutral(cell) for cell in row] for row in rows]
+    write_bytes(path, csv_text(columns, rows, quoted=spreadsheet_safe).encode())
 
 
 def write_run_suggestions(path: Path, predictor: Predictor) -> None:

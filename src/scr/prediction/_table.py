@@ -59,6 +59,7 @@ def write_predictions(
     set_limits: NDArray[np.float64] | None = None,
     on_rows: Callable[[int], None] | None = None,
     multilabel: bool = False,
+    spreadsheet_safe: bool = False,
 ) -> None:
     """Write one row per node: id, prediction, confidence, split, label, set, probabilities.
 
@@ -75,8 +76,10 @@ def write_predictions(
         set_limits: Of the classes of prediction sets (`prediction_sets`); none: no sets.
         on_rows: Called with how many rows were just written.
         multilabel: Whether probabilities are of several targets, not of classes.
+        spreadsheet_safe: Of CSV and TSV, put an apostrophe before texts that a spreadsheet would
+            compute, such as `=1+1`; ids that have one no longer read back as they were.
     """
-    make_writer = table_writer(path)
+    make_writer = table_writer(path, spreadsheet_safe=spreadsheet_safe)
     writer: TableWriter | None = None
     parts = prediction_parts(
         graph, predict, nodes=nodes, columns=columns, set_limits=set_limits, multilabel=multilabel

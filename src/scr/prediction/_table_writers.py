@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,10 @@ from scr.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+FORMULA = r"\A([=+\-@\t\r\n＝＋－＠])"
+"""How a cell begins that spreadsheets compute (OWASP, "CSV Injection")."""
 
 
 class TableWriter(Protocol):
@@ -82,11 +88,13 @@ class _CsvWriter(_LinesWriter):
     """A value is quoted where it must be (RFC 4180); a null is empty, a list is JSON."""
 
     separator = ","
+    _is_safe = False
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, *, spreadsheet_safe: bool = False) -> None:
         import pyarrow as pa
 
         super().__init__(path, schema)
+        self._is_safe = spreadsheet_safe
         header = pa.table({name: pa.array([name]) for name in schema.names})
         self._file.write(self.lines(header))
 
@@ -110,6 +118,9 @@ class _CsvWriter(_LinesWriter):
             column = pa.array(texts, pa.large_string())
         text = column.cast(pa.large_string())
         special = pc.match_substring_regex(text, f'["\r\n{self.separator}]')
+        if self._is_safe and not pa.types.is_primitive(column.type):
+            text = pc.replace_substring_regex(text, FORMULA, r"'\1")
+            special = pc.is_valid(text)
         doubled = pc.replace_substring(text, '"', '""')
         mark, nothing = (pa.scalar(each, pa.large_string()) for each in ('"', ""))
         quoted = pc.binary_join_element_wise(mark, doubled, mark, nothing)
@@ -140,6 +151,11 @@ class _JsonWriter(_JsonLinesWriter):
     first, separator, between, last = b"[\n", ",\n", b",\n", b"\n]\n"
 
 
+def neutral(cell: Any) -> Any:
+    """A cell that spreadsheets do not compute; numbers stay as they are."""
+    return re.sub(FORMULA, r"'\1", cell) if isinstance(cell, str) else cell
+
+
 def _plain(column: pa.ChunkedArray) -> list[Any]:
     """Values for JSON; of float32 the shortest numbers that are read back as the same."""
     import pyarrow as pa
@@ -165,9 +181,21 @@ WRITERS: dict[str, Callable[[Path, Any], TableWriter]] = {
 """By suffix: given a path and the schema of the table."""
 
 
-def table_writer(path: str | Path) -> Callable[[Path, Any], TableWriter]:
-    """What writes a file of this name; other suffixes are refused."""
+def table_writer(
+    path: str | Path, *, spreadsheet_safe: bool = False
+) -> Callable[[Path, Any], TableWriter]:
+    """What writes a file of this name; other suffixes are refused.
+
+    Args:
+        path: The file.
+        spreadsheet_safe: Quote every text and put an apostrophe before those that a spreadsheet
+            would compute; CSV and TSV alone.
+    """
     writer = WRITERS.get(Path(path).suffix.lower())
+    if spreadsheet_safe and writer is not None:
+        if not (isinstance(writer, type) and issubclass(writer, _CsvWriter)):
+            raise ConfigError("spreadsheet_safe", True, "a file name that ends in .csv or .tsv")
+        return functools.partial(writer, spreadsheet_safe=True)
     if writer is None:
         known = ", ".join(WRITERS)
         raise ConfigError("predictions", str(path), f"a file name that ends in one of {known}")

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +24,7 @@ from scr.propagation._config import PropagationConfig
 from scr.propagation._hops import SCHEMA, Hops
 from scr.propagation._kept_rows import labeled_nodes, rows_hash
 from scr.propagation._walks import Subsets, hop_settings, matrices_of
+from scr.storage import MANIFEST, read_manifest
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -79,7 +83,8 @@ def load_cached_hops(
     """Hops that `scr propagate` left beside the store, or none.
 
     Hops of all rows come first; otherwise hops that hold all of some nodes are looked for, the
-    fewest rows first. Damaged hops count as none: they can be made again.
+    fewest rows first. What is not as it was written is read once; damaged hops count as none, with
+    a warning, since they can be made again.
 
     Args:
         graph: As for `cached_hops_path`, like all that is not named here.
@@ -112,9 +117,20 @@ def _open(path: Path, count: int) -> Hops | None:
         return None
     try:
         hops = Hops.open(path)
-    except StoreError:
+    except StoreError as error:
+        _clear_wreck(path)
+        warnings.warn(f"{error.message}; these hops are not used but made again", stacklevel=3)
         return None
     return hops if hops.count == count else None
+
+
+def _clear_wreck(path: Path) -> None:
+    """Remove hops whose manifest says nothing: new ones replace only what is known as hops."""
+    try:
+        read_manifest(path)
+    except StoreError:
+        if os.access(path / MANIFEST, os.R_OK) or not (path / MANIFEST).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _holds(hops: Hops, nodes: NDArray[Any]) -> bool:

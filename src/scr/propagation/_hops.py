@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from scr.errors import StoreError
 from scr.propagation._kept_rows import positions_of
-from scr.storage import ArtifactWriter, open_array, read_manifest
+from scr.storage import ArtifactWriter, array_file, open_array, read_manifest, verify_once
 
 KIND = "hops"
 SCHEMA = 1
@@ -111,8 +112,16 @@ class Hops:
             StoreError: There are no hops at `path`, or they are damaged.
         """
         manifest = read_manifest(path, KIND, schema=SCHEMA)
-        array = open_array(manifest, ARRAY)
-        kept = np.array(open_array(manifest, ROWS)) if ROWS in manifest.arrays else None
+        verify_once(manifest)
+        array, kept = open_array(manifest, ARRAY), None
+        if array.ndim != 3 or array.dtype not in (np.float32, np.float16):
+            raise StoreError(
+                f"`{array_file(manifest, ARRAY)}` holds {array.dtype} of shape {array.shape}; "
+                "expected float32 or float16 of shape (nodes, hops, features)"
+            )
+        if ROWS in manifest.arrays:
+            kept = np.array(open_array(manifest, ROWS))
+            _check_rows(kept, len(array), array_file(manifest, ROWS))
         return cls(array, path=Path(path), settings=manifest.metadata, nodes_kept=kept)
 
     def __len__(self) -> int:
@@ -126,3 +135,19 @@ class Hops:
         where = "" if self.path is None else f", path={str(self.path)!r}"
         sizes = f"nodes={self.nodes}, count={self.count}, features={self.features}"
         return f"Hops({sizes}, dtype={self.dtype}{where})"
+
+
+def _check_rows(kept: NDArray[Any], count: int, file: Path) -> None:
+    """Refuse numbers of nodes that are not ascending, or not one for each row."""
+    if kept.dtype != np.int64 or kept.shape != (count,):
+        raise StoreError(
+            f"`{file}` holds {kept.dtype} of shape {kept.shape}; expected int64 of shape ({count},)"
+        )
+    before = np.concatenate([[-1], kept[:-1]])
+    bad = np.flatnonzero(kept <= before)
+    if len(bad):
+        position = int(bad[0])
+        raise StoreError(
+            f"`{file}` holds {kept[position]} at position {position}; "
+            f"expected more than {before[position]}"
+        )

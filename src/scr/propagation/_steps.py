@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import run_on_threads
+from scr.compute import default_threads, run_on_threads
 from scr.errors import ConfigError
 from scr.features import LazyFeatures
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import product
 from scr.propagation.kernel._rows import scale_rows
-from scr.storage import ranges, region_of, stream_rows
+from scr.storage import FileRows, ranges, region_of
 
 ROWS_PER_STEP = 1 << 13
 """Rows handled at once by elementwise passes: a few megabytes, which stay in the cache."""
@@ -41,24 +42,27 @@ def fill_block(
     out: NDArray[Any], source: Any, columns: slice, *, threads: int | None = None
 ) -> None:
     """Copy some columns of the features (dense, lazy or in CSR form) part by part into a matrix."""
-    done = 0
-    for rows in _feature_parts(source):
-        part = rows[:, columns]
-        dense = part if isinstance(part, np.ndarray) else part.toarray()
-        fill(out[done : done + len(dense)], dense, threads=threads)
-        done += len(dense)
-
-
-def _feature_parts(source: Any) -> Iterator[Any]:
-    """Rows of the features: read by plain reads, scaled or made dense part by part."""
+    matrix = source.source if isinstance(source, LazyFeatures) else source
+    file = FileRows.behind(matrix, in_order=True) if isinstance(matrix, np.ndarray) else None
     parts = ranges(source.shape[0], _part_rows(source))
-    if isinstance(source, LazyFeatures):
-        for (rows,) in stream_rows([source.source], parts):
-            yield source.fitted.transform(rows)
-    elif isinstance(source, np.ndarray):
-        yield from (rows for (rows,) in stream_rows([source], parts))
-    else:
-        yield from (source[start:stop] for start, stop in parts)
+    free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for _ in parts[: default_threads() if threads is None else threads]:
+        free.put(None if file is None else file.buffer(parts[0][1]))
+
+    def copy(bounds: tuple[int, int]) -> None:
+        start, stop = bounds
+        buffer = free.get()
+        try:
+            rows = matrix[start:stop] if file is None else file.stream(start, stop, buffer)
+            if isinstance(source, LazyFeatures):
+                rows = source.fitted.transform(rows)
+            part = rows[:, columns]
+            dense = part if isinstance(part, np.ndarray) else part.toarray()
+            fill(out[start:stop], dense, threads=1)
+        finally:
+            free.put(buffer)
+
+    run_on_threads(copy, parts, threads)  # one part is read while another is copied
 
 
 def _part_rows(source: Any) -> int:
@@ -66,13 +70,13 @@ def _part_rows(source: Any) -> int:
     return max(PART_BYTES // row_bytes // PART_ROWS, 1) * PART_ROWS
 
 
-def filling_bytes(source: Any) -> int:
+def filling_bytes(source: Any, threads: int | None = None) -> int:
     """Memory that `fill_block` takes."""
     rows = min(_part_rows(source), source.shape[0])
-    dense = rows * source.shape[1]
+    dense = rows * source.shape[1] * (default_threads() if threads is None else threads)
     if isinstance(source, LazyFeatures):
-        # Two buffers of the file, and what scaling makes of one: a few matrices in float32.
-        return int(dense * (2 * source.source.dtype.itemsize + 3 * 4))
+        # What is read, and what scaling makes of it: a few matrices in float32.
+        return int(dense * (source.source.dtype.itemsize + 3 * 4))
     is_held = isinstance(source, np.ndarray) and region_of(source) is None
     return 0 if is_held else int(2 * dense * source.dtype.itemsize)
 
@@ -89,7 +93,7 @@ def advance(
     """One hop: target = R (W + s I) C current.
 
     The spare, which takes C current, is not needed where the adjacency scales no columns. It may
-    not share memory with `target`; `target` may be `current` itself if there is a spare.
+    be `current` itself, but not share memory with `target`, which may be `current` otherwise.
     """
     scaled = current
     if adjacency.column_scale is not None:
@@ -109,9 +113,9 @@ def take_turns(
     multiply: Callable[..., bool] = product,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """One hop in two matrices: returns the next hop, and the matrix to be written over."""
-    hop, rest = (spare, current) if adjacency.column_scale is None else (current, spare)
-    advance(adjacency, current, hop, rest, threads=threads, multiply=multiply)
-    return hop, rest
+    # Scaled in place: a copy would go through memory once more.
+    advance(adjacency, current, spare, current, threads=threads, multiply=multiply)
+    return spare, current
 
 
 def walk(

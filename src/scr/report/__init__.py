@@ -49,8 +49,12 @@ if TYPE_CHECKING:
     from scr.report._learning_curve import curve_sentences as curve_sentences
     from scr.report._learning_curve import inactive_runs as inactive_runs
     from scr.report._learning_curve import last_step as last_step
+    from scr.report._records import read_comparison as read_comparison
     from scr.report._records import read_history as read_history
     from scr.report._records import read_object as read_object
+    from scr.report._records import read_records as read_records
+    from scr.report._records import record_checksum as record_checksum
+    from scr.report._records import shown_from as shown_from
     from scr.report._regularizers import explanation as explanation
     from scr.report._sensitivity import curve_sentence as curve_sentence
     from scr.report._sensitivity import summarize as summarize

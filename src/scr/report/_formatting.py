@@ -106,10 +106,13 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table as CSV; None is an empty cell."""
+def csv_text(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, quoted: bool = False
+) -> str:
+    """A table as CSV; None is an empty cell, and every text has quotes if asked for."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
     writer.writerow(columns)
     writer.writerows(rows)
     return text.getvalue()

@@ -172,9 +172,12 @@ def summarize_predictions(path: Path) -> PredictionSummary:
             wanted = [name for name in (*_NEEDED, "split", "label") if name in columns]
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
                 _Batch(summary, batch).add()
-    except pyarrow.ArrowInvalid as error:
+    # Damaged pages make pyarrow raise an OSError, and values of other types all kinds of errors.
+    except (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, AttributeError,
+            ArithmeticError) as error:  # fmt: skip
+        reason = (str(error).splitlines() or [""])[0]
         raise RunError(
-            f"`{path}` cannot be read as Parquet: {str(error).splitlines()[0]}",
+            f"`{path}` cannot be read as Parquet: {reason}",
             hint="write it again with `scr predict`",
         ) from error
     return summary

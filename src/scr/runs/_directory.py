@@ -7,6 +7,7 @@ explanation.json    which hops and relations carry the predictions
 metrics.json        accuracies, times, memory; written last: a run with it is finished
 predictions.parquet one row per node
 split.npz           numbers of the training, validation and test nodes
+checksums.json      of the files above and below, but for its page and checkpoints
 calibration.npz     scores of the validation nodes, for prediction sets
 breakdown.json      how many nodes are right, by degree and by distance to a known label
 graph/              of a run that `scr fit` made: its graph, as a store
@@ -20,7 +21,6 @@ import hashlib
 import io
 import json
 import platform
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import RunError, StoreError
-from scr.storage import write_bytes
+from scr.storage import CHECKSUMS, discard_partial, read_object, write_bytes
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -45,6 +45,22 @@ PREDICTIONS, EXPLANATION = "predictions.parquet", "explanation.json"
 SUGGESTIONS = "suggestions.json"
 REPORT, SPLIT, HANDOVER = "report.html", "split.npz", "handover.safetensors"
 CALIBRATION, BREAKDOWN, GRAPH = "calibration.npz", "breakdown.json", "graph"
+
+RUN_FIELDS: dict[str, Any] = {
+    "graph.name": str, "graph.source": str | None, "graph.nodes": int, "graph.edges": int,
+    "graph.features": int, "graph.classes": int, "graph.class_names": list[str],
+    "graph.fingerprint": str, "graph.features_file?": str | None, "graph.relations?": list[str],
+    "encoder": str, "regularizer": str, "recipe": dict, "preset.name": str, "preset.reason": str,
+    "seed": int, "notes": list[str], "subsets?": list[list[str]] | None, "threads?": int,
+    "versions?": dict[str, str],
+}  # fmt: skip
+"""What is read from `run.json`."""
+METRICS_FIELDS: dict[str, Any] = {
+    "valid_accuracy": float | None, "test_accuracy": float | None, "epochs": int,
+    "best_epoch": int, "stopped": str, "train_seconds": float, "seconds?": float, "metric?": str,
+    "valid?": dict[str, Any], "test?": dict[str, Any], "consistency?": dict[str, Any],
+}  # fmt: skip
+"""What is read from `metrics.json`."""
 
 _NOT_SET = object()
 _PACKAGES = ("scr-gnn", "torch", "numpy", "scipy", "numba", "scikit-learn", "pyarrow")
@@ -139,8 +155,11 @@ def start_run(path: Path, run: Mapping[str, Any], *, resume: bool) -> bool:
                 hint="choose another folder as `out`, or continue the run with `resume`",
             )
         if (path / RUN).exists():
-            _check_same(path, read_json(path / RUN), run)
-            return (path / METRICS).exists()
+            _check_same(path, read_run(path), run)
+            is_finished = (path / METRICS).exists()
+            if not is_finished:  # a kill has left them, and files will change
+                (path / CHECKSUMS).unlink(missing_ok=True)
+            return is_finished
         if (path / METRICS).exists() or (path / MODEL).exists():
             raise RunError(f"`{path}` has no {RUN}; expected a run directory to continue")
     path.mkdir(parents=True, exist_ok=True)
@@ -206,27 +225,34 @@ def read_run(path: Path) -> dict[str, Any]:
             f"`{path}` is not a run directory: it has no {RUN}",
             hint="`scr fit` and `scr train` make one",
         )
-    return read_json(path / RUN)
+    return read_object(path / RUN, what="record of the run", fields=RUN_FIELDS)
+
+
+def read_metrics(path: Path) -> dict[str, Any]:
+    """`metrics.json` of a run directory."""
+    return read_object(path / METRICS, what="result of the run", fields=METRICS_FIELDS)
 
 
 def remove_checkpoints(path: Path) -> None:
     """Remove what only a run under way needs."""
     for file in path.glob(f"{Path(CHECKPOINT).stem}*{Path(CHECKPOINT).suffix}"):
         file.unlink(missing_ok=True)
+    discard_partial(path)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object, with the file's name in any complaint."""
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"`{path}` cannot be read as JSON: {error}") from None
-    return content
+def read_json(path: Path, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Read a JSON object, with the file's name in any complaint; `fields` as of `check_fields`."""
+    return read_object(path, fields=fields)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object whole or not at all."""
-    write_bytes(path, (json.dumps(content, indent=2) + "\n").encode())
+    write_bytes(path, as_json(content))
+
+
+def as_json(content: Mapping[str, Any]) -> bytes:
+    """The text of a JSON object, as files of a run have it."""
+    return (json.dumps(content, indent=2) + "\n").encode()
 
 
 def write_history(path: Path, history: list[dict[str, Any]]) -> None:
@@ -244,7 +270,12 @@ def write_split(path: Path, graph: Graph) -> None:
 def read_split(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Training, validation and test nodes of a run."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return file["train"], file["valid"], file["test"]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            parts = file["train"], file["valid"], file["test"]
+    # A damaged archive makes numpy, zipfile and zlib raise almost anything.
+    except Exception as error:  # noqa: BLE001
         raise StoreError(f"The split `{path}` cannot be read: {error}") from None
+    for part in parts:
+        if part.ndim != 1 or part.dtype != np.int64 or (len(part) and part.min() < 0):
+            raise StoreError(f"The split `{path}` is damaged; expected three lists of nodes")
+    return parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -14,6 +15,9 @@ SHOWN_TEXT = 60
 LONGEST_MESSAGE = 400
 LONGEST_ID = 256
 """Characters: in arrays of text, every id takes as much room as the longest."""
+INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""Controls, line ends and marks of direction: a message that repeats them is no longer one line,
+or reads as another one in a terminal."""
 
 
 class RequestError(Exception):
@@ -21,7 +25,8 @@ class RequestError(Exception):
 
     def __init__(self, status: int, message: str, hint: str | None = None) -> None:
         self.status, self.hint = status, hint
-        self.message = message[:LONGEST_MESSAGE]
+        escaped = INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", message)
+        self.message = escaped[:LONGEST_MESSAGE]
         super().__init__(message)
 
     def body(self) -> dict[str, str]:

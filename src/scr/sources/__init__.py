@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from scr.sources._ogb_datasets import OGB_DATASETS as OGB_DATASETS
     from scr.sources._ogb_datasets import data_folder as data_folder
     from scr.sources._options import IngestOptions as IngestOptions
+    from scr.sources.readers._arrow_files import read_arrow_file as read_arrow_file
+    from scr.sources.readers._arrow_files import read_parquet as read_parquet
+    from scr.sources.readers._arrow_files import readable_table as readable_table
+    from scr.sources.readers._columns import ColumnNames as ColumnNames
     from scr.sources.readers._columns import class_column as class_column
     from scr.sources.readers._columns import plain_integers as plain_integers
     from scr.sources.readers._columns import split_column as split_column

@@ -5,8 +5,8 @@
     ogbn_products/                   appears when everything is in it
 
 OGB publishes no checksums. So the size must be the one that the server announced, every file must
-fit the CRC in the archive, and the SHA-256 of the first download is recorded, so that a later one
-can be compared with it; a checksum from elsewhere can be given.
+fit the CRC in the archive, and the first download is trusted: its SHA-256 is recorded, and every
+later one must have it, from whatever address. A checksum from elsewhere can be given.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from scr.errors import SourceError, StoreError
 from scr.sources._fetch import Progress, fetch, read_record
@@ -36,6 +38,8 @@ class Downloaded:
     """Of the archive; none where the data set was there already."""
     archive: Path | None = None
     """The archive, where it was kept."""
+    record: Path | None = None
+    """Where the checksum was recorded, if nothing was known to compare it with."""
 
 
 def dataset_of(name: str) -> OgbDataset:
@@ -67,35 +71,65 @@ def download(
     """
     dataset = dataset_of(name)
     data = data_folder() if to is None else Path(to).expanduser()
-    folder = data / dataset.folder
-    if folder.exists():
-        if not is_ogb(folder):
-            raise StoreError(
-                f"`{folder}` exists already, but is not a data set of OGB's",
-                hint="move it away, or choose another data folder",
-            )
-        return Downloaded(folder, None)
-    begin, url = progress or (lambda _: lambda _done, _total: None), url or dataset.url
-    part, record = data / f"{name}.zip.part", data / f"{name}.download.json"
+    if _is_there(data / dataset.folder):
+        return Downloaded(data / dataset.folder, None)
+    begin = progress or (lambda _: lambda _done, _total: None)
     try:
         data.mkdir(parents=True, exist_ok=True)
-        size = fetch(url, part, begin("fetch"))
-        digest = _sha256(part, begin("check"))
-        try:
-            _check(digest, sha256, record, url)
-            unpack(part, folder, dataset.archive, begin("unpack"))
-        except SourceError:
-            _forget(part)  # it would be taken for the beginning of the right archive
-            raise
-        content = {"url": url, "bytes": size, "sha256": digest}
-        write_bytes(record, (json.dumps(content, indent=1) + "\n").encode())
-        archive = data / f"{name}.zip" if keep_archive else None
-        if archive is not None:
-            part.rename(archive)
-        _forget(part)
+        lock = FileLock(data / f".{name}.download.lock", timeout=0)
+        with lock:
+            try:
+                return _download(dataset, data, url or dataset.url, sha256, begin, keep_archive)
+            finally:
+                Path(lock.lock_file).unlink(missing_ok=True)
+    except Timeout:
+        raise StoreError(
+            f"Another process is downloading `{name}` to `{data}`",
+            hint="wait for it, and run the same command again if it fails",
+        ) from None
     except OSError as error:
         raise StoreError(f"`{data}` cannot be written: {error.strerror or error}") from error
-    return Downloaded(folder, digest, archive)
+
+
+def _is_there(folder: Path) -> bool:
+    if not folder.exists():
+        return False
+    if not is_ogb(folder):
+        raise StoreError(
+            f"`{folder}` exists already, but is not a data set of OGB's",
+            hint="move it away, or choose another data folder",
+        )
+    return True
+
+
+def _download(
+    dataset: OgbDataset,
+    data: Path,
+    url: str,
+    sha256: str | None,
+    begin: Callable[[str], Progress],
+    keep_archive: bool,
+) -> Downloaded:
+    """As `download`, for one process at a time."""
+    name, folder = dataset.name, data / dataset.folder
+    if _is_there(folder):  # another process has finished meanwhile
+        return Downloaded(folder, None)
+    part, record = data / f"{name}.zip.part", data / f"{name}.download.json"
+    size = fetch(url, part, begin("fetch"), most=dataset.most_bytes)
+    digest = _sha256(part, begin("check"))
+    try:
+        is_first = not _check(digest, sha256, record, url)
+        unpack(part, folder, dataset.archive, begin("unpack"))
+    except SourceError:
+        _forget(part)  # it would be taken for the beginning of the right archive
+        raise
+    content = {"url": url, "bytes": size, "sha256": digest}
+    write_bytes(record, (json.dumps(content, indent=1) + "\n").encode())
+    archive = data / f"{name}.zip" if keep_archive else None
+    if archive is not None:
+        part.rename(archive)
+    _forget(part)
+    return Downloaded(folder, digest, archive, record if is_first else None)
 
 
 def _sha256(file: Path, progress: Progress) -> str:
@@ -108,17 +142,20 @@ def _sha256(file: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _check(actual: str, given: str | None, record: Path, url: str) -> None:
-    """Compare the checksum with the one given, else with that of an earlier download."""
+def _check(actual: str, given: str | None, record: Path, url: str) -> bool:
+    """Compare the checksum with the one given, else with that of an earlier download.
+
+    Returns whether there was one to compare it with.
+    """
     known = read_record(record)
     if given is not None:
         expected, whose = given.strip().lower(), "was given"
-    elif known.get("url") == url and "sha256" in known:
+    elif "sha256" in known:
         expected, whose = str(known["sha256"]), f"`{record.name}` has from an earlier download"
     else:
-        return
+        return False
     if actual == expected:
-        return
+        return True
     hint = "download it again, or check the number"
     if given is None:
         hint = f"if OGB has changed its archive, remove `{record}` and download it again"

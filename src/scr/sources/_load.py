@@ -15,7 +15,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from scr.errors import SourceError
+from scr.errors import MemoryBudgetError, SourceError
 from scr.features import replace_features
 from scr.graph import Graph, apply_split, open_store
 from scr.sources._digits import digits
@@ -23,7 +23,10 @@ from scr.sources._formats import format_of
 from scr.sources._ogb_datasets import OGB_DATASETS, find_dataset
 from scr.sources._options import IngestOptions
 from scr.sources.readers import RawGraph, RawTypedGraph
+from scr.storage import check_budget
 
+_NODE_BYTES = 16
+"""Of a graph, for each node, at least: where its edges begin, and its label."""
 DATASETS = ("digits",)
 """Names of the embedded data; `_ogb_datasets.py` has those that are downloaded."""
 
@@ -107,7 +110,13 @@ def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedG
             f"`{path}` has no numbered splits, so there is no split {options.split} in it",
             hint="give a file of splits (`splits`)",
         )
-    return chosen.read(path, options)
+    try:
+        raw = chosen.read(path, options)
+    except MemoryError:
+        raise MemoryBudgetError(f"Reading `{source}` takes more memory than there is") from None
+    nodes = raw.num_nodes if isinstance(raw, RawGraph) else sum(raw.num_nodes.values())
+    check_budget(f"A graph of {nodes:,} nodes", _NODE_BYTES * nodes, None)
+    return raw
 
 
 def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: str | Path) -> Graph:

@@ -41,6 +41,11 @@ class OgbDataset:
         return f"{_ARCHIVES}{self.archive}.zip"
 
     @property
+    def most_bytes(self) -> int:
+        """Bytes that an archive of it may have: twice its size, which is known about."""
+        return int(2e9 * float(self.size.removesuffix(" GB")))
+
+    @property
     def folder(self) -> str:
         """What its folder is called."""
         return self.name.replace("-", "_")

@@ -10,14 +10,13 @@ from __future__ import annotations
 import shutil
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from scr.errors import SourceError
 from scr.sources._fetch import Progress
 from scr.sources.readers._ogb import is_ogb
-from scr.storage import check_room, publish_folder
+from scr.storage import DAMAGE, check_room, open_archive, open_plain, publish_folder
 
 _CHUNK = 1 << 22
 
@@ -32,7 +31,7 @@ def unpack(archive: Path, folder: Path, inside: str, progress: Progress) -> None
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        with zipfile.ZipFile(archive) as packed:
+        with open_plain(archive) as file, open_archive(file) as packed:
             members = [member for member in packed.infolist() if not member.is_dir()]
             for member in members:
                 _refuse_unsafe(member, archive)
@@ -46,8 +45,7 @@ def unpack(archive: Path, folder: Path, inside: str, progress: Progress) -> None
                     done += size
                     progress(done, total)
         publish_folder(_data_set_in(partial, inside, archive), folder)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        # zipfile says by a RuntimeError that an archive is encrypted or compressed in a new way.
+    except DAMAGE as error:
         raise SourceError(
             f"`{archive}` is damaged or not a zip archive: {error}", hint="download it again"
         ) from None
@@ -73,6 +71,8 @@ def _extract(packed: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> 
     target = folder.joinpath(*PurePosixPath(member.filename).parts)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Reading to the end compares the CRC; "x" refuses two members of one name.
+    if target.exists():
+        raise ValueError(f"it holds {member.filename!r} twice")
     with packed.open(member) as source, target.open("xb") as file:
         while chunk := source.read(_CHUNK):
             file.write(chunk)

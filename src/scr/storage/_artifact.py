@@ -1,7 +1,7 @@
 """Folders of arrays that are on disk whole or not at all.
 
 An artifact is a folder with one `.npy` file per array and a `manifest.json` that names their shapes
-and checksums. It is written beside its target under a hidden name: each file is allocated to its
+and checksums. It is written in a hidden folder beside its target: each file is allocated to its
 full size before anything is written, since a full disk under a memory map is a signal and not an
 exception; then files and folder are synced and the folder is renamed. A reader therefore never
 sees half of one, and a failure leaves nothing.
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,10 +35,10 @@ from scr.storage._atomic import (
     check_new_folder,
     disk_errors,
     is_empty_folder,
-    partial_path,
     publish_folder,
     sync,
 )
+from scr.storage._contents import ARTIFACT, check_replaceable
 from scr.storage._file_region import whole_file
 from scr.storage._manifest import (
     ARRAY_NAME,
@@ -48,9 +47,12 @@ from scr.storage._manifest import (
     ArrayEntry,
     checksums,
     describe,
+    metadata_checksum,
     read_manifest,
 )
+from scr.storage._staging import Staging
 from scr.storage._streamed_array import StreamedArray, allocate, write_npy
+from scr.storage._verified import vouch
 
 
 class ArtifactWriter:
@@ -69,18 +71,25 @@ class ArtifactWriter:
 
         It is written in `staging`, on the same disk, which stays after a failure; by default in a
         hidden folder beside the target, which does not. Parents of the path are made as well.
+        Another process that replaces the same artifact is waited for.
         """
         self.path = Path(path)
         self.metadata: dict[str, Any] = {}
         self._kind, self._schema, self._overwrite = kind, schema, overwrite
-        self._keeps = staging is not None
-        self._folder = staging or partial_path(self.path)
+        self._hidden = Staging(self.path, wait=overwrite) if staging is None else None
+        self._folder = staging or Staging(self.path).content
         self._arrays: dict[str, np.memmap[Any, Any] | StreamedArray | ArrayEntry] = {}
 
     def __enter__(self) -> ArtifactWriter:
         self.check_target()
         with disk_errors(self.path):
-            self._folder.mkdir(parents=True, exist_ok=self._keeps)
+            if self._hidden is not None:
+                self._hidden.__enter__()
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                self._remove_hidden()
+                raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -93,8 +102,11 @@ class ArtifactWriter:
                 if isinstance(array, StreamedArray):
                     array.close()
             self._arrays.clear()
-            if not self._keeps:
-                shutil.rmtree(self._folder, ignore_errors=True)
+            self._remove_hidden()
+
+    def _remove_hidden(self) -> None:
+        if self._hidden is not None:
+            self._hidden.remove()
 
     def create_array(
         self, name: str, shape: tuple[int, ...], dtype: DTypeLike
@@ -159,6 +171,7 @@ class ArtifactWriter:
             return
         # Only what this module wrote may be replaced, never somebody's folder of photographs.
         read_manifest(self.path)
+        check_replaceable(self.path, ARTIFACT)
 
     def _described(self, name: str) -> ArrayEntry:
         """Bring one array to the disk; returns what the manifest says of it."""
@@ -178,6 +191,7 @@ class ArtifactWriter:
             "format": "scr-artifact", "kind": self._kind, "schema": self._schema,
             "created_by": f"scr {__version__}", "chunk_bytes": CHUNK_BYTES,
             "arrays": arrays, "metadata": self.metadata,
+            "metadata_checksum": metadata_checksum(json.loads(json.dumps(self.metadata))),
         }  # fmt: skip
         file = self._folder / MANIFEST
         file.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -188,6 +202,7 @@ class ArtifactWriter:
                     f"`{name}` cannot be linked to `{entry.file}`, which is about to be replaced",
                     hint="let it be copied instead, or choose another name",
                 )
+        vouch(self._folder)
         publish_folder(self._folder, self.path)
 
 

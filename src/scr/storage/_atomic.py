@@ -1,6 +1,7 @@
 """Files and folders that appear under their names whole or not at all, also after a power cut.
 
-Content is written to a hidden sibling, synced, and renamed; then the parent folder is synced.
+Content is written in a hidden folder beside its target (`_staging.py`), synced, and renamed; then
+the parent folder is synced.
 
     with atomic_file(path) as partial:
         partial.write_bytes(content)
@@ -13,14 +14,15 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from scr.errors import StoreError
 from scr.storage._descriptors import open_descriptor
+from scr.storage._staging import Staging
 
 NOTHING = "; nothing was written"
 _RENAME_EXCHANGE = 2  # linux/fs.h
@@ -31,15 +33,25 @@ _AT_FDCWD = -100  # fcntl.h: paths are relative to the working directory
 def atomic_file(path: Path, *, partial: Path | None = None) -> Iterator[Path]:
     """A file that replaces `path` once it is whole; yields the path to write to until then.
 
-    That is `partial`, on the same disk, or a hidden sibling. It is removed if writing fails.
+    That is `partial`, on the same disk, or one in a hidden folder beside `path`, which is removed
+    in the end. Another process that writes the same file is waited for. A link is replaced, and
+    what it names stays as it is.
+
+    Raises:
+        StoreError: There is something at `path` that is no plain file, or the disk says no.
     """
-    partial = partial or partial_path(path)
-    try:
-        with disk_errors(path):
+    check_plain_file(path)
+    with disk_errors(path):
+        if partial is None:
+            with Staging(path, wait=True, parents=False) as staging:
+                yield staging.content
+                publish_file(staging.content, path)
+            return
+        try:
             yield partial
             publish_file(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -49,19 +61,45 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder that replaces `path` once all files in it are whole; yields an empty one for them.
+def atomic_folder(
+    path: Path,
+    *,
+    check: Callable[[Path], None] | None = None,
+    keep: bool = False,
+    resume: bool = False,
+) -> Iterator[Path]:
+    """A folder that has its name once all files in it are whole; yields one for them.
 
-    It is removed if writing fails.
+    Args:
+        path: Where there is nothing, or an empty folder.
+        check: Refuses what may not be replaced, before and after; none: nothing is replaced.
+        keep: What there is of it stays after a failure, for the next call with `resume`.
+        resume: Begin with what an earlier call has kept.
+
+    Raises:
+        StoreError: There is something that is not replaced, another process makes the same, or the
+            disk says no.
     """
-    partial = partial_path(path)
+    check = check or check_new_folder
+    check(path)
+    staging = Staging(path, resume=resume)
+    with disk_errors(path):
+        staging.__enter__()
     try:
         with disk_errors(path):
-            partial.mkdir(parents=True)
-            yield partial
-            publish_folder(partial, path)
+            staging.content.mkdir(exist_ok=resume)
+        with nullcontext() if keep else disk_errors(path):
+            yield staging.content
+        check(path)
+        with disk_errors(path):
+            publish_folder(staging.whole() if path.exists() else staging.content, path)
+    except BaseException:
+        if keep and staging.content.is_dir() and not is_empty_folder(staging.content):
+            staging.release()
+        raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if staging.is_held:
+            staging.remove()
 
 
 def publish_file(partial: Path, path: Path) -> None:
@@ -83,15 +121,52 @@ def publish_folder(partial: Path, path: Path) -> None:
     sync(path.parent)
 
 
-def partial_path(path: Path) -> Path:
-    """A hidden sibling that nobody else writes to."""
-    return path.with_name(f".{path.name}.partial-{secrets.token_hex(4)}")
-
-
 def check_new_folder(path: Path, hint: str = "choose another name") -> None:
     """Raise a `StoreError` if there is anything at a path but an empty folder."""
     if path.exists() and not is_empty_folder(path):
         raise StoreError(f"`{path}` exists already; expected a new folder", hint=hint)
+
+
+def check_new_file(path: Path, *, overwrite: bool, option: str = "overwrite") -> None:
+    """Refuse, before any work is done, a file that would replace something.
+
+    `option` is what says so, in the hint.
+
+    Raises:
+        StoreError: There is a file and `overwrite` is false, or something that is no plain file.
+    """
+    check_plain_file(path)
+    if os.path.lexists(path) and not overwrite:
+        raise StoreError(
+            f"`{path}` exists already; expected a new file",
+            hint=f"choose another name, or replace it with `{option}`",
+        )
+
+
+def check_plain_file(path: Path) -> None:
+    """Raise a `StoreError` if what is at a path is no plain file, nor a link to one."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise disk_error(error, path) from error
+    link = ""
+    if stat.S_ISLNK(mode):
+        link = "a link to "
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            raise StoreError(f"`{path}` is a link to nothing; expected a file to write") from None
+        except OSError as error:
+            raise disk_error(error, path) from error
+    if not stat.S_ISREG(mode):
+        kinds = {
+            stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+            stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+        }  # fmt: skip
+        kind = kinds.get(stat.S_IFMT(mode), "no plain file")
+        raise StoreError(f"`{path}` is {link}{kind}; expected a file to write")
 
 
 def is_empty_folder(path: Path) -> bool:

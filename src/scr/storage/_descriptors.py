@@ -31,6 +31,22 @@ def read_at(descriptor: int, buffer: memoryview, offset: int) -> int:
     return len(data)
 
 
+def open_direct(path: Path) -> int | None:
+    """Open a file for reads past the page cache; none where the system or the disk has no such."""
+    try:
+        return open_descriptor(path, os.O_RDONLY | os.O_DIRECT)
+    except (AttributeError, OSError):
+        return None
+
+
+def read_cached(descriptor: int, buffer: memoryview, offset: int) -> bool:
+    """Fill a buffer if the page cache holds all that it takes; otherwise it may hold anything."""
+    try:
+        return os.preadv(descriptor, [buffer], offset, os.RWF_NOWAIT) == len(buffer)
+    except (AttributeError, OSError):
+        return False
+
+
 def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> int:
     """Write from an offset on, perhaps in part; returns how many bytes were written."""
     if hasattr(os, "pwrite"):

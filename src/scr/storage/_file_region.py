@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-import numpy.lib.format as npy
 from numpy.typing import NDArray
 
 from scr.storage._descriptors import open_descriptor, read_at
+from scr.storage._npy_header import read_npy_header
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,6 @@ def npy_region(path: Path) -> FileRegion:
     if size < region.offset + region.bytes:
         raise ValueError(f"{size:,} bytes are there, expected {region.offset + region.bytes:,}")
     return region
-
-
-def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and type; leaves the file at the start of its data."""
-    version = npy.read_magic(file)
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    return read_header(file)
 
 
 def whole_file(array: NDArray[Any]) -> FileRegion | None:

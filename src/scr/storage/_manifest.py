@@ -1,8 +1,8 @@
 """Read what `_artifact.py` wrote: the manifest of a folder, and its arrays as memory maps.
 
-Sizes are checked whenever an array is opened, checksums only when asked (`verify`), since that
-reads every byte. Nothing that is read can name code to run: arrays that hold pickles are refused.
-An array may be linked: the manifest then names a `.npy` file elsewhere, which is read only.
+Sizes are checked whenever an array is opened, checksums on first use (`_verified.py`). Nothing that
+is read can name code to run: arrays that hold pickles are refused. An array may be linked: the
+manifest then names a `.npy` file elsewhere, which is read only.
 """
 
 from __future__ import annotations
@@ -10,10 +10,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
+import os
 import re
+import stat
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -27,6 +32,12 @@ MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
 """Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
 _READ_BYTES = 1 << 22
+_LONGEST_REASON = 120
+_MOST_BYTES = 1 << 28
+"""Of a manifest: that of 100 TB of arrays has 50 MB."""
+BAD_NPY = (ValueError, TypeError, OverflowError, EOFError, SyntaxError, TokenError, RecursionError,
+           MemoryError)  # fmt: skip
+"""What reading the header of a damaged `.npy` file may end in."""
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Plain file names only, so that a manifest cannot point outside its folder."""
@@ -55,10 +66,11 @@ class ArrayEntry:
     def from_json(cls, entry: Mapping[str, Any]) -> ArrayEntry:
         """The entry that `as_json` describes."""
         link = (str(entry["file"]), int(entry["offset"])) if "file" in entry else (None, None)
-        return cls(
-            tuple(map(int, entry["shape"])), str(entry["dtype"]), int(entry["bytes"]),
-            tuple(entry["checksums"]), *link,
-        )  # fmt: skip
+        shape, dtype = tuple(map(int, entry["shape"])), str(entry["dtype"])
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if min(shape, default=0) < 0 or int(entry["bytes"]) != size or size > sys.maxsize:
+            raise ValueError("a size that no array has")
+        return cls(shape, dtype, size, tuple(map(str, entry["checksums"])), *link)
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,8 @@ class Manifest:
     created_by: str
     arrays: Mapping[str, ArrayEntry]
     metadata: dict[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """Hash of the file."""
 
 
 def read_manifest(
@@ -82,7 +96,8 @@ def read_manifest(
     """
     path = Path(path)
     try:
-        raw = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        content = read_plain(path / MANIFEST)
+        raw = json.loads(content.decode("utf-8"))
         if raw["format"] != "scr-artifact":
             raise ValueError("another format")
         arrays = {
@@ -90,15 +105,21 @@ def read_manifest(
             for name, entry in raw["arrays"].items()
             if ARRAY_NAME.fullmatch(name)
         }
+        digest = metadata_checksum(raw["metadata"])
+        if raw.get("metadata_checksum", digest) != digest:  # older ones have none
+            raise ValueError("other metadata than were written")
         manifest = Manifest(
             path, str(raw["kind"]), int(raw["schema"]), str(raw["created_by"]), arrays,
-            dict(raw["metadata"]),
+            dict(raw["metadata"]), hashlib.blake2b(content, digest_size=16).hexdigest(),
         )  # fmt: skip
     except (FileNotFoundError, NotADirectoryError):
         if not path.exists():
             raise StoreError(f"`{path}` does not exist; expected a store") from None
         raise StoreError(f"There is no `{MANIFEST}` in `{path}`; expected a store") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except OSError as error:
+        raise unreadable(path / MANIFEST, error) from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+            SyntaxError):  # fmt: skip
         raise StoreError(f"`{path / MANIFEST}` is not a manifest of scr, or is damaged") from None
     if kind is not None and manifest.kind != kind:
         raise StoreError(f"`{path}` holds `{manifest.kind}`; expected `{kind}`")
@@ -109,6 +130,25 @@ def read_manifest(
             hint="make it again from its source",
         )
     return manifest
+
+
+def unreadable(file: Path, error: OSError) -> StoreError:
+    """What the system says of a file that cannot be read, such as that permission is missing."""
+    return StoreError(f"`{file}` cannot be read: {error.strerror or error}")
+
+
+def read_plain(file: Path) -> bytes:
+    """The content of a small file; a `ValueError` if it is a device or a pipe, or not small."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise ValueError("not a small file")
+    return file.read_bytes()
+
+
+def metadata_checksum(metadata: Mapping[str, Any]) -> str:
+    """Hash the metadata of a manifest, whatever the order of their keys."""
+    content = json.dumps(metadata, sort_keys=True).encode()
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def array_file(manifest: Manifest, name: str) -> Path:
@@ -129,23 +169,25 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
     if entry.file is not None:
         _check_link(manifest, name)
     try:
-        array = np.lib.format.open_memmap(file, mode="r")
-    except FileNotFoundError:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+            raise StoreError(f"`{file}` is not a file; expected {entry.bytes:,} bytes")
+        region = npy_region(file)
+    except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
-    except (ValueError, OSError):
-        # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
-        size = file.stat().st_size
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except BAD_NPY as error:
         raise StoreError(
-            f"`{file}` is truncated or damaged: {size:,} bytes are there, expected more than "
-            f"{entry.bytes:,}",
+            f"`{file}` is truncated or damaged: {_reason(error)}",
             hint="make it again from its source",
         ) from None
-    if array.shape != entry.shape or array.dtype.str != entry.dtype:
+    if region.shape != entry.shape or region.dtype != np.dtype(entry.dtype):
         raise StoreError(
-            f"`{file}` holds {array.dtype} of shape {array.shape}; "
+            f"`{file}` holds {region.dtype} of shape {region.shape}; "
             f"expected {np.dtype(entry.dtype)} of shape {entry.shape}"
         )
-    return array
+    return np.memmap(file, region.dtype, "r", region.offset, region.shape)
 
 
 def _check_link(manifest: Manifest, name: str) -> None:
@@ -153,12 +195,16 @@ def _check_link(manifest: Manifest, name: str) -> None:
     entry, file = manifest.arrays[name], array_file(manifest, name)
     linked = f"`{file}`, to which `{name}` of `{manifest.path}` is linked,"
     hint = "put the file back, or make the store again from its source"
-    if not file.is_file() or not file.is_absolute():  # a pipe or a device is no file either
+    if not file.is_absolute() or os.path.normpath(file) != entry.file or "\0" in entry.file:
+        raise StoreError(f"{linked} is not a whole path; expected one as `--link` writes it")
+    if not file.is_file():  # a pipe or a device is no file either
         raise StoreError(f"{linked} is missing; expected {entry.bytes:,} bytes", hint=hint)
     try:
         offset = npy_region(file).offset
-    except (ValueError, OSError) as error:
-        raise StoreError(f"{linked} is truncated or damaged: {error}", hint=hint) from None
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except BAD_NPY as error:
+        raise StoreError(f"{linked} is truncated or damaged: {_reason(error)}", hint=hint) from None
     if offset != entry.offset:
         raise StoreError(
             f"{linked} has changed since it was linked: its data begin at byte {offset}, "
@@ -167,21 +213,9 @@ def _check_link(manifest: Manifest, name: str) -> None:
         )
 
 
-def verify(path: str | Path) -> Manifest:
-    """Read every byte of an artifact again; a `StoreError` names the first chunk that changed."""
-    manifest = read_manifest(path)
-    for name, entry in manifest.arrays.items():
-        digests = checksums(open_array(manifest, name))
-        for chunk, (now, then) in enumerate(zip(digests, entry.checksums, strict=False)):
-            if now != then:
-                raise StoreError(
-                    f"`{array_file(manifest, name)}` has changed since it was written: chunk "
-                    f"{chunk} of {len(digests)} has the checksum {now}, expected {then}",
-                    hint="make it again from its source",
-                )
-        if len(digests) != len(entry.checksums):
-            raise StoreError(f"`{manifest.path / MANIFEST}` lacks checksums of `{name}`")
-    return manifest
+def _reason(error: Exception) -> str:
+    """What is wrong with a `.npy` file, in a line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)[:_LONGEST_REASON]
 
 
 def describe(array: NDArray[Any]) -> ArrayEntry:

@@ -25,6 +25,12 @@ from scr.storage._file_region import fill
 from scr.storage._file_rows import row_chunks
 from scr.storage._manifest import ArrayEntry, RunningChecksums
 
+_READ_BYTES = 1 << 22
+
+
+class ChangedFileError(Exception):
+    """A file is not what a checkpoint says of it, and must be made again."""
+
 
 class StreamedArray:
     """A `.npy` file that grows row by row."""
@@ -41,7 +47,10 @@ class StreamedArray:
         """Allocate the file, or resume after the rows that a `checkpoint` counts.
 
         `shape` has the rows in all, or at most (`trim`); `target` is what the user asked for, for
-        messages.
+        messages. Rows that are resumed after are read once, and compared with their checksums.
+
+        Raises:
+            ChangedFileError: They are not those of the checkpoint.
         """
         self.file, self.shape, self.dtype = file, tuple(shape), np.dtype(dtype)
         self.rows = 0
@@ -55,21 +64,31 @@ class StreamedArray:
             self._descriptor = open_descriptor(file, os.O_RDWR)
             os.lseek(self._descriptor, begin, os.SEEK_SET)
             if checkpoint is not None:
-                self._resume(begin, checkpoint)
+                try:
+                    self._resume(begin, checkpoint)
+                except BaseException:
+                    self.close()
+                    raise
 
     @property
     def _row_bytes(self) -> int:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
     def _resume(self, begin: int, checkpoint: Mapping[str, Any]) -> None:
-        self.rows, done = int(checkpoint["rows"]), list(checkpoint["checksums"])
-        self._hash = RunningChecksums(done)
-        # The state of a hash cannot be kept, so the bytes since the last checksum are read again.
-        missing = self.rows * self._row_bytes - self._hash.bytes
-        tail = np.empty(missing, np.uint8)
-        fill(self._descriptor, begin + self._hash.bytes, tail)
-        self._hash.update(tail.data)
-        os.lseek(self._descriptor, begin + self.rows * self._row_bytes, os.SEEK_SET)
+        self.rows = int(checkpoint["rows"])
+        buffer, size = np.empty(_READ_BYTES, np.uint8), self.rows * self._row_bytes
+        try:
+            for at in range(0, size, _READ_BYTES):
+                piece = buffer[: min(size - at, _READ_BYTES)]
+                fill(self._descriptor, begin + at, piece)
+                self._hash.update(piece.data)
+        except EOFError:
+            raise ChangedFileError(str(self.file)) from None
+        if self._hash.digests() != list(checkpoint["checksums"]):
+            raise ChangedFileError(str(self.file))
+        write_at(self._descriptor, npy_header(self.shape, self.dtype), 0)
+        os.ftruncate(self._descriptor, begin + self.shape[0] * self._row_bytes)
+        os.lseek(self._descriptor, begin + size, os.SEEK_SET)
 
     def write(self, chunk: NDArray[Any]) -> None:
         """Write the next rows, converted to the type of the array."""
@@ -86,7 +105,7 @@ class StreamedArray:
         """Bring all rows to the disk; returns what it takes to resume from here."""
         with disk_errors(self._target):
             getattr(os, "fdatasync", os.fsync)(self._descriptor)
-        return {"rows": self.rows, "checksums": list(self._hash.finished)}
+        return {"rows": self.rows, "checksums": self._hash.digests()}
 
     def trim(self) -> None:
         """Say that no more rows come: the file shrinks to those that were written."""

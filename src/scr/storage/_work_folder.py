@@ -2,12 +2,13 @@
 
 A work folder lies beside its target as `.NAME.work`. Its journal, a file of JSON lines that only
 grows, says which task it is and which parts of it are finished, with what is known of each and the
-files that it needs. A line that a kill cut short is removed when the folder is opened again. A task
-of another identity starts from the beginning.
+files that it needs. A line that a kill cut short, or whose checksum is wrong, is removed with all
+that follow it when the folder is opened again. A task of another identity starts from the
+beginning, and a part whose files have changed is made again.
 
-    {"identity": ...}
-    {"part": "counts", "value": {"loops": 3}, "files": ["counts.npy"]}
-    {"forgotten": "counts"}
+    {"identity": ..., "checksum": "..."}
+    {"part": "counts", "value": {"loops": 3}, "files": {"counts.npy": ...}, "checksum": "..."}
+    {"forgotten": "counts", "checksum": "..."}
 
     with WorkFolder(Path("cora.store"), {"seed": 0}) as work:
         if work.finished("counts") is None:
@@ -18,22 +19,33 @@ of another identity starts from the beginning.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
-import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
-
-from filelock import FileLock, Timeout
+from typing import Any, NamedTuple, Self
 
 from scr.errors import MemoryBudgetError, SCRError, StoreError
 from scr.storage._atomic import NOTHING, disk_error, disk_errors
 from scr.storage._descriptors import open_descriptor, write_at
+from scr.storage._file_record import is_unchanged, kind_of, record_of
+from scr.storage._manifest import ArrayEntry
+from scr.storage._staging import LockedFolder, remove
 
 JOURNAL = "journal.jsonl"
-LOCK = "lock"
+_DIGEST_BYTES = 8
+_ENDING = b', "checksum": "%s"}\n'
+_ENDING_BYTES = len(_ENDING % (b"0" * 2 * _DIGEST_BYTES))
+
+
+class _Part(NamedTuple):
+    """A line of the journal."""
+
+    value: Any
+    files: dict[str, Any]
+    """What is known of each file (`_file_record.py`)."""
 
 
 def work_folder_path(target: Path) -> Path:
@@ -49,11 +61,11 @@ def work_bytes(target: Path) -> int:
 
 def discard_work(target: Path) -> None:
     """Remove what is left of the work on a target, unless another process is at it."""
-    folder = work_folder_path(target)
-    with suppress(Timeout, OSError):
-        if folder.exists():
-            with FileLock(folder / LOCK, timeout=0):
-                shutil.rmtree(folder, ignore_errors=True)
+    folder = LockedFolder(work_folder_path(target), target)
+    with suppress(StoreError, OSError):
+        if folder.path.exists():
+            folder.acquire(wait=False)
+            folder.remove()
 
 
 class WorkFolder:
@@ -71,17 +83,21 @@ class WorkFolder:
         """
         self.target, self.path = target, work_folder_path(target)
         self._identity = json.loads(json.dumps(identity))
-        self._parts: dict[str, tuple[Any, list[str]]] = {}
-        self._lock = FileLock(self.path / LOCK, timeout=0)
+        self._parts: dict[str, _Part] = {}
+        self._checked: set[str] = set()
+        self._folder = LockedFolder(self.path, target)
         self._journal = -1
 
     def __enter__(self) -> Self:
         with disk_errors(self.target):
-            self._acquire()
+            self._folder.acquire(wait=False)
             try:
+                if not self.file(JOURNAL).is_file() or self.file(JOURNAL).is_symlink():
+                    remove(self.file(JOURNAL))
                 self._journal = open_descriptor(self.file(JOURNAL), os.O_RDWR | os.O_CREAT)
                 if not self._recall():
                     self.restart()
+                self._remove_unfinished()
             except BaseException:
                 self._close()
                 raise
@@ -96,9 +112,9 @@ class WorkFolder:
         is_useful = error is not None and bool(self._parts) and not is_final
         try:
             if not is_useful:
-                shutil.rmtree(self.path, ignore_errors=True)
+                self._folder.remove()
             elif problem is not None:
-                self._remove_all_but({name for _, files in self._parts.values() for name in files})
+                self._remove_unfinished()
         finally:
             self._close()
         if problem is None or not isinstance(error, (OSError, StoreError)):
@@ -121,91 +137,100 @@ class WorkFolder:
         return iter(list(self._parts))
 
     def finished(self, part: str) -> Any:
-        """What is known of a finished part, or none if it or one of its files is missing."""
-        value, files = self._parts.get(part, (None, []))
-        return value if all(self.file(name).exists() for name in files) else None
+        """What is known of a finished part; none if it, or one of its files, is missing or changed.
 
-    def finish(self, part: str, value: Any = True, files: Iterable[str] = ()) -> None:
+        A part whose files have changed is forgotten.
+        """
+        if part not in self._parts:
+            return None
+        value, files = self._parts[part]
+        if not all(self.file(name).exists() for name in files):
+            return None
+        if part not in self._checked:
+            if not all(is_unchanged(self.file(name), record) for name, record in files.items()):
+                self.forget(part)
+                return None
+            self._checked.add(part)
+        return value
+
+    def finish(
+        self,
+        part: str,
+        value: Any = True,
+        files: Iterable[str] | Mapping[str, ArrayEntry | None] = (),
+        *,
+        changing: Iterable[str] = (),
+    ) -> None:
         """Record that a part is finished, in place of an earlier one of this name.
 
         What is known of it (`value`) is in plain values; the files or folders that it needs are
-        whole and synced.
+        whole and synced. Of `.npy` files of which the checksums are known, those serve to recognize
+        them. Files that are `changing` are only looked for: whoever resumes with them checks them.
         """
-        kept = list(files)
-        self._append({"part": part, "value": value, "files": kept})
-        self._parts[part] = value, kept
+        entries = files if isinstance(files, Mapping) else dict.fromkeys(files)
+        records = {name: record_of(self.file(name), entry) for name, entry in entries.items()}
+        records |= {name: kind_of(self.file(name)) for name in changing}
+        self._append({"part": part, "value": value, "files": records})
+        self._parts[part] = _Part(value, records)
+        self._checked.add(part)
 
     def forget(self, part: str) -> None:
         """Forget a part, then remove its files."""
-        _, files = self._parts.pop(part, (None, None))
-        if files is not None:
+        known = self._parts.pop(part, None)
+        if known is not None:
             self._append({"forgotten": part})
-            for name in files:
-                _remove(self.file(name))
+            for name in known.files:
+                remove(self.file(name))
 
     def restart(self) -> None:
         """Remove everything and begin from the start."""
         self._parts.clear()
-        self._remove_all_but(set())
+        self._remove_unfinished()
         os.ftruncate(self._journal, 0)
         self._append({"identity": self._identity})
-
-    def _acquire(self) -> None:
-        while True:
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-                self._lock.acquire()
-            except FileNotFoundError:
-                continue  # the process before has just finished, and removed the folder
-            except Timeout:
-                if not self.file(LOCK).exists():
-                    continue
-                raise StoreError(
-                    f"Another process is making `{self.target}` already",
-                    hint="wait for it, or write elsewhere",
-                ) from None
-            if self.file(LOCK).exists():
-                return
-            self._lock.release()
 
     def _close(self) -> None:
         if self._journal >= 0:
             os.close(self._journal)
             self._journal = -1
-        self._lock.release()
+        self._folder.release()
 
-    def _remove_all_but(self, names: set[str]) -> None:
-        for entry in self.path.iterdir():
-            if entry.name not in {*names, JOURNAL, LOCK}:
-                _remove(entry)
+    def _remove_unfinished(self) -> None:
+        files = {self.file(name) for part in self._parts.values() for name in part.files}
+        folders = {file.parent for file in files} - {self.path}
+        self._folder.sweep(JOURNAL, *(entry.name for entry in files | folders))
+        for folder in folders:
+            for entry in folder.iterdir() if folder.is_dir() else ():
+                if entry not in files:
+                    remove(entry)
 
     def _recall(self) -> bool:
         """Read the journal; false if it is empty, damaged or of another task."""
         lines, whole = [], 0
         for line in self.file(JOURNAL).read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n"):
+            content = _checked_line(line)
+            if content is None:
                 break
-            try:
-                lines.append(json.loads(line))
-            except ValueError:
-                break
+            lines.append(content)
             whole += len(line)
         os.ftruncate(self._journal, whole)
+        if not lines or lines[0].get("identity") != self._identity:
+            return False
         try:
-            if not lines or lines[0]["identity"] != self._identity:
-                return False
-            for line in lines[1:]:
-                if "part" in line:
-                    self._parts[line["part"]] = line["value"], list(line["files"])
+            for content in lines[1:]:
+                if "part" in content:
+                    files = {_inside(name): known for name, known in content["files"].items()}
+                    self._parts[content["part"]] = _Part(content["value"], files)
                 else:
-                    self._parts.pop(line["forgotten"], None)
-        except (KeyError, TypeError):
+                    self._parts.pop(content["forgotten"], None)
+        except (AttributeError, KeyError, TypeError, ValueError):
             return False
         return True
 
     def _append(self, line: dict[str, Any]) -> None:
         """Add a line to the journal, whole and synced or not at all."""
-        data = json.dumps(line).encode() + b"\n"
+        start = json.dumps(line).encode().removesuffix(b"}")
+        data = start + _ENDING % _digest(start)
         size = os.fstat(self._journal).st_size
         try:
             if write_at(self._journal, data, size) != len(data):
@@ -216,8 +241,21 @@ class WorkFolder:
             raise
 
 
-def _remove(entry: Path) -> None:
-    if entry.is_dir():
-        shutil.rmtree(entry)
-    else:
-        entry.unlink(missing_ok=True)
+def _checked_line(line: bytes) -> dict[str, Any] | None:
+    """What a line of the journal says; none if it is not as it was written."""
+    start, ending = line[:-_ENDING_BYTES], line[-_ENDING_BYTES:]
+    if ending != _ENDING % _digest(start):
+        return None
+    content: dict[str, Any] = json.loads(start + b"}")
+    return content
+
+
+def _inside(name: str) -> str:
+    """A name that stays in the folder."""
+    if Path(name).is_absolute() or ".." in Path(name).parts or not Path(name).parts:
+        raise ValueError(f"{name!r} is outside the folder")
+    return name
+
+
+def _digest(start: bytes) -> bytes:
+    return hashlib.blake2b(start, digest_size=_DIGEST_BYTES).hexdigest().encode()

@@ -24,10 +24,14 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from scr.storage import atomic_folder, check_new_folder
+from scr.storage import FILE, Contents, atomic_folder, check_replaced
 from scr.synth._model import SynthConfig, SynthEdges, draw_nodes, feature_blocks
 
 _CATEGORIES = "labelidx2productcategory.csv.gz"
+_TABLES: Contents = {"*.csv.gz": FILE}
+_FILES: Contents = {
+    "raw": _TABLES, "split": {"*": _TABLES}, "mapping": _TABLES, "RELEASE_v1.txt": FILE,
+}  # fmt: skip
 _GZIP_LEVEL = 3
 """Random numbers hardly compress; a higher level only takes longer."""
 
@@ -40,14 +44,16 @@ def write_ogb(
     splits: Mapping[str, NDArray[Any]],
     features: Iterable[NDArray[Any]] = (),
     class_names: Sequence[str] | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write a graph as OGB does, whole or not at all, to a folder that does not exist or is empty.
 
+    With `overwrite`, it may hold such files, which are replaced.
     Edges are blocks of shape (2, edges), each undirected edge once; features are blocks of rows of
     one width, without which there is no file of them. Labels are -1 where unknown.
     """
-    check_new_folder(Path(folder))
-    with atomic_folder(Path(folder)) as partial:
+    check = _check_files if overwrite else None
+    with atomic_folder(Path(folder), check=check) as partial:
         raw, split = partial / "raw", partial / "split" / "sales_ranking"
         for each in (raw, split, partial / "mapping"):
             each.mkdir(parents=True)
@@ -70,7 +76,7 @@ def write_ogb(
     return Path(folder)
 
 
-def write_synth_ogb(config: SynthConfig, folder: str | Path) -> Path:
+def write_synth_ogb(config: SynthConfig, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write a synthetic graph in OGB's layout, edges as drawn: with repeats and loops."""
     nodes = draw_nodes(config)
     return write_ogb(
@@ -80,7 +86,12 @@ def write_synth_ogb(config: SynthConfig, folder: str | Path) -> Path:
         splits=nodes.splits,
         features=feature_blocks(config, nodes.classes),
         class_names=config.class_names(),
+        overwrite=overwrite,
     )
+
+
+def _check_files(folder: Path) -> None:
+    check_replaced(folder, _FILES, known_by="raw")
 
 
 def _write_column(path: Path, values: NDArray[Any]) -> None:

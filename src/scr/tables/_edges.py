@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from scr.tables._nodes import find_name, id_texts
+from scr.tables._nodes import find_name, id_texts, refuse_repeated
 from scr.tables._options import NO_COLUMN, TableOptions
 from scr.tables._problems import Findings, count, rows_text
 from scr.tables._read import OpenedTable, lacks_header
@@ -46,6 +46,8 @@ def read_edge_rows(
     ends = _end_columns(opened, findings)
     if ends is None:
         return None
+    for end in ends:
+        refuse_repeated(opened, end, "an end of the edges", findings)
     weights = _weights(opened, ends, options, findings)
     try:
         sides = [id_texts(table[end]) for end in ends]
@@ -116,6 +118,7 @@ def _weights(
     name = asked or usual or (others[0] if others else None)
     if name is None:
         return None
+    refuse_repeated(opened, name, "the weight", findings)
     is_guess = asked is None and usual is None
     if is_guess and any(part in name.lower() for part in _NO_WEIGHT):
         findings.note(
@@ -162,9 +165,12 @@ def _numbers(
     if len(rows) == 0:
         return numbers, none
     if len(rows) == present.sum() and options.unknown_nodes != "add":
+        example = (
+            f"those of the nodes such as `{ids[0].as_py()}`" if len(ids) else "no node has one"
+        )
         findings.refuse(
             f"no edge of {opened.name} has both ends among the nodes: its ids are such as "
-            f"`{sides[0][int(rows[0])].as_py()}`, those of the nodes such as `{ids[0].as_py()}`",
+            f"`{sides[0][int(rows[0])].as_py()}`, {example}",
             "name the column of the nodes' ids",
         )
         return numbers, none

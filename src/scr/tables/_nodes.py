@@ -105,13 +105,23 @@ def _role(opened: OpenedTable, asked: str | None, usual: str, findings: Findings
     names = opened.rows.column_names
     if asked == NO_COLUMN and NO_COLUMN not in names:
         return None
-    if asked is None:
-        return find_name(names, usual)
-    if asked not in names:
+    if asked is not None and asked not in names:
         listed = ", ".join(f"`{name}`" for name in names)
         findings.refuse(f"{opened.name} has no column `{asked}`; its columns are {listed}")
         return None
-    return asked
+    name = asked or find_name(names, usual)
+    refuse_repeated(opened, name, f"the {usual}", findings)
+    return name
+
+
+def refuse_repeated(opened: OpenedTable, name: str | None, role: str, findings: Findings) -> None:
+    """Refuse a column that has a meaning, if several have its name."""
+    if name is not None and name in opened.repeated:
+        findings.refuse(
+            f"{opened.name} has {opened.repeated[name]} columns named `{name}`; expected one, "
+            f"since it is {role}",
+            "rename all but one",
+        )
 
 
 def _id_column(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from scr.errors import ConfigError, SourceError, StoreError
-from scr.storage import write_bytes
+from scr.storage import check_fields, load_arrays, read_object, write_bytes
 from scr.tables._options import KINDS
 from scr.tables.columns import (
     FittedColumn,
@@ -31,6 +30,12 @@ from scr.tables.columns import (
 
 FILES = ("preparation.json", "preparation.npz")
 VERSION = 1
+_FIELDS: dict[str, Any] = {
+    "version": int, "columns": list[dict], "dropped": dict[str, str], "roles": dict[str, str],
+}  # fmt: skip
+_COLUMN_FIELDS: dict[str, Any] = {
+    "name": str, "kind": str, "names": list[str], "parameters": dict, "arrays": list[str],
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,28 +176,42 @@ class Preparation:
         """
         described, stored = (Path(folder) / name for name in FILES)
         try:
-            content = json.loads(described.read_text(encoding="utf-8"))
+            content = read_object(described, what="preparation", fields=_FIELDS)
             if content["version"] != VERSION:
                 raise StoreError(
                     f"`{described}` is of version {content['version']}; expected {VERSION}"
                 )
-            with np.load(stored, allow_pickle=False) as arrays:
-                columns = tuple(
-                    FittedColumn(
-                        each["name"], each["kind"], tuple(each["names"]), each["parameters"],
-                        {name: arrays[f"{number}.{name}"] for name in each["arrays"]},
-                    )
-                    for number, each in enumerate(content["columns"])
-                )  # fmt: skip
+            arrays = load_arrays(stored, what="the arrays of a preparation")
+            for each in content["columns"]:
+                check_fields(described, each, _COLUMN_FIELDS)
+            columns = tuple(
+                FittedColumn(
+                    each["name"], each["kind"], tuple(each["names"]), each["parameters"],
+                    {name: arrays[f"{number}.{name}"] for name in each["arrays"]},
+                )
+                for number, each in enumerate(content["columns"])
+            )  # fmt: skip
             unknown = [column.kind for column in columns if column.kind not in KINDS]
             if unknown:
                 raise ValueError(f"there is no kind of columns {unknown[0]!r}")
+            for column in columns:
+                _try_out(column)
             return cls(columns, content["dropped"], content["roles"])
+        except StoreError:
+            raise
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None
-        except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        # Trying out what a damaged file describes makes numpy and Arrow raise almost anything.
+        except Exception as error:  # noqa: BLE001
             raise StoreError(f"The preparation in `{folder}` is damaged: {error}") from None
+
+
+def _try_out(column: FittedColumn) -> None:
+    """Raise if what is stored of a column does not do what it says."""
+    rows = transform_column(column, pa.chunked_array([pa.nulls(1, pa.string())]))
+    if rows.shape != (1, len(column.names)) or not np.isfinite(rows).all():
+        raise ValueError(f"the column {column.name!r} does not become {len(column.names)} numbers")
 
 
 def _check_kinds(kinds: Mapping[str, str], table: pa.Table) -> None:

@@ -12,21 +12,18 @@ import gzip
 import io
 import itertools
 import re
-import zlib
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet
 
 from scr.errors import SourceError
+from scr.sources import ColumnNames, read_arrow_file, read_parquet, readable_table
+from scr.storage import check_budget
 from scr.tables._options import Table, check_format
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -42,6 +39,11 @@ _LARGEST_BLOCK = 1 << 30
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _WHOLE_NUMBER = r"-?\d+\Z"
 SHOWN_ROWS = 3
+_TEXT_FACTOR = 4
+"""Bytes in memory for each byte of a text file: it, its text, the cells and those without spaces
+around them."""
+_UNPACKED_BYTES = 1 << 22
+"""Of a packed text, unpacked at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,8 @@ class OpenedTable:
     rows: pa.Table
     name: str
     notes: tuple[str, ...] = ()
+    repeated: Mapping[str, int] = field(default_factory=dict)
+    """Names that several columns have in the table, and how many; all but one were numbered."""
 
 
 def read_any_table(
@@ -82,13 +86,15 @@ def open_table(
     if isinstance(table, str | Path):
         opened = _open_file(Path(table).expanduser(), delimiter, encoding)
     else:
-        with _readable(f"the {role}"):
+        with readable_table(f"The {role}"):
             opened = OpenedTable(_from_memory(table, role), f"the {role}")
-    with _readable(opened.name):
+    with readable_table(opened.name):
         rows = _plain_columns(opened.rows)
-    if not (is_edges and lacks_header(rows)):
-        _check_names(rows.column_names, opened.name)
-    return OpenedTable(rows, opened.name, opened.notes)
+    if is_edges and lacks_header(rows):
+        return OpenedTable(rows, opened.name, opened.notes)
+    names = ColumnNames(rows.column_names)
+    notes = (*opened.notes, *(f"{opened.name}: {note}" for note in names.notes))
+    return OpenedTable(rows.rename_columns(names), opened.name, notes, names.repeated)
 
 
 def lacks_header(edges: pa.Table) -> bool:
@@ -103,15 +109,18 @@ def _open_file(path: Path, delimiter: str | None, encoding: str | None) -> Opene
     suffix = suffixes[-1] if suffixes else ""
     if not path.is_file():
         kind = "is a folder" if path.is_dir() else "does not exist"
+        if path.exists() and not path.is_dir():
+            kind = "is a pipe or a device"
         raise SourceError(f"{name} {kind}; expected a file with a table")
-    with _readable(name):
+    with readable_table(name):
         if suffix == ".parquet":
-            return OpenedTable(pyarrow.parquet.read_table(path, partitioning=None), name)
+            return OpenedTable(read_parquet(path), name)
         if suffix in (".arrow", ".feather", ".ipc"):
-            return OpenedTable(_read_arrow(path), name)
+            return OpenedTable(read_arrow_file(path), name)
         if suffix == ".gz" and suffixes[-2:-1] and suffixes[-2] in TEXT_SUFFIXES:
-            content = gzip.decompress(path.read_bytes())
+            content = _unpacked(path, name)
         elif suffix in TEXT_SUFFIXES:
+            check_budget(f"Reading {name}", _TEXT_FACTOR * path.stat().st_size, None)
             content = path.read_bytes()
         else:
             raise SourceError(
@@ -121,18 +130,21 @@ def _open_file(path: Path, delimiter: str | None, encoding: str | None) -> Opene
         return _read_text(content, name, delimiter, encoding)
 
 
-def _read_arrow(path: Path) -> pa.Table:
-    try:
-        return pyarrow.feather.read_table(path, memory_map=False)
-    except pa.ArrowInvalid:
-        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
-            return stream.read_all()
+def _unpacked(path: Path, name: str) -> bytes:
+    """The text of a packed file, counted while it is unpacked."""
+    content = bytearray()
+    with gzip.open(path, "rb") as file:
+        while part := file.read(_UNPACKED_BYTES):
+            content += part
+            check_budget(f"Reading {name}", (_TEXT_FACTOR - 1) * len(content), None)
+    return bytes(content)
 
 
 def _read_text(
     content: bytes, name: str, delimiter: str | None, encoding: str | None
 ) -> OpenedTable:
     text, used = _decode(content, name, encoding)
+    text.encode()  # half a character, which some encodings let pass, is an error
     notes = []
     if used == "cp1252":
         notes.append(f"{name} is not UTF-8 and was read as Windows-1252")
@@ -250,8 +262,12 @@ def _from_memory(table: Any, role: str) -> pa.Table:
     if module == "pandas" and hasattr(table, "columns"):
         if getattr(table.index, "name", None) is not None:
             table = table.reset_index()  # an index with a name is a column, such as that of ids
+        names = ColumnNames(map(str, table.columns))
+        if names.repeated:  # for which Arrow has no columns
+            parts = [table.iloc[:, [number]] for number in range(len(names))]
+            columns = [pa.Table.from_pandas(part, preserve_index=False).column(0) for part in parts]
+            return pa.table(columns, names=[str(name) for name in table.columns])
         named = table.rename(columns=str) if hasattr(table, "rename") else table
-        _check_names(list(named.columns), f"the {role}")
         return pa.Table.from_pandas(named, preserve_index=False)
     if hasattr(table, "collect") and module == "polars":  # a LazyFrame
         table = table.collect()
@@ -283,20 +299,3 @@ def _plain_columns(table: pa.Table) -> pa.Table:
             column = column.cast(pa.float64())
         columns.append(column)
     return pa.table(columns, names=[str(name) for name in table.column_names])
-
-
-def _check_names(names: list[str], name: str) -> None:
-    repeated = sorted(each for each, times in Counter(names).items() if times > 1)
-    if repeated:
-        listed = ", ".join(f"`{each}`" for each in repeated)
-        raise SourceError(f"{name} has columns of the same name: {listed}; expected distinct names")
-
-
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    """Say in one sentence that a table cannot be read."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError, csv.Error) as error:
-        reason = str(error).partition("\n")[0]
-        raise SourceError(f"{name} cannot be read as a table: {reason}") from None

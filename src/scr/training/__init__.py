@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from scr.training._stages import rebuilds_label_hops as rebuilds_label_hops
     from scr.training._stages import stage_count as stage_count
     from scr.training._stages import stage_epochs as stage_epochs
+    from scr.training._tensor_file import read_header as read_header
+    from scr.training._tensor_file import read_tensors as read_tensors
+    from scr.training._tensor_file import write_tensors as write_tensors
     from scr.training._trust import TermGain as TermGain
     from scr.training.presets import PRESETS as PRESETS
     from scr.training.presets import GraphFacts as GraphFacts

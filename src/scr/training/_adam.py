@@ -76,6 +76,10 @@ class Adam:
 
     def load_state_dict(self, stored: dict[str, Any]) -> None:
         """Take copies of the moments and steps of another one."""
+        for position, state in stored["state"].items():
+            for name, value in state.items():
+                if name != "step" and value.shape != self.parameters[position].shape:
+                    raise ValueError(f"`{name}` has the shape {tuple(value.shape)}")
         self.state = {
             position: {
                 name: value.clone().to(

@@ -1,26 +1,33 @@
 """A run in the middle, in one file: everything that decides what the next step does.
 
 One safetensors file holds the tensors, with the rest as JSON in its header, so that a checkpoint is
-written whole or not at all and reading one never executes anything.
+written whole or not at all and reading one never executes anything. A checksum is in the header.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+import numpy as np
+import torch
 from torch import Tensor
 
 from scr.errors import RunError, StoreError
-from scr.storage import write_bytes
+from scr.storage import digest
 from scr.training._adam import Optimizer
+from scr.training._tensor_file import read_header, read_tensors, write_tensors
 
-FORMAT = 2
+FORMAT = 3
+"""2 had no checksum."""
+_AGAIN = "remove it to start the run again from its beginning"
+
+Machine = dict[str, Any]
+"""What decides the last bits of a result besides settings, seed and data."""
 
 
 @dataclass
@@ -31,6 +38,8 @@ class Checkpoint:
     values: dict[str, Any] = field(default_factory=dict)
     identity: str = ""
     """Names the run that it belongs to; a checkpoint of another run is refused."""
+    machines: list[Machine] = field(default_factory=list)
+    """Those that the run was trained on before this one."""
 
     def put(self, prefix: str, tensors: Mapping[str, Tensor]) -> None:
         """Add tensors below a prefix; copies, since training continues."""
@@ -61,26 +70,30 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Write atomically: a kill at any moment leaves the old file or the new one."""
-        values = json.dumps(self.values)
-        header = {"format": str(FORMAT), "identity": self.identity, "values": values}
-        write_bytes(path, save(self.tensors, metadata=header))
+        here = this_machine()
+        before = [machine for machine in self.machines if machine != here]
+        header = {
+            "format": str(FORMAT),
+            "identity": self.identity,
+            "values": json.dumps(self.values),
+            "machines": json.dumps({"machines": [*before, here]}),
+        }
+        write_tensors(path, self.tensors, {**header, "checksum": _checksum(self.tensors, header)})
 
     @classmethod
     def read(cls, path: Path, identity: str = "") -> Checkpoint:
         """Read a checkpoint, with a clear error where it is damaged or of another run."""
-        try:
-            with safe_open(path, framework="pt") as file:
-                header = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise StoreError(
-                f"The checkpoint `{path}` cannot be read: {error}",
-                hint="remove it to start the run again from its beginning",
-            ) from None
+        tensors, header = read_tensors(path, what="checkpoint", hint=_AGAIN)
         if header.get("format") != str(FORMAT):
             raise RunError(
                 f"`{path}` has checkpoint format {header.get('format')}; expected {FORMAT}",
                 hint="remove it to start the run again with this version",
+            )
+        if header.pop("checksum", None) != _checksum(tensors, header):
+            raise StoreError(
+                f"The checkpoint `{path}` has changed since it was written; its checksum is "
+                "another",
+                hint=_AGAIN,
             )
         if header.get("identity", "") != identity:
             raise RunError(
@@ -88,4 +101,59 @@ class Checkpoint:
                 "hops of other nodes; expected one of this run",
                 hint="remove it, or give another path",
             )
-        return cls(tensors, json.loads(header["values"]), identity)
+        known = read_header(path, header, "machines", {"machines": list[dict]})
+        return cls(tensors, read_header(path, header, "values", {}), identity, known["machines"])
+
+
+@contextmanager
+def restoring(path: Path) -> Iterator[None]:
+    """Say that a checkpoint is damaged where what it holds does not fit the run."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise StoreError(
+            f"The checkpoint `{path}` is damaged: {type(error).__name__} {reason}", hint=_AGAIN
+        ) from None
+
+
+def this_machine() -> Machine:
+    """Threads and versions that a training run has here."""
+    return {
+        "threads": torch.get_num_threads(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def resume_notes(checkpoint: Path | None) -> list[str]:
+    """What differs between here and where a run was begun, in a sentence; none if nothing does."""
+    if checkpoint is None:
+        return []
+    here, differ = this_machine(), dict[str, Any]()
+    for file in sorted(checkpoint.parent.glob(f"{checkpoint.stem}*{checkpoint.suffix}")):
+        try:
+            _, header = read_tensors(file, what="checkpoint", only_header=True)
+            known = read_header(file, header, "machines", {"machines": list[dict]})
+        except (StoreError, RunError):
+            continue  # said when it is read
+        for machine in known["machines"]:
+            differ |= {name: machine.get(name) for name in here if machine.get(name) != here[name]}
+    if not differ:
+        return []
+    changes = ", ".join(f"{name} {differ[name]} before, {here[name]} now" for name in differ)
+    return [
+        f"The run was begun elsewhere ({changes}): its result may differ in the last bits from "
+        "that of a run that was never stopped"
+    ]
+
+
+def _checksum(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> str:
+    named = json.dumps(sorted(header.items())).encode()
+    parts: list[bytes | memoryview] = [named]
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        parts.append(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        parts.append(tensor.view(-1).view(torch.uint8).numpy().data)
+    return digest(*parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,17 +17,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from scr.compute import keep_freed_memory, usable_device
-from scr.consistency import (
-    drops_nodes,
-)
+from scr.consistency import drops_nodes
 from scr.encoders import Encoder
-from scr.errors import ConfigError, GraphError
+from scr.errors import ConfigError, GraphError, ResumeWarning
 from scr.features import FeatureConfig, choose_reduction
 from scr.graph import Graph, known_labels
 from scr.metrics import ACCURACY, METRICS, Metric
 from scr.networks import OwnModule, make_encoder, try_out, views_are_equal
 from scr.propagation import rows_hash
 from scr.runs import run_identity, subsets_identity
+from scr.training._checkpoint import resume_notes
 from scr.training._inductive import (
     InductivePrepared,
     InductiveRows,
@@ -206,6 +206,9 @@ def fit(
                     notes.append(note)
         return encoder
 
+    elsewhere = resume_notes(checkpoint)
+    for note in elsewhere:
+        warnings.warn(note, ResumeWarning, stacklevel=2)
     gain: TermGain | None = None
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():
@@ -269,7 +272,7 @@ def fit(
             None if gain is None else gain.table(),
         )  # fmt: skip
         notes += term.notes()
-    notes += collapse_notes(outcome, metric)
+    notes += [*collapse_notes(outcome, metric), *elsewhere]
     return Fitted(
         encoder, rows, recipe, seed, ready, outcome, notes, handover, term, graph.is_multilabel,
         None if selected is None else selected.held_out, gain,

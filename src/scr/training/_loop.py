@@ -22,9 +22,10 @@ from torch import Tensor, nn
 from scr.consistency import MeanTeacher
 from scr.errors import TrainingError
 from scr.selection import Selection
+from scr.storage import check_fields
 from scr.training._adam import make_adam
 from scr.training._batches import EpochNodes, Step
-from scr.training._checkpoint import Checkpoint
+from scr.training._checkpoint import Checkpoint, Machine, restoring
 from scr.training._config import TrainingConfig
 from scr.training._objective import balanced_class_weights, mixed_loss
 from scr.training._records import EpochRecord, Handover, Progress, Stage, TrainingOutcome
@@ -32,6 +33,14 @@ from scr.training._rows import RowSource, predict_logits
 from scr.training._subset_turns import make_turns
 from scr.training._term import NoTerm, UnlabeledTerm
 
+_VALUES: dict[str, Any] = {
+    "progress.epoch": int, "progress.hopeful_epoch": int, "progress.seconds": float,
+    "progress.history": list[dict], "progress.kept.best": dict[str, float | None] | None,
+    "progress.kept.early": dict[str, float | None] | None, "progress.kept.best_epoch": int,
+    "progress.kept.early_epoch": int, "progress.activity": dict[str, int],
+    "threshold": float | None, "teacher_step?": int, "average_step?": int,
+}  # fmt: skip
+"""Of the values of a checkpoint."""
 CHECKPOINT_SECONDS = 60.0
 """Least time between two checkpoints."""
 
@@ -74,12 +83,16 @@ class Trainer:
             stage.validation.effective_nodes, training.by_metric,
         )  # fmt: skip
         self.progress = Progress()
+        self.machines: list[Machine] = []
 
     def run(self) -> TrainingOutcome:
         """Train to the end, or until `stage.should_stop` says so; a stopped run can be resumed."""
         stage, stopped = self.stage, "epochs"
         if stage.checkpoint is not None and stage.checkpoint.exists():
-            self.restore(Checkpoint.read(stage.checkpoint, stage.identity))
+            state = Checkpoint.read(stage.checkpoint, stage.identity)
+            check_fields(stage.checkpoint, state.values, _VALUES)
+            with restoring(stage.checkpoint):
+                self.restore(state)
         progress, saved = self.progress, time.monotonic()
         while progress.epoch < self.training.epochs:
             if self._patience_is_over():
@@ -108,7 +121,7 @@ class Trainer:
 
     def state(self) -> Checkpoint:
         """Copy everything that decides what the next epoch does."""
-        state = Checkpoint(identity=self.stage.identity)
+        state = Checkpoint(identity=self.stage.identity, machines=self.machines)
         state.put("student", self.student.state_dict())
         state.put_optimizer(self.optimizer)
         self.term.put(state)
@@ -141,6 +154,7 @@ class Trainer:
         if "cuda" in random:
             torch.cuda.set_rng_state(random["cuda"], self.rows.device)
         self.progress = Progress.restored(state.values["progress"])
+        self.machines = state.machines
 
     def _save(self) -> None:
         if self.stage.checkpoint is not None:

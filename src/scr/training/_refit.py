@@ -21,7 +21,7 @@ from torch import Tensor
 
 from scr.errors import ConfigError
 from scr.graph import Graph, GraphPart, known_labels
-from scr.training._checkpoint import Checkpoint
+from scr.training._checkpoint import Checkpoint, restoring
 from scr.training._records import NO_VALIDATION, Stage, TermActivity, TrainingOutcome
 from scr.training._stages import beside
 from scr.training._trust import TermGain
@@ -59,12 +59,13 @@ class Selected:
             return None
         kept = Checkpoint.read(file, stage.identity)
         values = kept.values
-        outcome = TrainingOutcome(**values["outcome"])
-        if outcome.activity is not None:
-            activity = TermActivity(**values["outcome"]["activity"])
-            outcome = dataclasses.replace(outcome, activity=activity)
-        gain = TermGain(**values["gain"]) if values.get("gain") else None
-        return cls(outcome, values["weight"], values["notes"], kept.tensors["held_out"], gain)
+        with restoring(file):
+            outcome = TrainingOutcome(**values["outcome"])
+            if outcome.activity is not None:
+                activity = TermActivity(**values["outcome"]["activity"])
+                outcome = dataclasses.replace(outcome, activity=activity)
+            gain = TermGain(**values["gain"]) if values.get("gain") else None
+            return cls(outcome, values["weight"], values["notes"], kept.tensors["held_out"], gain)
 
 
 def check_refit(graph: Graph, recipe: Recipe) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from scr.consistency import UNLABELED_LOSSES, ConsistencyConfig, confidence_mask
 from scr.encoders import Encoder
-from scr.training._checkpoint import Checkpoint
+from scr.training._checkpoint import Checkpoint, restoring
 from scr.training._config import StagesConfig
 from scr.training._loop import Trainer
 from scr.training._recipe import Recipe
@@ -191,7 +191,8 @@ def beside(checkpoint: Path | None, suffix: str) -> Path | None:
 
 def _read(path: Path, identity: str) -> tuple[Handover, TrainingOutcome]:
     state = Checkpoint.read(path, identity)
-    values = dict(state.values["outcome"])
-    if values["activity"] is not None:
-        values["activity"] = TermActivity(**values["activity"])
-    return Handover(**state.tensors), TrainingOutcome(**values)
+    with restoring(path):
+        values = dict(state.values["outcome"])
+        if values["activity"] is not None:
+            values["activity"] = TermActivity(**values["activity"])
+        return Handover(**state.tensors), TrainingOutcome(**values)

@@ -147,4 +147,6 @@ class UnlabeledTerm(NoTerm):
         super().load(state)
         nodes = state.get("confident").get("nodes")
         if nodes is not None:
+            if not bool(torch.isin(nodes, self.confident.candidates).all()):
+                raise ValueError("confident nodes that are no candidates")
             self.confident.restore(nodes, state.values["threshold"])

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ from scr.tuning._portfolio import Member
 
 HELD_OUT = "held_out.npy"
 TIMES = "times.json"
+TIMES_FIELDS: dict[str, Any] = {"seconds": float, "best_epoch": int}
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Trial:
         for path in sorted(folder.glob("fold-*")):
             if is_finished(member, path):
                 folds[int(path.name.removeprefix("fold-"))] = read_held_out(path / HELD_OUT)
-                seconds += float(runs.read_json(path / TIMES)["seconds"])
+                seconds += float(runs.read_json(path / TIMES, TIMES_FIELDS)["seconds"])
         return cls(member, folder, folds, seconds)
 
 
@@ -61,15 +63,22 @@ def is_finished(member: Member, path: Path) -> bool:
     if not (path / HELD_OUT).is_file():
         return False
     settings = json.loads(json.dumps(member.recipe.tables()))
-    return bool(runs.read_run(path)["recipe"] == settings)
+    try:
+        runs.verify_run(path)
+        return bool(runs.read_run(path)["recipe"] == settings)
+    except StoreError:
+        return False  # damaged: it is trained again
 
 
 def read_held_out(path: Path) -> NDArray[np.float32]:
     """Probabilities that a fold has left."""
     try:
-        array: NDArray[np.float32] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        array: NDArray[np.float32] = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+    # A damaged header makes numpy raise almost anything.
+    except Exception as error:  # noqa: BLE001
         raise StoreError(f"`{path}` cannot be read: {error}") from None
+    if array.ndim != 2 or array.dtype != np.float32:
+        raise StoreError(f"`{path}` is damaged; expected a row of probabilities for each node")
     return array
 
 
@@ -120,7 +129,7 @@ def run_trial(
             write_bytes(path / TIMES, json.dumps(times).encode())
             buffer = io.BytesIO()
             np.save(buffer, soft.astype(np.float32))
-            write_bytes(path / HELD_OUT, buffer.getvalue())
+            runs.finish_files(path, HELD_OUT, buffer.getvalue())
     except MemoryBudgetError as error:
         return Trial(member, folder, failed=str(error))
     except SCRError as error:

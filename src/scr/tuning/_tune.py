@@ -33,12 +33,13 @@ from scr.prediction import (
     write_run_suggestions,
 )
 from scr.prediction.calibration import Calibration, write_calibration
+from scr.storage import one_at_a_time
 from scr.training import TermGain, check_trainable
 from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
 from scr.tuning._race import Clock, Race, held_out, processes
 from scr.tuning._refine import refine
-from scr.tuning._trials import TIMES, Trial
+from scr.tuning._trials import TIMES, TIMES_FIELDS, Trial
 from scr.tuning._weights import chosen_members
 
 TIME_LIMIT = 600.0
@@ -119,33 +120,34 @@ def tune(
         command=command,
         threads=torch.get_num_threads(),
     )
-    if resume and (out / runs.METRICS).exists() and (out / ENSEMBLE).exists():
-        return _finished(out, graph, seed, device)
-    runs.start_run(out, run, resume=resume)
-    race = Race(
-        graphs, out / MODELS, clock, METRICS[first.training.metric], seed=seed, device=device,
-        jobs=effort.jobs or _cores(),
-    )  # fmt: skip
-    if effort.on_trial is not None:
-        race = replace(race, on_trial=_watched(effort.on_trial, race))
-    trials: list[Trial] = []
-    try:
-        with processes(race.jobs):
-            trials = race.run(members)
-            trials = refine(race, trials)
-    except KeyboardInterrupt:
-        if effort.on_interrupt == "stop":
-            raise
-        found = [Trial.read(each, out / MODELS / each.name) for each in members]
-        trials = trials or race.ranked(found)
+    with one_at_a_time(out):
+        if resume and (out / runs.METRICS).exists() and (out / ENSEMBLE).exists():
+            return _finished(out, graph, seed, device)
+        runs.start_run(out, run, resume=resume)
+        race = Race(
+            graphs, out / MODELS, clock, METRICS[first.training.metric], seed=seed, device=device,
+            jobs=effort.jobs or _cores(),
+        )  # fmt: skip
+        if effort.on_trial is not None:
+            race = replace(race, on_trial=_watched(effort.on_trial, race))
+        trials: list[Trial] = []
+        try:
+            with processes(race.jobs):
+                trials = race.run(members)
+                trials = refine(race, trials)
+        except KeyboardInterrupt:
+            if effort.on_interrupt == "stop":
+                raise
+            found = [Trial.read(each, out / MODELS / each.name) for each in members]
+            trials = trials or race.ranked(found)
+            if not trials:
+                raise
         if not trials:
-            raise
-    if not trials:
-        raise RunError(
-            "No setting could be trained to its end; expected at least one",
-            hint="give more time, or `scr train` for a single model",
-        )
-    return _write(graph, out, race, trials, run, probabilities)
+            raise RunError(
+                "No setting could be trained to its end; expected at least one",
+                hint="give more time, or `scr train` for a single model",
+            )
+        return _write(graph, out, race, trials, run, probabilities)
 
 
 def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredictor:
@@ -271,8 +273,8 @@ def _write(
     measured = MetricsInParts(ranked=race.metric.name == "roc-auc")
     measured.add(labels, calibration.apply(held))
     summary = _summary(race, predictor, trials, measured.measures(), test)
-    summary["best_epoch"] = runs.read_json(heaviest / TIMES)["best_epoch"]
-    runs.write_json(out / runs.METRICS, summary)
+    summary["best_epoch"] = runs.read_json(heaviest / TIMES, TIMES_FIELDS)["best_epoch"]
+    runs.finish_run(out, summary, [each.folder for each in models])
     used = {Path(each.folder).parts[1] for each in models}
     for folder in (out / MODELS).iterdir():
         if folder.name not in used:

@@ -1,7 +1,7 @@
 """Features of all nodes beside their store, found again by what they were made from.
 
 The name of the folder is a hash of edges, features and settings, as with hops. What is found is
-read whole and compared with its checksums before it is trusted; what is damaged is made again.
+verified before it is used (`scr.storage`); what is damaged is made again, with a warning.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import hashlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scr.errors import StoreError
 from scr.graph import Graph
-from scr.storage import Manifest, read_manifest, verify
+from scr.storage import Manifest, read_manifest, verify_once
 
 FOLDER = "features"
 
@@ -38,8 +39,9 @@ def open_whole(path: Path, kind: str, schema: int) -> Manifest | None:
         return None
     try:
         manifest = read_manifest(path, kind, schema=schema)
-        verify(path)
-    except StoreError:
+        verify_once(manifest)
+    except StoreError as error:
         shutil.rmtree(path, ignore_errors=True)
+        warnings.warn(f"{error.message}; it is made again", stacklevel=2)
         return None
     return manifest

@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from scr.compute import OnProgress, check_memory, process_budget, resident_bytes
 from scr.features import FeatureConfig
 from scr.graph import Graph
-from scr.storage import ArtifactWriter, open_array, read_manifest
+from scr.storage import ArtifactWriter, LockedFolder, discard_partial, open_array, read_manifest
 from scr.typed_features._cache import cache_path, open_whole
 from scr.typed_features._embedding_training import EmbeddingTraining
 
@@ -82,10 +81,11 @@ def _check_memory(graph: Graph, width: int, memory: str | int) -> None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock of this process beside a path, which the system lets go of after a kill."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
-        # What a killed attempt was writing; nobody else is writing now.
-        for partial in path.parent.glob(f".{path.name}*.partial-*"):
-            shutil.rmtree(partial, ignore_errors=True)
+    """Let one process at a time make what belongs at a path; others wait for it."""
+    folder = LockedFolder(path.with_name(f".{path.name}.work"), path)
+    folder.acquire(wait=True)
+    try:
+        discard_partial(path.parent)
         yield
+    finally:
+        folder.remove()

@@ -95,8 +95,12 @@ class FittedCompletion:
             prefix = f"{types.index(kind)}."
             own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
             fitted[kind] = FittedFeatures.restore(values, own)
+        if type(settings["width"]) is not int or any(
+            each.width != settings["width"] for each in fitted.values()
+        ):
+            raise ValueError(f"the width {settings['width']!r} of features of all types")
         return cls(
-            types=types, fitted=fitted, width=settings["width"], length=settings["length"],
+            types=types, fitted=fitted, width=settings["width"], length=float(settings["length"]),
             config=build(FeatureConfig, settings["config"], section="data"),
             edges=settings["edges"], steps=tuple(settings["steps"]),
         )  # fmt: skip

@@ -154,6 +154,7 @@ def altered(run, folder, change):
     record = json.loads((copy / "run.json").read_text())
     change(record)
     (copy / "run.json").write_text(json.dumps(record))
+    (copy / "checksums.json").unlink()
     return copy
 
 

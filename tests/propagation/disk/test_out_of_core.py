@@ -394,13 +394,16 @@ def test_a_disk_that_is_too_small_is_refused_and_named(tmp_path):
     assert propagate(graph, 2, out=tmp_path / "hops", disk=named).count == 3
 
 
-def test_a_plan_counts_states_and_blocks(tmp_path):
+def test_a_plan_counts_states_and_blocks(tmp_path, monkeypatch):
     graph = stored(tmp_path, columns=100)
     config = PropagationConfig(hops=2, dtype="float16")
     request = disk_plan.DiskRequest(graph, config, graph.features, np.arange(70))
     roomy = request.plan(tmp_path / "hops")
     assert (roomy.block_columns, roomy.blocks, roomy.passes) == (100, 1, 2)
     assert roomy.disk_bytes == 70 * 3 * 100 * 2
+    assert roomy.state_slots == 0  # begun again within the time that is worth a state
+    monkeypatch.setattr(disk_plan, "STATE_SECONDS", 0)
+    roomy = request.plan(tmp_path / "hops")
     state = 300 * 100 * 2
     least = roomy.work_bytes - 2 * state
     for room, slots in ((0, 0), (state, 1), (2 * state, 2), (5 * state, 2)):
@@ -431,7 +434,7 @@ print(peak_bytes())
 def large_store(path, *, nodes, edges, columns):
     rng = np.random.default_rng(0)
     ends = (nodes * rng.random((2, edges)) ** 2).astype(np.int32)
-    graph = Graph.from_edges(ends, num_nodes=nodes)
+    graph = Graph.from_edges(ends, num_nodes=nodes, class_names=("0",))
     features = rng.standard_normal((nodes, columns), dtype=np.float32)
     return store.write_store(
         replace(graph, features=features, labels=np.where(np.arange(nodes) % 50, -1, 0)), path

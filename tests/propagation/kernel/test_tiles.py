@@ -13,6 +13,9 @@ from scr.propagation.kernel import _product as kernel
 from scr.propagation.kernel import _rows as rows_module
 from scr.propagation.kernel import _tiles as tiles
 
+KNOWN = {bits: [1.0, 0.0] for bits in range(64)}
+"""Tiles are faster for matrices of any size."""
+
 
 @settings(max_examples=60, deadline=None)
 @given(
@@ -23,9 +26,10 @@ from scr.propagation.kernel import _tiles as tiles
     dtype=st.sampled_from(["float32", "float16"]),
     hub=st.sampled_from([2, 7, 1000]),
     tile=st.sampled_from([1, 256, 4096]),
+    probe=st.sampled_from([0, 1, 3]),
     seed=st.integers(0, 1000),
 )
-def test_tiles_change_no_bit(drawn, norm, self_loops, width, dtype, hub, tile, seed):
+def test_tiles_change_no_bit(drawn, norm, self_loops, width, dtype, hub, tile, probe, seed):
     graph, _ = drawn
     rng = np.random.default_rng(seed)
     matrix = aligned_empty((graph.num_nodes, width), dtype)
@@ -37,11 +41,14 @@ def test_tiles_change_no_bit(drawn, norm, self_loops, width, dtype, hub, tile, s
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "HUB_EDGES", hub)
         expected = np.full_like(matrix, np.nan)
-        assert not tiles.tiles_pay(matrix, None)
+        assert not tiles.tiles_may_pay(matrix, None)
         assert kernel.product(adjacency, matrix, expected, threads=1)
         patch.setattr(tiles, "TILED_BYTES", 0)
         patch.setattr(tiles, "CACHE_LINE", 128)  # float32 too
         patch.setattr(tiles, "TILE_BYTES", tile)
+        patch.setattr(kernel, "PROBE_EDGES", max(probe, 1))
+        # Measured on the way, or known to be faster.
+        patch.setattr(kernel, "_seconds", {} if probe else dict(KNOWN))
         patch.setattr(tiles, "PIECE_EDGES", 5)
         patch.setattr(tiles, "PIECE_ROWS", 3)
         whole, parts = np.full_like(matrix, np.nan), np.full_like(matrix, np.nan)
@@ -62,4 +69,32 @@ def test_a_sum_beyond_float16_is_told_of():
     out = np.zeros_like(matrix)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiles, "TILED_BYTES", 0)
+        patch.setattr(kernel, "_seconds", KNOWN)
         assert not kernel.product(adjacency, matrix, out, threads=1)
+
+
+def test_the_way_that_was_faster_is_gone(monkeypatch):
+    indptr, indices = np.arange(101) * 2, np.zeros(200, np.int32)
+    adjacency = NormalizedAdjacency(indptr, indices, None, None, None, False)
+    matrix = aligned_empty((100, 16), "float16")
+    matrix[...] = 1
+    out, gone = np.zeros_like(matrix), []
+    clock = iter([0.0, 3.0, 10.0, 11.0])  # three seconds in registers, one by tiles
+
+    def way(name, done):
+        def go(indptr, chunk, arrays, threads):
+            gone.append((name, chunk.first, chunk.last))
+            return done(indptr, chunk, arrays, threads)
+
+        return go
+
+    ways = (way("registers", kernel._in_registers), way("tiles", tiles.product_by_tiles))
+    monkeypatch.setattr(kernel, "_WAYS", ways)
+    monkeypatch.setattr(kernel, "_seconds", {})
+    monkeypatch.setattr(kernel, "PROBE_EDGES", 20)
+    monkeypatch.setattr(kernel.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(tiles, "TILED_BYTES", 0)
+    assert kernel.product(adjacency, matrix, out, threads=1)
+    timed = [each for each in gone if each[2] - each[1] > 1]
+    assert timed == [("registers", 0, 10), ("tiles", 10, 20), ("tiles", 20, 100)]
+    assert (out == 2).all()

@@ -11,7 +11,7 @@ import pytest
 import sklearn.metrics
 
 import scr.report
-from scr.errors import RunError
+from scr.errors import RunError, StoreError
 from scr.report import choose_examples
 from scr.report.page import comparison_page, run_page, write_page
 
@@ -153,7 +153,7 @@ def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path):
 
 def test_a_damaged_run_json_is_a_clear_error(tmp_path):
     (tmp_path / "run.json").write_text('{"graph": ')
-    with pytest.raises(RunError, match="not JSON"):
+    with pytest.raises(StoreError, match=r"run.json` cannot be read as JSON"):
         run_page(tmp_path)
 
 

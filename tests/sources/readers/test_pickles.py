@@ -121,3 +121,85 @@ def test_damaged_bytes_are_a_clear_error_or_plain_data(data):
     payload[place] = data.draw(st.integers(0, 255))
     with contextlib.suppress(SourceError):
         read(bytes(payload[: data.draw(st.integers(1, len(payload)))]))
+
+
+def shared(levels, width=2, kind=b"t"):
+    """A pickle of lists or tuples in each other, each of which is referred to `width` times."""
+    payload = b"\x80\x02(K\x01" + kind + b"q\x00"
+    for level in range(levels):
+        payload += b"(" + b"h" + bytes([level]) + (b"h" + bytes([level])) * (width - 1)
+        payload += kind + b"q" + bytes([level + 1])
+    return payload
+
+
+@pytest.mark.parametrize("kind", [b"t", b"l"])
+def test_a_part_that_is_referred_to_again_and_again_is_refused_at_once(kind):
+    # Expanded, these 40 levels of five references each are 5^40 entries.
+    payload = shared(40, width=5, kind=kind) + b"."
+    assert len(payload) < 600
+    with pytest.raises(SourceError, match="same parts again and again"):
+        read(payload)
+
+
+@pytest.mark.parametrize("ending", [b"}h\x28K\x01s.", b"}(h\x28K\x01u.", b"(h\x28K\x01d."])
+def test_a_key_that_would_be_hashed_for_ever_is_refused(ending):
+    with pytest.raises(SourceError, match="a tuple for a key"):
+        read(shared(40) + ending)
+
+
+def test_containers_in_each_other_and_in_themselves_are_refused():
+    with pytest.raises(SourceError, match="containers in each other"):
+        read(b"N" + b"\x85" * 100_000 + b".")
+    with pytest.raises(SourceError, match="refers to itself"):
+        read(b"]q\x00h\x00a.")
+    with pytest.raises(SourceError, match="refers to itself"):
+        read(b"}q\x00K\x01h\x00s.")
+
+
+def test_one_part_may_be_shared_by_a_few():
+    names = ["a name"] * 20
+    assert read(pickle.dumps([names, names], protocol=2)) == [names, names]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"cbuiltins\nbytearray\n(J\x00\x00\x00\x7ftR.",  # bytearray(2130706432)
+        b"cbuiltins\nlist\n(X\x04\x00\x00\x00abcdtR.",
+        b"\x80\x04\x8e\x00\x00\x00\x00\x01\x00\x00\x00ab.",  # 4 GiB of bytes are declared
+        b"\x80\x05\x96\x00\x00\x00\x00\x01\x00\x00\x00ab.",
+        b"\x80\x04\x8d\x00\x00\x00\x00\x00\x00\x00\x80ab.",
+        b"\x80\x02\x8b\xff\xff\xff\x7f1.",
+        b"X\xff\xff\xff\xffa.",
+        b"T\xff\xff\xff\xffa.",
+        b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.x"[:-2],
+        b"L" + b"9" * 5000 + b"L\n.",
+        b"\x80\x02\x8b\x10\x27\x00\x00" + b"\x7f" * 10_000 + b".",  # a number of 80,000 bits
+        b"V\\ud800\n.",
+        b".",
+        b"0.",
+        b"Ptext\n.",
+    ],
+)
+def test_declared_sizes_that_are_not_there_are_refused(payload):
+    with pytest.raises(SourceError, match="`file` is a"):
+        read(payload)
+
+
+def test_memory_is_not_allocated_by_what_a_memo_is_called():
+    assert read(b"K\x07r\xff\xff\xff\xff0j\xff\xff\xff\xff.") == 7
+
+
+def test_content_is_not_copied_again_and_again():
+    again = b"c_codecs\nencode\n(h\x00X\x06\x00\x00\x00latin1tR"
+    payload = b"(X\x10\x27\x00\x00" + b"x" * 10_000 + b"q\x00" + again * 3 + b"l."
+    with pytest.raises(SourceError, match="copies the same content"):
+        read(payload)
+
+
+def test_an_array_may_be_shared_by_a_few_and_not_by_all():
+    once = np.zeros(10_000, np.uint8)
+    for array in read(pickle.dumps([once] * 3, protocol=4)):
+        np.testing.assert_array_equal(array, once)
+    with pytest.raises(SourceError, match="same parts again and again"):
+        read(pickle.dumps([once] * 100, protocol=4))

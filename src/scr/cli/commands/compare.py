@@ -11,7 +11,7 @@ from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes
 from scr.cli._ending import Report
-from scr.cli._run import names, read_layers, result_folder, running
+from scr.cli._run import check_out, names, read_layers, result_folder, running
 from scr.errors import ConfigError
 
 
@@ -45,6 +45,7 @@ def compare(
     """Compare encoders and regularizers over seeds."""
     from scr.report.page import comparison_page, write_page
 
+    check_out(out, overwrite=overwrite)
     encoder_names = _some_names("--encoders", encoders)
     regularizer_names = _some_names("--regularizers", regularizers)
     for name in encoder_names:

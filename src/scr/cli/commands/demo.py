@@ -14,7 +14,7 @@ from scr import experiments, fitting, report, sources, storage, tables
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._ending import Report
-from scr.cli._run import result_folder, running
+from scr.cli._run import check_out, result_folder, running
 from scr.cli.commands.fit import print_decisions
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def demo(
     """Classify handwritten digits from two labeled images per class, with and without SCR."""
     from scr.report.page import comparison_page, write_page
 
+    check_out(out, overwrite=overwrite)
     graph = sources.load_graph("digits")
     about = (
         f"{graph.num_nodes:,} images of handwritten digits, linked to their nearest neighbors, "

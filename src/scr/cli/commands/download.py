@@ -68,6 +68,11 @@ def download(
         print_line(f"{name} is there already: {result.folder}")
         return {"folder": result.folder, "sha256": None, "archive": None}
     print_line(f"Wrote {result.folder} (SHA-256 of the archive: {result.sha256})")
+    if result.record is not None:
+        print_line(
+            "OGB publishes no checksums, so this first download was trusted. "
+            f"{result.record} has its checksum, with which every later one is compared."
+        )
     if result.archive is not None:
         print_line(f"Kept {result.archive}")
     return {"folder": result.folder, "sha256": result.sha256, "archive": result.archive}

@@ -11,7 +11,7 @@ from scr import experiments, metrics, report, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes
 from scr.cli._ending import Report
-from scr.cli._run import names, read_layers, result_folder, running
+from scr.cli._run import check_out, names, read_layers, result_folder, running
 
 
 def efficiency(
@@ -47,6 +47,7 @@ def efficiency(
         chosen, encoder=encoder, seeds=range(seeds), layers=layers.tables, preset=layers.preset,
         epochs=experiments.parse_epochs(epochs or [], chosen),
     )  # fmt: skip
+    check_out(out, overwrite=overwrite)
     loaded = sources.load_graph(graph)
     with (
         result_folder(out, experiments.EFFICIENCY_JSON, loaded, overwrite=overwrite) as folder,

@@ -11,7 +11,8 @@ import scr
 from scr.cli import _options as option
 from scr.cli._console import print_line
 from scr.cli._ending import Report
-from scr.cli._replacing import refuse_existing
+from scr.cli._replacing import refuse_existing_file
+from scr.cli._run import check_out_file
 from scr.errors import ConfigError
 
 
@@ -29,7 +30,8 @@ def export(
 
     if out.suffix != ".onnx":
         raise ConfigError("--out", str(out), "a file that ends in .onnx")
-    refuse_existing(out, overwrite=overwrite, expected="file")
+    check_out_file(out)
+    refuse_existing_file(out, overwrite=overwrite)
     classifier = scr.NodeClassifier.load(run)
     written = classifier.export_onnx(out, part=cast(ExportPart, part))
     print_line(f"Wrote {written}")

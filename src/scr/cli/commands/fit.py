@@ -119,7 +119,7 @@ def fit(
 
 def print_decisions(result: fitting.FitResult, out: Path) -> Report:
     """Print what was decided and measured for a run, and where its files are; returns the same."""
-    run, summary = runs.read_run(out), runs.read_json(out / runs.METRICS)
+    run, summary = runs.read_run(out), runs.read_metrics(out)
     lines = fitting.record_lines(result.record, run, summary)
     lines.append(("Predictions", f"{result.predictions} ({run['graph']['nodes']:,} rows)"))
     lines.append(("Page", str(out / runs.REPORT)))

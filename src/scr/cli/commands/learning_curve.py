@@ -11,7 +11,7 @@ from scr import experiments, prediction, report, runs, sources, training
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, table
 from scr.cli._ending import Report
-from scr.cli._run import names, read_layers, running
+from scr.cli._run import check_out, names, read_layers, running
 from scr.errors import ConfigError
 
 
@@ -49,13 +49,16 @@ def learning_curve(
     layers = read_layers(recipe, assignments, preset)
     tables: list[dict[str, Any]] = list(layers.tables)
     sizes = None if labels is None else _numbers(labels)
-    if (Path(graph) / runs.RUN).is_file():
+    of_run = (Path(graph) / runs.RUN).is_file()
+    if of_run:
+        out = out or Path(graph) / "learning-curve"
+    check_out(out)
+    if of_run:
         run = Path(graph)
         loaded, own = prediction.load_run_graph(run), dict(runs.read_run(run)["recipe"])
         used = own.pop("regularizer", report.BASE)
         tables = [own, *tables]
         regularizer = regularizer or (used if used != report.BASE else None)
-        out = out or run / "learning-curve"
     else:
         loaded = sources.load_graph(graph)
     named = str(training.merge(*tables).get("encoder", {}).get("name", "auto"))

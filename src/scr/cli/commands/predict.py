@@ -12,7 +12,7 @@ from scr import compute, prediction, sources, tables
 from scr.cli import _options as option
 from scr.cli._console import print_line, print_notes, steps_progress
 from scr.cli._ending import Report
-from scr.cli._replacing import refuse_existing
+from scr.cli._replacing import refuse_existing_file
 from scr.errors import ConfigError
 
 
@@ -50,6 +50,7 @@ def predict(
         str,
         typer.Option(help="Estimate that predictions are corrected by: none, em or bbse."),
     ] = "none",
+    spreadsheet_safe: option.SpreadsheetSafe = False,
     device: option.Device = "cpu",
     overwrite: option.Overwrite = False,
 ) -> Report:
@@ -59,12 +60,12 @@ def predict(
     graph of the run for this prediction only.
     """
     columns = prediction.ProbabilityColumns.parse(probabilities)
-    prediction.table_writer(out)
+    prediction.table_writer(out, spreadsheet_safe=spreadsheet_safe)
     if per_class and coverage is None:
         raise ConfigError(
             "--per-class", True, "a coverage as well", hint="such as `--coverage 0.9 --per-class`"
         )
-    refuse_existing(out, overwrite=overwrite, expected="file")
+    refuse_existing_file(out, overwrite=overwrite)
     compute.usable_device(device)
     classifier = scr.NodeClassifier.load(run, device=device)
     if edges is not None or (nodes is not None and prediction.is_table_of_nodes(nodes)):
@@ -77,7 +78,7 @@ def predict(
             nodes, edges, tables.TableOptions(id_column=id_column), changed=changed,
             coverage=coverage, per_class=per_class,
         )  # fmt: skip
-        made.write(out, columns)
+        made.write(out, columns, spreadsheet_safe=spreadsheet_safe)
         print_notes(note.rstrip(".") for note in made.notes)
         print_line(f"Wrote {out}: {_counted(made)}")
         return {"predictions": out, "run": run, "nodes": len(made)}
@@ -94,7 +95,8 @@ def predict(
     with steps_progress() as on_progress:
         classifier.predictor_.write_predictions(
             out, graph=other, nodes=chosen, columns=columns, coverage=coverage,
-            per_class=per_class, class_shares=class_shares, on_progress=on_progress,
+            per_class=per_class, class_shares=class_shares, spreadsheet_safe=spreadsheet_safe,
+            on_progress=on_progress,
         )  # fmt: skip
     print_line(f"Wrote {out}")
     return {"predictions": out, "run": run}

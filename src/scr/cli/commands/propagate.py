@@ -108,7 +108,8 @@ def propagate(
         config = replace(config, subsets=count)
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
-    source = sources.load_graph(graph, features=features)
+    with storage.reading_within(compute.process_budget(memory)):
+        source = sources.load_graph(graph, features=features)
     kept = propagation.kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else propagation.choose_subsets(source, config)
     matrix, identity, steps = _features(

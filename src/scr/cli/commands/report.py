@@ -10,20 +10,24 @@ import typer
 from scr.cli._console import print_line
 from scr.cli._ending import Report
 from scr.errors import RunError
+from scr.runs import verify_run
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, or results of compare.")],
 ) -> Report:
     """Write the HTML page of each run or comparison."""
-    from scr.report import read_object
+    from scr.report import read_comparison, shown_from
     from scr.report.page import comparison_page, run_page, write_page
 
     pages = []
     for path in runs:
         if (path / "compare.json").exists():
-            html = comparison_page(read_object(path / "compare.json"))
+            file = path / "compare.json"
+            with shown_from(file):
+                html = comparison_page(read_comparison(file))
         elif (path / "metrics.json").exists():
+            verify_run(path, may_lack=True)
             html = run_page(path)
         elif not path.exists():
             raise RunError(f"`{path}` does not exist; expected a run directory or a comparison")

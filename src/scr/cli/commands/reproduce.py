@@ -16,7 +16,7 @@ from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, print_notes, table
 from scr.cli._ending import Report, when_stopped
-from scr.cli._run import assigned, result_folder, running, shown_command
+from scr.cli._run import assigned, check_out, result_folder, running, shown_command
 from scr.errors import ConfigError
 
 
@@ -59,6 +59,7 @@ def reproduce(
     changes = assigned(settings)
     experiments.check_runnable(recipe, changes)
     target = Path("runs") / (f"{name}-stand-in" if stand_in else name) if out is None else out
+    check_out(target, overwrite=overwrite)
     given = {"--graph": graph, "--features": features, "--data": data}
     for option_name, value in given.items():
         if stand_in and value is not None:

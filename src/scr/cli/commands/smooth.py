@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,7 +59,7 @@ def smooth(
             f"`{run / FOLDER}` exists already; expected a run that was not smoothed yet",
             hint="replace it with `--overwrite`",
         )
-    with storage.atomic_folder(run / FOLDER) as folder:
+    with storage.atomic_folder(run / FOLDER, check=_check if overwrite else None) as folder:
         if not (run / runs.METRICS).exists():
             raise RunError(
                 f"The run in `{run}` is not finished: it has no {runs.METRICS}",
@@ -88,6 +89,11 @@ def smooth(
         "record": run / FOLDER / RECORD, "predictions": run / FOLDER / runs.PREDICTIONS,
         **{key: result[key] for key in shown},
     }  # fmt: skip
+
+
+def _check(folder: Path) -> None:
+    own = dict.fromkeys((RECORD, runs.PREDICTIONS), storage.FILE)
+    storage.check_replaced(folder, own, known_by=RECORD)
 
 
 def _config(

@@ -13,7 +13,8 @@ from scr import compute, prediction
 from scr.cli import _options as option
 from scr.cli._console import print_line, print_wide, table
 from scr.cli._ending import Report
-from scr.cli._replacing import refuse_existing
+from scr.cli._replacing import refuse_existing_file
+from scr.cli._run import check_out_file
 from scr.errors import ConfigError
 
 WIDTH = 110
@@ -24,6 +25,7 @@ def suggest(
     run: option.FinishedRun,
     count: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 20,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write as well.")] = None,
+    spreadsheet_safe: option.SpreadsheetSafe = False,
     device: option.Device = "cpu",
     overwrite: option.Overwrite = False,
 ) -> Report:
@@ -31,7 +33,8 @@ def suggest(
     if out is not None and out.suffix != ".csv":
         raise ConfigError("--out", str(out), "a file whose name ends in .csv")
     if out is not None:
-        refuse_existing(out, overwrite=overwrite, expected="file")
+        check_out_file(out)
+        refuse_existing_file(out, overwrite=overwrite)
     compute.usable_device(device)
     suggestions = scr.NodeClassifier.load(run, device=device).suggest(count)
     lined = table(["id", "prediction", "confidence", "score"], numbers=["confidence", "score"])
@@ -41,6 +44,6 @@ def suggest(
         lined.add_row(*(Text(str(cell)) for cell in (each.id, each.prediction, *numbers, each.why)))
     print_wide(lined, WIDTH)
     if out is not None:
-        prediction.write_suggestions(out, suggestions)
+        prediction.write_suggestions(out, suggestions, spreadsheet_safe=spreadsheet_safe)
         print_line(f"Wrote {out}")
     return {"run": run, "suggestions": [each._asdict() for each in suggestions], "written": out}

@@ -10,7 +10,7 @@ from scr import experiments, sources
 from scr.cli import _options as option
 from scr.cli._console import console, print_line
 from scr.cli._ending import Report
-from scr.cli._run import names, read_layers, result_folder, running
+from scr.cli._run import check_out, names, read_layers, result_folder, running
 
 
 def sweep(
@@ -35,6 +35,7 @@ def sweep(
     overwrite: option.Overwrite = False,
 ) -> Report:
     """Draw accuracy, or another metric, over the values of a setting, against the base."""
+    check_out(out, overwrite=overwrite)
     layers = read_layers(recipe, assignments, preset, metric)
     encoder = layers.encoder(encoder)
     tasks = experiments.plan_sweep(

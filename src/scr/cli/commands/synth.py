@@ -11,12 +11,12 @@ import typer
 from scr.cli import _options as option
 from scr.cli._console import console, print_line, steps_progress
 from scr.cli._ending import NOTHING_WRITTEN, Report, when_stopped
-from scr.cli._replacing import refuse_existing, replacing
+from scr.cli._replacing import refuse_existing
 from scr.cli.commands.ingest import describe, graph_facts
 from scr.config import build
 from scr.errors import ConfigError
 
-RESUMES = "Stopped; no shards were written. What is finished is resumed by the same command."
+RESUMES = "Stopped; nothing was written. What is finished is resumed by the same command."
 
 
 def synth(
@@ -76,14 +76,12 @@ def synth(
         raise ConfigError("shards", shards, "`npy` or `parquet`")
     target = next(each for each in targets.values() if each is not None)
     refuse_existing(target, overwrite=overwrite)
-    with when_stopped(RESUMES if source is not None else NOTHING_WRITTEN), steps_progress() as show:
+    with when_stopped(NOTHING_WRITTEN if ogb is not None else RESUMES), steps_progress() as show:
         if source is not None:
             kind: Literal["npy", "parquet"] = "npy" if shards == "npy" else "parquet"
-            with replacing(source, overwrite=overwrite, known_by="edges-*") as folder:
-                write_synth_shards(config, folder, kind=kind, on_progress=show)
+            write_synth_shards(config, source, kind=kind, overwrite=overwrite, on_progress=show)
         elif ogb is not None:
-            with replacing(ogb, overwrite=overwrite, known_by="raw") as folder:
-                write_synth_ogb(config, folder)
+            write_synth_ogb(config, ogb, overwrite=overwrite)
         else:
             write_synth_store(config, target, overwrite=overwrite, on_progress=show)
     if store is not None:

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 import scr
-from scr import compute, metrics, prediction, runs, sources, training
+from scr import compute, metrics, prediction, runs, sources, storage, training
 from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import (
@@ -26,7 +26,7 @@ from scr.cli._console import (
     steps_progress,
 )
 from scr.cli._ending import Report, Stopped, when_stopped
-from scr.cli._run import read_layers, run_folder, shown_command
+from scr.cli._run import check_out, read_layers, run_folder, shown_command
 from scr.errors import InactiveTermWarning, SCRError
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def train(
 
     from scr.report.page import run_page, write_page
 
+    check_out(out, overwrite=overwrite, finished=runs.METRICS)
     columns = prediction.ProbabilityColumns.parse(probabilities)
     compute.usable_device(device)
     if refresh_sample is not None:
@@ -105,7 +106,10 @@ def train(
         "run": out, "page": out / runs.REPORT, "encoder": resolved.encoder,
         "regularizer": resolved.regularizer, "preset": resolved.preset, "seed": seed,
     }  # fmt: skip
-    with run_folder(out, overwrite=overwrite, resume=resume) as folder:
+    with (
+        run_folder(out, overwrite=overwrite, resume=resume) as folder,
+        storage.one_at_a_time(folder),
+    ):
         stopped = f"Stopped; continue with the same command and --resume. Kept in {folder}."
         was_finished = runs.start_run(folder, run, resume=resume)
         if not was_finished:
@@ -122,12 +126,13 @@ def train(
     if was_finished:
         # The run may have been killed after its last result and before this.
         runs.remove_checkpoints(out)
+        runs.verify_run(out)
         if not (out / runs.REPORT).exists():
             write_page(out / runs.REPORT, run_page(out))
         print_line(f"The run in {out} is finished already.")
-        return {**facts, "metrics": runs.read_json(out / runs.METRICS)}
+        return {**facts, "metrics": runs.read_metrics(out)}
     write_page(out / runs.REPORT, run_page(out))
-    summary = runs.read_json(out / runs.METRICS)
+    summary = runs.read_metrics(out)
     console.print(score_line(summary))
     if classifier.inactive_:
         print_warning(

@@ -8,14 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from scr import compute, metrics, prediction, runs, sources, tuning
+from scr import compute, metrics, prediction, report, runs, sources, storage, tuning
 from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
 from scr.cli._ending import Report, when_stopped
-from scr.cli._run import read_layers, run_folder, shown_command
+from scr.cli._run import check_out, read_layers, run_folder, shown_command
 from scr.errors import ConfigError
 
+_TRIAL_FIELDS: dict[str, Any] = {
+    "name": str, "encoder": str, "regularizer": str, "folds": int, "score": float,
+    "seconds": float, "weight": float,
+}  # fmt: skip
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -61,6 +65,7 @@ def tune(
     """
     from scr.report.page import run_page, write_page
 
+    check_out(out, overwrite=overwrite, finished=runs.METRICS)
     columns = prediction.ProbabilityColumns.parse(probabilities)
     compute.usable_device(device)
     limit = seconds(time)
@@ -88,15 +93,19 @@ def tune(
         summary, counts, notes = predictor.summary(), predictor.metric, predictor.model.notes
     write_page(out / runs.REPORT, run_page(out))
     print_notes(notes)
-    trials = runs.read_json(out / prediction.ENSEMBLE)
+    trials = runs.read_json(out / prediction.ENSEMBLE, {"trials": list[dict]})
+    for each in trials["trials"]:
+        storage.check_fields(out / prediction.ENSEMBLE, each, _TRIAL_FIELDS)
     _print_trials(trials)
-    parts = {"held-out labels": summary["valid"], "test nodes": summary.get("test")}
-    shown = [
-        f"on {name} {counts.shown(measured[counts.key])}"
+    parts = {"held-out labels": summary.get("valid"), "test nodes": summary.get("test")}
+    values = {
+        name: report.number_or_none((measured or {}).get(counts.key))
         for name, measured in parts.items()
-        if measured is not None and measured[counts.key] is not None
+    }
+    shown = [
+        f"on {name} {counts.shown(value)}" for name, value in values.items() if value is not None
     ]
-    print_line(f"{counts.heading} {', '.join(shown)}, {summary['seconds']:.0f} s")
+    print_line(f"{counts.heading} {', '.join(shown)}, {summary.get('seconds', 0):.0f} s")
     print_line(f"Wrote {out} (page: {out / runs.REPORT})")
     return {
         "run": out, "page": out / runs.REPORT, "metrics": summary,
@@ -120,7 +129,7 @@ def seconds(text: str) -> float | None:
 
 def _print_trials(content: dict[str, Any]) -> None:
     """What was tried, the best first."""
-    metric = metrics.METRICS[content["metric"]]
+    metric = metrics.metric_of(content)
     title = f"held-out {metric.title}"
     headings = ("tried", "encoder", "regularizer", "folds", title, "seconds", "weight")
     tried = table(headings, numbers=headings[3:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from scr.compute import aligned_empty
 from scr.propagation._steps import unit_rows
 from scr.propagation.disk._pieces import Pieces
 from scr.storage import as_bytes, npy_header, open_descriptor, write_at
+
+_READ_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def assemble(
             row_bytes = matrices * columns * layout.dtype.itemsize
             _write(descriptor, as_bytes(chunk), begin + start * row_bytes)
             os.fsync(descriptor)
-            work.record_assembled(start)
+            work.record_assembled(start, zlib.crc32(as_bytes(chunk)))
             for block in range(len(layout.blocks)):
                 for place in range(matrices):
                     os.truncate(
@@ -102,9 +105,22 @@ def _open(file: Path, layout: Layout) -> tuple[int, int]:
     return descriptor, len(header)
 
 
-def result_is_there(file: Path, layout: Layout) -> bool:
-    """Whether an assembly that had begun left its file."""
-    return file.exists() and file.stat().st_size > layout.bytes
+def result_is_there(work: Pieces, file: Path, layout: Layout) -> bool:
+    """Whether an assembly that had begun left its file, with the rows that it has put there."""
+    if not file.exists() or file.stat().st_size <= layout.bytes:
+        return False
+    begin = len(npy_header(layout.shape, layout.dtype))
+    row_bytes = layout.bytes // max(layout.shape[0], 1)
+    slab_rows = work.slab_rows
+    with file.open("rb") as stream:
+        for row in range(work.assembled or 0, layout.shape[0], slab_rows):
+            crc32, left = 0, min(slab_rows, layout.shape[0] - row) * row_bytes
+            stream.seek(begin + row * row_bytes)
+            while left and (data := stream.read(min(left, _READ_BYTES))):
+                crc32, left = zlib.crc32(data, crc32), left - len(data)
+            if left or crc32 != work.slab_crc32(row):
+                return False
+    return True
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:

@@ -60,7 +60,8 @@ class OutOfCore:
 
     def run(self, file: Path) -> None:
         """Make the hops in a `.npy`, resuming earlier work."""
-        if self.work.assembled is not None and not result_is_there(file, self._layout):
+        work = self.work
+        if work.assembled is not None and not result_is_there(work, file, self._layout):
             # With the half-made result, rows of the parts are gone.
             self.work.begin(self.plan.layout)
         while True:

@@ -22,7 +22,7 @@ SYNC_BYTES = 256 * 2**20
 """Bytes after which written data is sent to the disk, so that the last wait is short."""
 RESULT = "result"
 """Folder of the work folder that becomes the artifact."""
-_LAYOUT, _ASSEMBLED = "layout", "assembled"
+_LAYOUT, _ASSEMBLED, _SLAB = "layout", "assembled", "slab of row "
 
 
 class DamagedPieceError(Exception):
@@ -62,20 +62,28 @@ class Pieces(WorkFolder):
 
     def names(self) -> list[str]:
         """Names of the pieces that the journal knows."""
-        return [name for name in self.parts() if name not in (_LAYOUT, _ASSEMBLED)]
+        others = (_LAYOUT, _ASSEMBLED)
+        return [name for name in self.parts() if name not in others and _SLAB not in name]
 
     def record(self, name: str, size: int, crc32: list[int]) -> None:
         """Note a piece whose file is whole and synced."""
-        self.finish(name, {"bytes": size, "crc32": crc32}, [name])
+        self.finish(name, {"bytes": size, "crc32": crc32}, changing=[name])
 
     def remove(self, name: str) -> None:
         """Forget a piece, then remove its file."""
         self.forget(name)
         self.file(name).unlink(missing_ok=True)
 
-    def record_assembled(self, row: int) -> None:
-        """Note that rows from here on are in the result and synced."""
-        self.finish(_ASSEMBLED, row, [RESULT])
+    def record_assembled(self, row: int, crc32: int | None = None) -> None:
+        """Note that rows from here on are in the result and synced, and a checksum of the first."""
+        if crc32 is not None:
+            self.finish(f"{_SLAB}{row}", crc32)
+        self.finish(_ASSEMBLED, row, changing=[RESULT])
+
+    def slab_crc32(self, row: int) -> int | None:
+        """The checksum of the slab of the result that begins with a row."""
+        crc32: int | None = self.finished(f"{_SLAB}{row}")
+        return crc32
 
     def read_slab(self, name: str, slab: int, out: NDArray[Any]) -> None:
         """Fill an array with one slab of a piece; raise `DamagedPieceError` if it has changed."""

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 LINES_PER_SECOND = 20e6
 """Cache lines that one core gathers from all over gigabytes of memory in a second; three times as
 many from a few hundred megabytes, where an estimate is of no use anyway."""
+STATE_SECONDS = 300.0
+"""Work that a kill may cost: a block of columns that takes less begins again, because writing its
+hops would slow down every run that is not killed."""
 LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 NAMED_SLACK = 16 * 2**20
@@ -127,7 +130,9 @@ class DiskRequest:
                 "nodes), fewer hops or float16",
             )
         state = self._state_bytes(width)
-        is_stored = state > 0 and self.config.hops > 1
+        is_stored = (
+            state > 0 and self.config.hops > 1 and self._block_seconds(width, 0) > STATE_SECONDS
+        )
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
         blocks = -(-self.columns // width) if self.columns else 0
         return DiskPlan(
@@ -199,7 +204,8 @@ class DiskRequest:
     def _memory_bytes(self, width: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
         slabs = 2 * min(self._slab_rows, self._kept) * self._row_bytes
-        block = 2 * width * self.graph.num_nodes * self._item + filling_bytes(self.source)
+        filling = filling_bytes(self.source, self._cores)
+        block = 2 * width * self.graph.num_nodes * self._item + filling
         return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
 
     @property
@@ -243,6 +249,11 @@ class DiskRequest:
 
     def _seconds(self, width: int, blocks: int, slots: int) -> float:
         """Estimated time by the speeds above; edges are read while the cores work."""
+        passes = blocks * self._block_seconds(width, slots)
+        return passes + 2 * self._result_bytes / WRITE_SPEED + 2 * self._result_bytes / READ_SPEED
+
+    def _block_seconds(self, width: int, slots: int) -> float:
+        """Of one block of columns, with so many states."""
         graph, cores = self.graph, min(self._cores, os.cpu_count() or 1)
         state, total = self._state_bytes(width) / WRITE_SPEED, 0.0
         for _, count in self.walks:
@@ -254,8 +265,7 @@ class DiskRequest:
             last = max(gathered * self._kept / max(graph.num_nodes, 1), read)
             total += (self.config.hops - 1) * per_pass + last
         features = graph.num_nodes * self.columns * self.source.dtype.itemsize / READ_SPEED
-        passes = float(blocks * (total + features * max(len(self.walks), 1)))
-        return passes + 2 * self._result_bytes / WRITE_SPEED + 2 * self._result_bytes / READ_SPEED
+        return float(total + features * max(len(self.walks), 1))
 
     def _too_little_memory(self, budget: int, smallest: int) -> MemoryBudgetError:
         kind = self.config.dtype

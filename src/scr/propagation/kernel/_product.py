@@ -6,6 +6,8 @@ torch's, and safe after `fork`. It is cached on disk; later processes only load 
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,10 @@ from numpy.typing import NDArray
 
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
-from scr.propagation.kernel._tiles import product_by_tiles, tiles_pay
+from scr.propagation.kernel._tiles import product_by_tiles, tiles_may_pay
+
+PROBE_EDGES = 1 << 22
+"""Edges by which the speed of a way is measured: tens of milliseconds."""
 
 
 def product(
@@ -49,6 +54,47 @@ def product_rows(
     indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
 ) -> bool:
     """The rows of a chunk of `product`, from all of their edges, which are those of the arrays."""
-    if arrays.out.size and tiles_pay(arrays.x, arrays.weights):
-        return product_by_tiles(indptr, chunk, arrays, threads)
+    if arrays.out.size and tiles_may_pay(arrays.x, arrays.weights):
+        return _by_the_faster(indptr, chunk, arrays, threads)
+    return _in_registers(indptr, chunk, arrays, threads)
+
+
+def _in_registers(
+    indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
+) -> bool:
     return sum_ranges(indptr, arrays, threads, (chunk.first, chunk.last))
+
+
+_WAYS: tuple[Callable[..., bool], ...] = (_in_registers, product_by_tiles)
+_seconds: dict[int, list[float]] = {}
+"""Per edge, of each of the ways, by the bits of a matrix' size; as far as measured."""
+
+
+def _by_the_faster(
+    indptr: NDArray[np.int64], chunk: EdgeChunk, arrays: RowArrays, threads: int | None
+) -> bool:
+    """Go the way that was faster on this machine; both give the same to the last bit.
+
+    Which one is depends on the processor and on whether the system had large pages to give.
+    """
+    seconds = _seconds.setdefault(arrays.x.nbytes.bit_length(), [])
+    rest, fits = chunk, True
+    while len(seconds) < len(_WAYS) and int(indptr[rest.last] - indptr[rest.first]) >= PROBE_EDGES:
+        probe, rest = _cut(indptr, rest)
+        way = _WAYS[len(seconds)]
+        way(indptr, probe._replace(last=probe.first + 1), arrays, threads)  # compiles
+        start = time.perf_counter()
+        fits &= way(indptr, probe, arrays, threads)
+        edges = int(indptr[probe.last] - indptr[probe.first])
+        seconds.append((time.perf_counter() - start) / edges)
+    if rest.first == rest.last:
+        return fits
+    way = _WAYS[int(np.argmin(seconds))] if len(seconds) == len(_WAYS) else _in_registers
+    return way(indptr, rest, arrays, threads) and fits
+
+
+def _cut(indptr: NDArray[np.int64], chunk: EdgeChunk) -> tuple[EdgeChunk, EdgeChunk]:
+    """The first rows of a chunk, as many as a measurement takes, and the others."""
+    bounds = indptr[chunk.first : chunk.last + 1]
+    row = chunk.first + int(np.searchsorted(bounds, bounds[0] + PROBE_EDGES))
+    return chunk._replace(last=row), chunk._replace(first=row)

@@ -23,9 +23,10 @@ from scr.propagation.kernel._rows import EdgeChunk, RowArrays, constant, scale_r
 from scr.propagation.kernel._vector import LANES, add_rows, compiled_loop
 
 TILED_BYTES = 1 << 30
-"""Matrices from this size on are gathered from tile by tile, if their rows are one cache line or
-less. Measured with rows of one line, on 2 cores: 1.3 times as fast at 4 GB, up to 2.9 times where
-the system has no large pages to give; slower at 0.6 GB, and for rows of several lines."""
+"""Matrices from this size on may be gathered from tile by tile, if their rows are one cache line or
+less. Measured with rows of one line, on 2 cores: on an Intel Xeon of 2.8 GHz 1.3 times as fast at
+4 GB as sums in registers, up to 2.9 times where the system has no large pages to give; on an AMD
+EPYC (Zen 4) half as fast, always. So `product_rows` measures which it is."""
 TILE_BYTES = 1 << 25
 """Size of a tile; half and twice as much are as good."""
 PIECE_EDGES = 1 << 21
@@ -49,8 +50,8 @@ def buffer_bytes(threads: int) -> int:
     return threads * (2 * 4 * PIECE_EDGES + 4 * PIECE_ROWS * (1 + TILE_COLUMNS))
 
 
-def tiles_pay(scaled: NDArray[Any], weights: NDArray[np.float32] | None) -> bool:
-    """Whether a product is worth the sorting; weighted edges are summed in registers always."""
+def tiles_may_pay(scaled: NDArray[Any], weights: NDArray[np.float32] | None) -> bool:
+    """Whether a product may be worth the sorting; weighted edges are summed in registers always."""
     is_narrow = scaled.shape[1] * scaled.itemsize <= CACHE_LINE and scaled.shape[1] % LANES == 0
     return weights is None and is_narrow and scaled.nbytes >= TILED_BYTES
 

@@ -17,7 +17,14 @@ from scr.report._predictions import (
     PredictionSummary,
     summarize_predictions,
 )
-from scr.report._records import read_history, read_object, stage_ends, stages_sentence
+from scr.report._records import (
+    PAGE_FIELDS,
+    read_history,
+    read_object,
+    shown_from,
+    stage_ends,
+    stages_sentence,
+)
 from scr.report._regularizers import explanation
 from scr.report.page._render import render
 
@@ -50,9 +57,14 @@ def run_page(run_dir: str | Path) -> str:
             hint="give the run directory that `scr fit` or `scr train` wrote",
         )
     records = {
-        name: read_object(file) if (file := path / place).is_file() else {}
+        name: read_object(file, PAGE_FIELDS.get(name)) if (file := path / place).is_file() else {}
         for name, place in _RECORDS.items()
     }
+    with shown_from(path):
+        return _page(path, records)
+
+
+def _page(path: Path, records: Mapping[str, Mapping[str, Any]]) -> str:
     run, metrics, ensemble = (records[name] for name in ("run", "metrics", "ensemble"))
     history, table = read_history(path / "history.jsonl"), path / "predictions.parquet"
     graph, recipe = mapping(run.get("graph")), mapping(run.get("recipe"))

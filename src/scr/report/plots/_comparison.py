@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def accuracy_dots(
         axes.plot(
             [np.mean(values)] * 2, [position - 0.38, position + 0.38], color=color, linewidth=2.6
         )
-    axes.set_yticks(list(centers.values()), list(centers), color=theme.INK)
+    axes.set_yticks(list(centers.values()), _names(centers), color=theme.INK)
     kind = "Validation" if measure.startswith("valid") else "Test"
     unit = "percent" if metric.higher_is_better else "nats"
     _finish(axes, f"{kind} {metric.title} of every run", f"{unit}; line: mean over the seeds")
@@ -80,7 +80,7 @@ def difference_dots(rows: Sequence[ComparisonRow], *, file_format: theme.Format 
         theme.annotate_right(axes, f"{points(row['difference'], metric)} ({between})", position)
     axes.axvline(0, color=theme.INK, linewidth=0.9)
     axes.set_yticks(
-        [positions[key] for key in keys], [f"{a} {b}" for a, b in keys], color=theme.INK
+        [positions[key] for key in keys], _names(f"{a} {b}" for a, b in keys), color=theme.INK
     )
     label = f"{unit} of {metric.title}, paired by seed, 95% interval"
     _finish(axes, "Difference to the base", label)
@@ -104,6 +104,10 @@ def _positions(
         centers[encoder] = float(np.mean([positions[key] for key in own]))
         height += 0.5
     return positions, centers
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return [theme.shown_text(name, theme.LONGEST_NAME) for name in names]
 
 
 def _finish(axes: Axes, title: str, label: str) -> None:

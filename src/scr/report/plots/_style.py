@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,9 @@ import matplotlib.image
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
@@ -48,6 +51,12 @@ _VARIABLES = {
     # On a dark ground this blue is too dim for lines.
     BLUE: "var(--blue)",
 }
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
+"""Characters in names that no font has, and that XML forbids."""
+_LONGEST_TEXT = 80
+"""Characters in a line: longer ones leave no room for the axes."""
+LONGEST_NAME = 40
+"""The same beside the axes and in legends."""
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -84,11 +93,25 @@ def ring(label: str, size: float) -> Line2D:
     )  # fmt: skip
 
 
+def shown_text(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """A name as it can be drawn: without controls, and cut if it is too long."""
+    lines = _CONTROLS.sub(" ", text).split("\n")
+    return "\n".join(line if len(line) <= longest else f"{line[: longest - 1]}…" for line in lines)
+
+
 def to_bytes(figure: Figure, file_format: Format) -> bytes:
     """The finished picture; equal figures give equal bytes."""
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if file_format == "svg" else {"Software": None}
-    figure.savefig(buffer, format=file_format, dpi=160, metadata=metadata)
+    for text in figure.findobj(Text):
+        text.set_text(shown_text(text.get_text()))
+    for legend in figure.findobj(Legend):
+        for text in legend.get_texts():
+            text.set_text(shown_text(text.get_text(), LONGEST_NAME))
+    with warnings.catch_warnings():
+        # In an SVG, text stays text: the browser has the fonts of all alphabets.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(buffer, format=file_format, dpi=160, metadata=metadata)
     return buffer.getvalue()
 
 
@@ -115,6 +138,7 @@ def inline_svg(svg: bytes, *, name: str, description: str) -> str:
         name: Prefix of all ids; must differ between the plots of a page.
         description: What the plot shows, for readers who cannot see it. Already escaped.
     """
+    name = re.sub(r"[^A-Za-z0-9_-]", "-", name)
     text = svg.decode("utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

@@ -21,6 +21,7 @@ Of both, for the nodes or those of the target type:
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,19 @@ from numpy.typing import NDArray
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
 from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._raw import Features, RawGraph, RawTypedGraph, as_labels, unexpected_array
+from scr.sources.readers._raw import (
+    Features,
+    RawGraph,
+    RawTypedGraph,
+    as_array,
+    as_labels,
+    as_name_array,
+    as_texts,
+    unexpected_array,
+)
+from scr.storage import check_budget
 
+_ROW_COPIES = 3
 _RELATION, _FEATURES = "rel:", "x:"
 _PARTS = ("data", "indices", "indptr", "shape")
 
@@ -50,7 +62,7 @@ def read_bundle(path: Path, options: IngestOptions) -> RawGraph:
     """Read a bundle of one type."""
     arrays = NpzFile(path)
     edges, labeled = _edges(arrays, "edge_index"), _labeled_nodes(arrays)
-    features = np.asarray(arrays.opened("x")) if "x" in arrays else arrays.matrix("x")
+    features = _dense(arrays) if "x" in arrays else arrays.matrix("x")
     num_nodes = int(edges.max()) + 1 if edges.size else 0
     if labeled["labels"] is not None:
         num_nodes = len(labeled["labels"])
@@ -111,13 +123,23 @@ def read_typed_bundle(path: Path, options: IngestOptions) -> RawTypedGraph:
 
 def _labeled_nodes(arrays: NpzFile) -> dict[str, Any]:
     """What both kinds of bundles say of the nodes that are classified."""
-    names = arrays.get("label_names")
+    names, ids = arrays.get("label_names"), arrays.get("node_names")
     return {
         "name": arrays.path.stem,
         "labels": as_labels(arrays["y"], arrays.name_of("y")) if "y" in arrays else None,
-        "class_names": None if names is None else tuple(str(name) for name in names),
-        "ids": np.asarray(arrays["node_names"]) if "node_names" in arrays else None,
+        "class_names": None if names is None else as_texts(names, arrays.name_of("label_names")),
+        "ids": None if ids is None else as_name_array(ids, arrays.name_of("node_names")),
     }
+
+
+def _dense(arrays: NpzFile) -> NDArray[Any]:
+    features = as_array(arrays.opened("x"), arrays.name_of("x"))
+    if features.ndim != 2 or features.dtype.kind not in "fiub":
+        raise unexpected_array(arrays.name_of("x"), features, "numbers of shape (nodes, features)")
+    # Rows of a memory map are copied and converted one by one at least.
+    row = _ROW_COPIES * features.shape[1] * features.dtype.itemsize
+    check_budget(f"A row of {arrays.name_of('x')}", row, None)
+    return features
 
 
 def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]:
@@ -127,12 +149,16 @@ def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]
         return {part: arrays.get(f"{key}_idx") for part, key in parts.items()}
     packed: dict[str, Any]
     packed = {part: arrays.get(f"all_{key}_masks_packbits") for part, key in parts.items()}
-    for masks in packed.values():
+    width = -(-num_nodes // 8)
+    for part, masks in packed.items():
         if masks is None:
             raise SourceError(
                 f"`{arrays.path}` has no numbered splits, so split {split} cannot be taken from it",
                 hint="give a file of splits (`splits`)",
             )
+        masks = as_array(masks, what := arrays.name_of(f"all_{parts[part]}_masks_packbits"))
+        if masks.ndim != 2 or masks.dtype != np.uint8 or masks.shape[1] != width:
+            raise unexpected_array(what, masks, f"bytes of shape (splits, {width})")
         if not 0 <= split < len(masks):
             raise SourceError(
                 f"`{arrays.path}` has splits 0 to {len(masks) - 1}; split {split} was asked for"
@@ -145,7 +171,7 @@ def _split(arrays: NpzFile, num_nodes: int, split: int | None) -> dict[str, Any]
 
 def _edges(arrays: NpzFile, key: str) -> NDArray[Any]:
     """The edges of an array, in the type that the file has them in."""
-    edges = np.asarray(arrays.opened(key))
+    edges = as_array(arrays.opened(key), arrays.name_of(key))
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         expected = "whole numbers of shape (2, edges)"
         raise unexpected_array(arrays.name_of(key), edges, expected)
@@ -160,18 +186,20 @@ def _counts(arrays: NpzFile) -> dict[str, int]:
                 f"`{arrays.path}` has no `{key}`; expected the names of the types of nodes in "
                 "`node_types` and how many nodes each has in `num_nodes`"
             )
-    types, counts = np.asarray(arrays["node_types"]), np.asarray(arrays["num_nodes"])
+    types, counts = (
+        as_array(arrays[key], arrays.name_of(key)) for key in ("node_types", "num_nodes")
+    )
     if types.ndim != 1 or types.dtype.kind not in "UO" or not types.size:
         raise unexpected_array(arrays.name_of("node_types"), types, "the names of the types")
     if counts.shape != types.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
         expected = "a whole number for each of `node_types`"
         raise unexpected_array(arrays.name_of("num_nodes"), counts, expected)
-    names = [str(name) for name in types]
-    for name in names:
-        if not name or ":" in name or names.count(name) > 1:
+    names = as_texts(types, arrays.name_of("node_types"))
+    for name, times in Counter(names).items():
+        if not name or ":" in name or times > 1:
             raise SourceError(
                 f"{arrays.name_of('node_types')} has the name {name!r}"
-                f"{' twice' if names.count(name) > 1 else ''}; "
+                f"{' twice' if times > 1 else ''}; "
                 "expected distinct names without colons"
             )
     return dict(zip(names, counts.tolist(), strict=True))
@@ -185,7 +213,7 @@ def _target(arrays: NpzFile, counts: dict[str, int]) -> str:
             f"`{arrays.path}` has no `target_type`; expected the type whose nodes are classified, "
             f"one of {', '.join(counts)}"
         )
-    names = np.asarray(arrays["target_type"])
+    names = as_array(arrays["target_type"], arrays.name_of("target_type"))
     target = str(names.item()) if names.size == 1 else str(names.tolist())
     if target not in counts:
         raise SourceError(
@@ -233,6 +261,8 @@ def _typed_features(arrays: NpzFile, kind: str, nodes: int) -> Features:
             f"`{arrays.path}` has parts of `{key}` but no `{key}:data`; expected "
             f"{', '.join(_PARTS)}"
         )
+    if key in arrays:
+        matrix = as_array(matrix, arrays.name_of(key))
     if matrix.ndim != 2 or matrix.shape[0] != nodes:
         raise SourceError(
             f"{arrays.name_of(key)} has the shape {tuple(matrix.shape)}; expected {nodes:,} "

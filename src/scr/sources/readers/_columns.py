@@ -6,8 +6,9 @@ ids, labels and splits are read as text and are made numbers only if that loses 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
+from scr.sources.readers._arrow_files import read_parquet, readable_table, shown
+from scr.storage import check_budget, check_plain
 
 _NO_LABEL = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 """How R, pandas and SQL write a missing value."""
@@ -26,39 +29,80 @@ _SPLITS = {"": -1, "train": 0, "valid": 1, "val": 1, "validation": 1, "test": 2}
 """What a cell may say, and which part of the split that is, -1 for none."""
 
 
-def column_names(path: Path) -> list[str]:
+_TEXT_FACTOR = 2
+"""Bytes of a table in memory for each byte of a text file, about."""
+
+
+class ColumnNames(list[str]):
+    """Distinct names of columns; `repeated` are those that the table has more than once."""
+
+    def __init__(self, stored: Iterable[str]) -> None:
+        stored = list(stored)
+        super().__init__(distinct_names(stored))
+        self.repeated = {name: times for name, times in Counter(stored).items() if times > 1}
+
+    def check_role(self, name: str, role: str, path: Path) -> None:
+        """Refuse a column that has a meaning, if it is not certain which one it is."""
+        if name in self.repeated:
+            raise SourceError(
+                f"`{path}` has {self.repeated[name]} columns named `{name}`; expected one, since "
+                f"it is {role}",
+                hint="rename all but one",
+            )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided about equal names."""
+        listed = ", ".join(f"`{name}`" for name in self.repeated)
+        what = f"columns of the same name were numbered: {listed}, and those after it `NAME.1`"
+        return (what,) if listed else ()
+
+
+def column_names(path: Path) -> ColumnNames:
     """The names of a table's columns, without reading its rows."""
     with readable(path):
+        check_plain(path)
         if path.suffix == ".parquet":
-            return list(pyarrow.parquet.read_schema(path).names)
+            return ColumnNames(pyarrow.parquet.read_schema(path).names)
         with pyarrow.csv.open_csv(path) as reader:
-            return list(reader.schema.names)
+            return ColumnNames(reader.schema.names)
 
 
 def read_table(path: Path, *, texts: Iterable[str] = ()) -> pa.Table:
     """Read a CSV or Parquet file; the columns `texts` of a CSV are read as text."""
     with readable(path):
         if path.suffix == ".parquet":
-            return _without_dictionaries(pyarrow.parquet.read_table(path))
-        options = pyarrow.csv.ConvertOptions(column_types={name: pa.string() for name in texts})
-        return pyarrow.csv.read_csv(path, convert_options=options)
+            table = read_parquet(path)
+        else:
+            check_plain(path)
+            check_budget(f"Reading `{path}`", _TEXT_FACTOR * path.stat().st_size, None)
+            options = pyarrow.csv.ConvertOptions(column_types={name: pa.string() for name in texts})
+            table = pyarrow.csv.read_csv(path, convert_options=options)
+        return table.rename_columns(distinct_names(table.column_names))
 
 
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> AbstractContextManager[None]:
     """Say in one sentence that a table cannot be read."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"`{path}` cannot be read as a table: {error}") from None
+    return readable_table(f"`{path}`")
 
 
-def _without_dictionaries(table: pa.Table) -> pa.Table:
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            column = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, column)
-    return table
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """Names of columns, those that repeat numbered as pandas does.
+
+    >>> distinct_names(["a", "b", "a", "a"])
+    ['a', 'b', 'a.1', 'a.2']
+    """
+    listed = list(names)
+    taken, counts, distinct = set(listed), Counter[str](), list[str]()
+    for name in listed:
+        chosen = name
+        while counts[name] and chosen in taken:
+            chosen = f"{name}.{counts[name]}"
+            counts[name] += 1
+        counts[name] += not counts[name]
+        taken.add(chosen)
+        distinct.append(chosen)
+    return distinct
 
 
 def plain_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -76,9 +120,15 @@ def plain_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             numbers = column.cast(pa.int64())
             return numbers if numbers.cast(kind).equals(column) else column
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         pass
     return column
+
+
+def end_column(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+    """Ids of the ends of edges, whole numbers if all are and text if not."""
+    column = plain_integers(column)
+    return column if pa.types.is_integer(column.type) else _as_text(column, name, path)
 
 
 def id_column(column: pa.ChunkedArray, path: Path) -> pa.Array:
@@ -131,13 +181,13 @@ def _integral_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def split_column(column: pa.ChunkedArray, path: Path) -> dict[str, NDArray[np.int64]]:
     """Node numbers of each split that a column names; empty cells belong to none."""
-    text = _as_text(column, "split", path)
-    text = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(text, "")))
+    cells = pc.fill_null(_as_text(column, "split", path), "")
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
     numbers = pc.index_in(text, value_set=pa.array(list(_SPLITS)))
     if numbers.null_count:
         row = first_null(numbers)
         raise SourceError(
-            f"`{path}`, row {row + 1}: the split is `{column[row].as_py()}`; "
+            f"`{path}`, row {row + 1}: the split is `{cells[row].as_py()}`; "
             "expected train, valid, test or nothing"
         )
     parts = np.array(list(_SPLITS.values()))[numbers.to_numpy()]
@@ -150,9 +200,9 @@ def number_column(column: pa.ChunkedArray, name: str, path: Path, *, hint: str) 
     kind = column.type
     numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if not numeric and not pa.types.is_null(kind):
-        example = next((v for v in column.to_pylist() if v is not None), None)
+        example = next((f" such as {shown(value)}" for value in column if value.is_valid), "")
         raise SourceError(
-            f"`{path}`: the column `{name}` holds {kind} such as {example!r}; expected numbers",
+            f"`{path}`: the column `{name}` holds {kind}{example}; expected numbers",
             hint=hint,
         )
     if column.null_count:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources.readers._npz import NpzFile
-from scr.sources.readers._raw import Features, RawGraph, as_labels
+from scr.sources.readers._raw import Features, RawGraph, as_labels, as_name_array, as_texts
 
 _ADJACENCY = ("adj", "adj_matrix")
 _FEATURES = ("attr", "attr_matrix", "node_attr")
@@ -71,7 +71,7 @@ def _ids(arrays: NpzFile, num_nodes: int) -> NDArray[Any] | None:
     # Names are ids only if they tell nodes apart; some files hold titles that repeat.
     if names is None or len(names) != num_nodes or len(set(names)) != num_nodes:
         return None
-    return np.array(names)
+    return as_name_array(names, f"the names of nodes in `{arrays.path}`")
 
 
 def _texts(arrays: NpzFile, plain: str, pickled: str) -> tuple[str, ...] | None:
@@ -79,5 +79,7 @@ def _texts(arrays: NpzFile, plain: str, pickled: str) -> tuple[str, ...] | None:
     if isinstance(value, dict):
         if set(value) != set(range(len(value))):
             return None
-        value = [value[index] for index in range(len(value))]
-    return None if value is None else tuple(str(text) for text in value)
+        value = [str(value[index]) for index in range(len(value))]
+    if value is None:
+        return None
+    return as_texts(value, arrays.name_of(plain if plain in arrays else pickled))

@@ -23,6 +23,7 @@ Only names and paths are checked here; `_typed_tables.py` reads the tables.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def read_graph_toml(folder: Path) -> tuple[str, dict[str, NodeTable], list[EdgeT
     path = folder / FILE
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SourceError(f"`{path}` cannot be read: {error}") from None
     _Section(folder, "at the top", content, ("target", "nodes", "edges"))
     types, listed = content.get("nodes"), content.get("edges")
@@ -83,9 +84,8 @@ def read_graph_toml(folder: Path) -> tuple[str, dict[str, NodeTable], list[EdgeT
             f"`target` in `{path}` is {actual}; expected one of the types {', '.join(types)}"
         )
     edges = [_edge_table(folder, each, types) for each in listed]
-    relations = [each.relation for each in edges]
-    for relation in relations:
-        if relations.count(relation) > 1:
+    for relation, times in Counter(each.relation for each in edges).items():
+        if times > 1:
             raise SourceError(
                 f"`{path}` has the relation {':'.join(relation)} twice; expected each once",
                 hint="put all its edges into one table, or give the relations different names",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +21,13 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from scr.errors import SourceError
+from scr.errors import SCRError, SourceError
+from scr.storage import DEFLATE_RATIO, check_budget, check_plain
 
 BLOCK_BYTES = 1 << 20
 """Text parsed at a time: larger blocks fall out of the processor's cache and are slower."""
+SMALL_TEXT_BYTES = 1 << 24
+"""Most text of files that list names: 16 MiB unpacked."""
 _NO_NUMBER = ["", "nan", "NaN"]
 """How pandas and NumPy write a missing number."""
 
@@ -50,6 +54,7 @@ def read_column(path: Path) -> NDArray[np.int64]:
     """Read a file of one whole number per row, of any length."""
     start, parts = 0, [np.zeros(0, np.int64)]
     for batch in _batches(path, 1, np.dtype(np.int64)):
+        check_budget(f"Reading `{path}`", 2 * 8 * (start + batch.num_rows), None)
         parts.append(_numbers(batch.column(0), path, start))
         start += batch.num_rows
     return np.concatenate(parts)
@@ -57,14 +62,35 @@ def read_column(path: Path) -> NDArray[np.int64]:
 
 def read_cells(path: Path) -> list[list[str]]:
     """Read a small file of text, such as a list of names, row by row."""
-    with _readable(path), gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        return [row for row in csv.reader(file) if row]
+    with _readable(path):
+        check_plain(path)
+        with gzip.open(path, "rb") as file:
+            content = file.read(SMALL_TEXT_BYTES + 1)
+        if len(content) > SMALL_TEXT_BYTES:
+            raise SourceError(f"`{path}` has more than {SMALL_TEXT_BYTES:,} bytes of names")
+        text = io.StringIO(content.decode("utf-8"), newline="")
+        return [row for row in csv.reader(text) if row]
+
+
+def check_matrix(path: Path, rows: int, columns: int, dtype: Any) -> None:
+    """Refuse more numbers than can be in a file, or than fit the memory."""
+    with _readable(path):
+        check_plain(path)
+        # A cell has a character and a separator at least, but for one that is missing.
+        most = DEFLATE_RATIO * path.stat().st_size
+    if rows * columns > most:
+        raise SourceError(f"`{path}` cannot have {rows:,} rows of {columns:,} numbers: it is short")
+    check_budget(f"Reading `{path}`", rows * columns * np.dtype(dtype).itemsize, None)
 
 
 def count_columns(path: Path) -> int:
     """How many columns the first row has; 0 in an empty file."""
-    with _readable(path), gzip.open(path, "rb") as file:
-        line = file.readline().strip()
+    with _readable(path):
+        check_plain(path)
+        with gzip.open(path, "rb") as file:
+            line = file.readline(BLOCK_BYTES + 1).strip()
+        if len(line) > BLOCK_BYTES:
+            raise SourceError(f"`{path}` begins with a line of more than {BLOCK_BYTES:,} bytes")
     return line.count(b",") + 1 if line else 0
 
 
@@ -106,6 +132,10 @@ def _readable(path: Path) -> Iterator[None]:
         raise SourceError(f"`{path}` is not a table of numbers: {error}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"`{path}` cannot be read as text: {error}") from None
+    except SCRError:
+        raise
+    except (ValueError, pa.ArrowException) as error:
+        raise SourceError(f"`{path}` cannot be read: {error}") from None
     except OSError as error:
         raise SourceError(
             f"`{path}` cannot be read, or is damaged or cut off: {error.strerror or error}"

@@ -10,21 +10,35 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.lib.format as npy
 import scipy.sparse
 from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources.readers._pickles import read_pickle
-from scr.sources.readers._raw import csr_from_parts
-from scr.storage import atomic_file, check_room, disk_errors, read_npy_header
+from scr.sources.readers._raw import as_array, csr_from_parts, unexpected_array
+from scr.storage import (
+    DAMAGE,
+    array_bytes,
+    array_members,
+    atomic_file,
+    check_budget,
+    check_data_bytes,
+    check_room,
+    disk_errors,
+    load_errors,
+    map_array,
+    open_archive,
+    open_plain,
+    plain_header,
+    read_npy_header,
+    read_values,
+)
 
 SMALL_BYTES = 1 << 26
 """Arrays up to this size are read rather than mapped: 64 MiB."""
@@ -40,12 +54,8 @@ class NpzFile(Mapping[str, Any]):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            with zipfile.ZipFile(path) as archive:
-                members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
-        except (OSError, zipfile.BadZipFile) as error:
-            raise SourceError(f"`{path}` cannot be read as an .npz file: {error}") from None
-        self._members = {each.filename.removesuffix(".npy"): each for each in members}
+        with load_errors(path, "an .npz file", SourceError), open_plain(path) as file:
+            self._members = array_members(open_archive(file))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -57,11 +67,14 @@ class NpzFile(Mapping[str, Any]):
         return key in self._members
 
     def __getitem__(self, key: str) -> Any:
+        check_budget(f"Reading {self.name_of(key)}", self._members[key].file_size, None)
         with self._open(key) as file:
-            if read_npy_header(file)[2].hasobject:
+            shape, is_fortran, dtype = read_npy_header(file)
+            if dtype.hasobject:
                 return read_pickle(file, what=self.name_of(key))
-            file.seek(0)
-            return npy.read_array(file, allow_pickle=False)
+            size = self._members[key].file_size
+            check_data_bytes(file.tell(), array_bytes(shape, dtype), size)
+            return read_values(file, shape, dtype, is_fortran=is_fortran)
 
     def opened(self, key: str) -> Any:
         """An array as a memory map if it is large, read otherwise.
@@ -78,29 +91,23 @@ class NpzFile(Mapping[str, Any]):
         if key not in self:
             names = ", ".join(list(self)[:8])
             raise SourceError(f"`{self.path}` has no array `{key}`; its arrays are {names}")
-        what, member = self.name_of(key), self._members[key]
+        member = self._members[key]
         with self._open(key) as file:
-            shape, is_fortran, dtype = read_npy_header(file)
-            if dtype.hasobject:
-                raise SourceError(
-                    f"{what} holds Python objects, which are not read; expected numbers"
-                )
+            shape, is_fortran, dtype = plain_header(file)
             begin = file.tell()
-            needed = begin + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            if needed != member.file_size:
-                raise SourceError(f"{what} is damaged: {member.file_size:,} of {needed:,} bytes")
+            check_data_bytes(begin, array_bytes(shape, dtype), member.file_size)
             if member.compress_type == zipfile.ZIP_STORED and member.file_size > begin:
                 order = "F" if is_fortran else "C"
                 offset = _data_offset(self.path, member) + begin
                 return np.memmap(self.path, dtype, "r", offset, shape, order)  # type: ignore[call-overload, no-any-return]
-            file.seek(0)
             if member.file_size <= SMALL_BYTES:
-                return npy.read_array(file, allow_pickle=False)
+                return read_values(file, shape, dtype, is_fortran=is_fortran)
+            file.seek(0)
             folder = self.path.with_name(f"{self.path.stem}-unpacked")
             unpacked = folder / f"{key}-{member.CRC:08x}.npy"
             if not unpacked.exists():
                 _unpack(file, member, unpacked)
-            return np.load(unpacked, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+            return map_array(unpacked, what=f"what `{self.path}` has packed", error=SourceError)
 
     def name_of(self, key: str) -> str:
         """What to call an array in messages."""
@@ -108,7 +115,12 @@ class NpzFile(Mapping[str, Any]):
 
     def number(self, key: str, default: int) -> int:
         """A flag or count stored as an array of one element."""
-        return int(np.asarray(self[key]).ravel()[0]) if key in self else default
+        if key not in self:
+            return default
+        values = as_array(self[key], self.name_of(key)).ravel()
+        if values.size != 1 or values.dtype.kind not in "iub":
+            raise unexpected_array(self.name_of(key), values, "one whole number")
+        return int(values[0])
 
     def matrix(self, prefix: str, separator: str = "_") -> scipy.sparse.csr_array | None:
         """The sparse matrix stored in parts ``prefix_data``, ``prefix_indices`` and so on."""
@@ -128,7 +140,7 @@ class NpzFile(Mapping[str, Any]):
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self._members[key]) as file:
                 yield file
-        except (ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             raise SourceError(f"{self.name_of(key)} is damaged: {error}") from None
         except OSError as error:
             reason = error.strerror or error

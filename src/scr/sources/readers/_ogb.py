@@ -13,6 +13,7 @@ with node labels, are read by `_ogb_typed.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,13 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources._options import IngestOptions
-from scr.sources.readers._gzip_csv import count_columns, fill_matrix, read_cells, read_column
+from scr.sources.readers._gzip_csv import (
+    check_matrix,
+    count_columns,
+    fill_matrix,
+    read_cells,
+    read_column,
+)
 from scr.sources.readers._npz import NpzFile
 from scr.sources.readers._raw import RawGraph, unexpected_array
 
@@ -99,11 +106,12 @@ def class_names(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     if not files:
         return None, ()
     cells = [[cell.strip() for cell in row] for row in read_cells(files[0])]
-    listed = {int(row[0]): row[-1] for row in cells if len(row) > 1 and row[0].isdecimal()}
+    numbered = (row for row in cells if len(row) > 1 and row[0].isdecimal() and len(row[0]) < 10)
+    listed = {int(row[0]): row[-1] for row in numbered}
     if not listed or set(listed) != set(range(len(listed))):
         return None, (f"the classes in {files[0].name} are not numbered from 0: left out",)
     names = [listed[number] or str(number) for number in range(len(listed))]
-    repeated = {name for name in names if names.count(name) > 1}
+    repeated = {name for name, times in Counter(names).items() if times > 1}
     return tuple(
         f"{name} ({number})" if name in repeated else name for number, name in enumerate(names)
     ), ()
@@ -158,6 +166,7 @@ def read_edges(folder: Path) -> NDArray[np.int32]:
     """The edges of `edge.csv.gz` in a folder, two node numbers in each row, as (2, edges)."""
     counted_by = "num-edge-list.csv.gz"
     count = _one_count(read_column(folder / counted_by), f"`{folder / counted_by}`")
+    check_matrix(folder / "edge.csv.gz", count, 2, np.int32)
     edges = np.empty((2, count), np.int32)
     fill_matrix(folder / "edge.csv.gz", edges.T, counted_by=counted_by)
     return edges
@@ -165,7 +174,9 @@ def read_edges(folder: Path) -> NDArray[np.int32]:
 
 def read_features_table(path: Path, rows: int, counted_by: str) -> NDArray[np.float32]:
     """A file of features; one row per node."""
-    features = np.empty((rows, count_columns(path)), np.float32)
+    columns = count_columns(path)
+    check_matrix(path, rows, columns, np.float32)
+    features = np.empty((rows, columns), np.float32)
     fill_matrix(path, features, counted_by=counted_by)
     return features
 
@@ -174,6 +185,7 @@ def read_label_table(
     path: Path, rows: int, counted_by: str, names: tuple[str, ...] | None
 ) -> NDArray[np.int64]:
     """A file of one class number per node, empty where it is unknown."""
+    check_matrix(path, rows, 1, np.float64)
     values = np.empty((rows, 1), np.float64)
     fill_matrix(path, values, counted_by=counted_by)
     return whole_labels(values, str(path), names)

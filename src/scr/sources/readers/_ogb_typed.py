@@ -74,7 +74,7 @@ def _by_type(path: Path) -> dict[str, str]:
 def _counts(path: Path) -> dict[str, int]:
     values = _by_type(path)
     for name, value in values.items():
-        if not value.isdecimal():
+        if not value.isdecimal() or len(value) > 18:
             raise SourceError(f"`{path}`: `{name}` has {value!r} nodes; expected a whole number")
         if not _is_plain(name):
             raise SourceError(f"`{path}`: {name!r} cannot be the name of a type of nodes")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scr.errors import SourceError
 from scr.sources.readers._pickles import read_pickle
 from scr.sources.readers._raw import RawGraph
+from scr.storage import check_budget, open_plain
 
 _PICKLED = ("x", "y", "tx", "ty", "allx", "ally", "graph")
 # The public split validates on the 500 rows that follow the training rows (Yang et al. 2016).
@@ -52,10 +53,11 @@ def planetoid_prefix(path: Path) -> Path | None:
 def read_planetoid(prefix: Path) -> RawGraph:
     """Read the eight files that begin with `prefix`, such as `folder/ind.cora`."""
     parts = {part: _read_part(prefix, part) for part in _PICKLED}
-    first, count = parts["allx"].shape[0], len(parts["y"])
+    first, count = parts["allx"].shape[0], parts["y"].shape[0]
     order = _read_test_index(prefix, first, parts["tx"].shape[0], len(parts["graph"]))
     _check_shapes(prefix, parts)
     num_nodes = max(first, int(order.max(initial=-1)) + 1)
+    check_budget(f"Reading `{prefix}.ally`", 8 * num_nodes * parts["ally"].shape[1], None)
     one_hot = _place_rows(parts["ally"], parts["ty"], order, num_nodes).toarray()
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)
     missing = int((labels < 0).sum())
@@ -77,18 +79,21 @@ def read_planetoid(prefix: Path) -> RawGraph:
 def _open_part(prefix: Path, part: str) -> Iterator[IO[bytes]]:
     path = prefix.with_name(f"{prefix.name}.{part}")
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
+            check_budget(f"Reading `{path}`", path.stat().st_size, None)
             yield file
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise SourceError(
-            f"A Planetoid graph needs `{path}`, which cannot be read: {error.strerror}"
+            f"A Planetoid graph needs `{path}`, which cannot be read: {reason}"
         ) from None
 
 
 def _read_part(prefix: Path, part: str) -> Any:
     with _open_part(prefix, part) as file:
         value = read_pickle(file, what=f"`{prefix}.{part}`")
-    is_matrix = isinstance(value, (np.ndarray, scipy.sparse.csr_array)) and value.ndim == 2
+    is_array = isinstance(value, (np.ndarray, scipy.sparse.csr_array))
+    is_matrix = is_array and value.ndim == 2 and value.dtype.kind in "fiub"
     if not (isinstance(value, dict) if part == "graph" else is_matrix):
         raise SourceError(
             f"`{prefix}.{part}` holds a {type(value).__name__}, not what `{part}` should be"
@@ -102,7 +107,7 @@ def _read_test_index(prefix: Path, first: int, rows: int, limit: int) -> NDArray
         words = file.read().split()
     try:
         order = np.array(words, dtype=np.int64)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SourceError(
             f"`{prefix}.test.index` should be one row number per line: {error}"
         ) from None
@@ -147,6 +152,6 @@ def _edges(graph: dict[Any, Any], prefix: Path) -> NDArray[np.int64]:
         counts = [len(neighbors) for neighbors in graph.values()]
         sources = np.repeat(np.fromiter(graph, dtype=np.int64, count=len(graph)), counts)
         targets = np.fromiter(itertools.chain.from_iterable(graph.values()), np.int64, sum(counts))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SourceError(f"`{prefix}.graph` should list neighbors by number: {error}") from None
     return np.stack([sources, targets])

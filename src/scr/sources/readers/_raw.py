@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources._edge_source import EdgeSource
+from scr.storage import check_budget
+
+MOST_COLUMNS = 2**31 - 1
+"""Of sparse matrices, whose shape is only declared."""
+MOST_TEXT_BYTES = 4
+"""Of each character of an array of text, which gives all texts the room of the longest."""
 
 Features = NDArray[Any] | scipy.sparse.csr_array
 
@@ -68,9 +74,43 @@ def unexpected_array(what: str, array: NDArray[Any], expected: str) -> SourceErr
     return SourceError(f"{what} is {array.dtype} of shape {array.shape}; expected {expected}")
 
 
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """What a file holds under the name `what`, as one array; a memory map stays one."""
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise SourceError(f"{what} is not an array: {error}") from None
+
+
+def as_texts(values: Any, what: str) -> tuple[str, ...]:
+    """Names that a file holds under the name `what`, which may be bytes, numbers or objects."""
+    array = as_array(values, what)
+    if array.ndim != 1 or array.dtype.kind not in "USOiu":
+        raise unexpected_array(what, array, "a list of names")
+    try:
+        texts = [each.decode() if isinstance(each, bytes) else str(each) for each in array.tolist()]
+        "".join(texts).encode()
+    except UnicodeError as error:
+        raise SourceError(f"{what} holds names that are no text: {error}") from None
+    return tuple(texts)
+
+
+def as_name_array(values: Any, what: str) -> NDArray[Any]:
+    """Ids that a file holds under the name `what`: whole numbers, else text."""
+    array = as_array(values, what)
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        return array
+    texts = as_texts(array, what)
+    longest = max((len(text) for text in texts), default=0)
+    check_budget(f"An array of {what}", MOST_TEXT_BYTES * longest * len(texts), None)
+    return np.array(texts, np.str_)
+
+
 def as_labels(labels: Any, what: str) -> NDArray[Any]:
     """Check that `what`, an array of a file, has one whole number per node, or one per target."""
-    array: NDArray[Any] = np.asarray(labels)
+    array = as_array(labels, what)
     if array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "biuf":
         return array  # of several targets; their values are checked where the graph is made
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -86,19 +126,23 @@ def csr_from_parts(parts: Mapping[str, Any], *, what: str) -> scipy.sparse.csr_a
     try:
         rows, columns = (int(size) for size in np.asarray(parts["shape"]).ravel())
         data, indices, indptr = (np.asarray(parts[key]) for key in ("data", "indices", "indptr"))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise SourceError(f"{what} is not a sparse matrix: {error}") from None
     kinds_fit = (
         data.dtype.kind in "fiub" and indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
     )
-    flat = data.ndim == indices.ndim == indptr.ndim == 1
+    flat = data.ndim == indices.ndim == indptr.ndim == 1 and rows >= 0
     if not (kinds_fit and flat and len(data) == len(indices) and len(indptr) == rows + 1):
         raise SourceError(
-            f"{what} is not a sparse matrix: {len(data)} values, {len(indices)} indices and "
-            f"{len(indptr)} row offsets do not fit its shape ({rows}, {columns})"
+            f"{what} is not a sparse matrix: {data.size} values, {indices.size} indices and "
+            f"{indptr.size} row offsets do not fit its shape ({rows}, {columns})"
         )
+    if not 0 <= columns <= MOST_COLUMNS:
+        raise SourceError(f"{what} has {columns:,} columns; expected 0 to {MOST_COLUMNS:,}")
     inside = not len(indices) or (indices.min() >= 0 and indices.max() < columns)
-    ordered = indptr[0] == 0 and indptr[-1] == len(indices) and bool((np.diff(indptr) >= 0).all())
+    ordered = (
+        indptr[0] == 0 and indptr[-1] == len(indices) and bool((indptr[1:] >= indptr[:-1]).all())
+    )
     if not (inside and ordered):
         raise SourceError(f"{what} has indices outside its shape ({rows}, {columns})")
     return scipy.sparse.csr_array((data, indices, indptr), shape=(rows, columns))

@@ -24,6 +24,7 @@ from scr.sources.readers._columns import readable
 from scr.sources.readers._raw import RawGraph, as_labels, unexpected_array
 from scr.sources.readers._table_edges import TableEdges
 from scr.sources.readers._tables import edge_columns
+from scr.storage import map_array
 
 PARQUET_EDGES_PER_SECOND = 9e6
 """Measured on one busy core; for estimates of time only."""
@@ -117,7 +118,4 @@ def _num_nodes(folder: Path, features: NDArray[Any] | None, labels: NDArray[Any]
 
 
 def _load(path: Path) -> NDArray[Any]:
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise SourceError(f"`{path}` cannot be read as an array: {error}") from None
+    return map_array(path, what="an array", error=SourceError)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scr.errors import SourceError
 from scr.sources._edge_source import CHUNK_EDGES, EdgeSource
-from scr.sources.readers._columns import first_null, plain_integers, readable
+from scr.sources.readers._columns import end_column, first_null, readable
 
 EDGES_PER_SECOND = 1e6
 """Measured on one busy core with CSV and numbers for ids, a third of it with text; for estimates of
@@ -85,7 +85,7 @@ def id_mapper(ids: pa.Array, path: Path, nodes_path: Path) -> Mapper:
     def numbers_of(column: pa.ChunkedArray, name: str, first_row: int) -> NDArray[np.int64]:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        plain = plain_integers(column)
+        plain = end_column(column, name, path)
         numbers = look_up(plain)
         if numbers.null_count:
             row = first_null(numbers)

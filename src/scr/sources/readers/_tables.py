@@ -23,12 +23,14 @@ from scr.errors import SourceError
 from scr.features import read_features
 from scr.sources._options import IngestOptions
 from scr.sources.readers._columns import (
+    ColumnNames,
     class_column,
     column_names,
+    end_column,
     id_column,
     number_column,
-    plain_integers,
     read_table,
+    readable,
     split_column,
 )
 from scr.sources.readers._raw import RawGraph
@@ -55,6 +57,8 @@ class Nodes:
     split: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     """Columns that have no meaning here."""
+    notes: tuple[str, ...] = ()
+    """What was decided about the columns."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,7 +119,10 @@ def read_tables(folder: Path, options: IngestOptions) -> RawGraph:
         class_names=nodes.class_names,
         ids=nodes.ids.to_numpy(zero_copy_only=False),
         weights=weights,
-        notes=(f"node columns left out: {', '.join(nodes.left_out)}",) if nodes.left_out else (),
+        notes=(
+            *nodes.notes,
+            *((f"node columns left out: {', '.join(nodes.left_out)}",) if nodes.left_out else ()),
+        ),
         **nodes.split,
     )
 
@@ -139,6 +146,18 @@ def read_nodes(
         if name not in names:
             more = "; the name `none` says that there are no labels" if role == "label" else ""
             raise missing_column(path, name, names, f"name it with `{role}_column`{more}")
+        names.check_role(name, f"the {role}", path)
+    with readable(path):
+        return _read_nodes(path, names, roles, features, hint)
+
+
+def _read_nodes(
+    path: Path,
+    names: ColumnNames,
+    roles: Mapping[str, str],
+    features: Path | Sequence[str] | None,
+    hint: str,
+) -> Nodes:
     rows = read_table(path, texts=roles.values())
     ids = id_column(rows[roles["id"]], path)
     rest = [name for name in names if name not in roles.values()]
@@ -159,20 +178,26 @@ def read_nodes(
         class_names=class_names,
         split=split_column(rows[roles["split"]], path) if "split" in roles else {},
         left_out=tuple(name for name in rest if name not in taken),
+        notes=names.notes,
     )
 
 
 def read_edges(path: Path, weight: str | None = None) -> ListedEdges:
     """Read a table of edges, with the column of weights named, else `weight` if there is."""
     ends, usual = edge_columns(path)
-    rows, weight = read_table(path, texts=ends), weight or usual
+    weight = weight or usual
+    if weight is not None:
+        column_names(path).check_role(weight, "the weight", path)
+    rows = read_table(path, texts=ends)
     weights = None
     if weight is not None:
         if weight not in rows.column_names:
             hint = "`weight` in `graph.toml` names the column"
             raise missing_column(path, weight, rows.column_names, hint)
-        weights = number_column(rows[weight], weight, path, hint=_WEIGHT_HINT)
-    columns = {name: plain_integers(rows[name]) for name in ends}
+        with readable(path):
+            weights = number_column(rows[weight], weight, path, hint=_WEIGHT_HINT)
+    with readable(path):
+        columns = {name: end_column(rows[name], name, path) for name in ends}
     return ListedEdges(path=path, ends=columns, weights=weights)
 
 
@@ -182,6 +207,8 @@ def edge_columns(path: Path) -> tuple[list[str], str | None]:
     ends = ["source", "target"] if {"source", "target"} <= set(names) else names[:2]
     if len(ends) < 2:
         raise missing_column(path, "target", names, "edges have a `source` and a `target`")
+    for end in ends:
+        names.check_role(end, "an end of the edges", path)
     return ends, "weight" if "weight" in names and "weight" not in ends else None
 
 

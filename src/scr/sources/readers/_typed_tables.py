@@ -59,10 +59,13 @@ def read_typed_tables(folder: Path, options: IngestOptions) -> RawTypedGraph:
         weights={
             each: edges.weights for each, edges in listed.items() if edges.weights is not None
         },
-        notes=tuple(
-            f"columns of {each.path.name} left out: {', '.join(each.left_out)}"
-            for each in nodes.values()
-            if each.path is not None and each.left_out
+        notes=(
+            *(note for each in nodes.values() for note in each.notes),
+            *(
+                f"columns of {each.path.name} left out: {', '.join(each.left_out)}"
+                for each in nodes.values()
+                if each.path is not None and each.left_out
+            ),
         ),
         **nodes[target].split,
     )

@@ -1,0 +1,70 @@
+"""Locks: one holder at a time, gone with the process that held it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scr.errors import StoreError
+from scr.storage import Claim, check_writable, one_at_a_time
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from scr.storage import Claim
+claim = Claim(Path(sys.argv[1]))
+assert claim.acquire()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_claim_is_held_by_one_and_leaves_nothing(tmp_path):
+    first, second = Claim(tmp_path / "a" / "x.lock"), Claim(tmp_path / "a" / "x.lock")
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    assert not (tmp_path / "a" / "x.lock").exists()
+    assert second.acquire()
+    second.release()
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_killed_holder_gives_its_claim_back(tmp_path):
+    file = tmp_path / "x.lock"
+    process = subprocess.Popen([sys.executable, "-c", HOLD, file], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"held\n"
+    assert not Claim(file).acquire()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    claim = Claim(file)
+    assert claim.acquire(wait=True)
+    claim.release()
+
+
+def test_the_lock_of_a_target_lies_beside_it_while_it_is_held(tmp_path):
+    with one_at_a_time(tmp_path / "run"):
+        assert [path.name for path in tmp_path.iterdir()] == [".run.lock"]
+    assert list(tmp_path.iterdir()) == []
+    with one_at_a_time(tmp_path / "not" / "there"):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_cannot_be_written_are_refused_and_others_left_alone(tmp_path):
+    check_writable(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="is a file; expected a folder"):
+        check_writable(tmp_path / "file" / "below")
+    with pytest.raises(StoreError, match="cannot be written: File name too long"):
+        check_writable(tmp_path / ("x" * 300))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is of Linux")
+def test_a_folder_of_a_file_system_that_takes_no_files_is_refused():
+    with pytest.raises(StoreError, match="`/proc/run` cannot be written"):
+        check_writable(Path("/proc/run"))
