@@ -6,6 +6,7 @@ import argparse
 import itertools
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,8 @@ WORK = Path(__file__).parent / ".work"
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if any case failed."""
     options = _options().parse_args(arguments)
+    # As Ctrl-C: workers end at once, and what they run with them.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console(soft_wrap=True)
     names = options.names or [name for name in CAMPAIGNS if name not in ONLY_BY_NAME]
     campaigns = [find(name) for name in names]

@@ -11,8 +11,9 @@ VOLATILE_KEYS = ("seconds", "train_seconds", "propagate_seconds", "peak_memory_b
 """Fields of JSON files that say how long, and with how much memory."""
 VOLATILE_TEXT = rb"(>)[0-9][0-9.,]* (?:ms|s|min|h|MB|GB|MiB|GiB)(?=<)"
 """The same in cells of pages."""
-EXCLUDED = frozenset({"verified.json"})
-"""Files that say nothing about the result: inodes and times of the files beside them."""
+EXCLUDED = frozenset({"verified.json", "checksums.json"})
+"""Files about the files beside them: inodes and times, and checksums that follow from bytes which
+are compared anyway, times in them included."""
 UNORDERED = frozenset({"runs.jsonl"})
 """Files with a line per run, in the order in which the runs ended."""
 TEXTS = (".json", ".jsonl", ".html", ".csv", ".txt", ".toml")
