@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from tests.conftest import make_random_graph
 
-from campaigns.damage_requests import HostileRequest, Target, hostile_request, problem
 from scr.classifier import NodeClassifier
 from scr.prediction import open_run
 from scr.serving import Service

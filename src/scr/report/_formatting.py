@@ -111,8 +111,9 @@ def csv_text(
 ) -> str:
     """A table as CSV; None is an empty cell, and every text has quotes if asked for."""
     text = io.StringIO()
-    quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
-    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(
+        text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
+    )
     writer.writerow(columns)
     writer.writerows(rows)
     return text.getvalue()

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import scr
-from campaigns.damage_requests import HOSTILE_TEXTS
 from scr.report import sweep_curves
 from scr.report.page import comparison_page, learning_curve_page, run_page, sweep_page
 from scr.tables import TableOptions, read_table_graph

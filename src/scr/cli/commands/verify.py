@@ -67,6 +67,7 @@ def _verify_run(path: Path) -> list[str]:
     import pyarrow.parquet
     from safetensors import SafetensorError, safe_open
 
+    damage = (ValueError, OSError, RecursionError, pyarrow.ArrowException, SafetensorError)
     checked = []
     models = [] if (path / prediction.ENSEMBLE).is_file() else ["model.safetensors"]
     for name in ("run.json", "metrics.json", *models, "predictions.parquet"):
@@ -81,7 +82,7 @@ def _verify_run(path: Path) -> list[str]:
                     pass
         except FileNotFoundError:
             raise RunError(f"`{path}` has no `{name}`; expected a finished run") from None
-        except (ValueError, OSError, pyarrow.ArrowException, SafetensorError) as error:
+        except damage as error:
             raise RunError(f"`{file}` is damaged: {error}") from None
         checked.append(name)
     return checked
