@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from scr import compute
 from scr.cli._console import print_json
 
 Report: TypeAlias = dict[str, Any]
@@ -49,6 +50,7 @@ def reporting(command: Callable[..., Report]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*, as_json: bool = False, **given: Any) -> None:
+        compute.check_address_space()
         if not as_json:
             command(**given)
             return

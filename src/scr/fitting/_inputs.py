@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scr.compute import process_budget
 from scr.errors import ConfigError, SourceError
 from scr.graph import Graph
-from scr.sources import load_graph
+from scr.sources import check_tables_fit, load_graph
 from scr.tables import Preparation, Table, TableOptions, read_table_graph
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".arrow", ".feather")
@@ -54,6 +55,8 @@ def read_input(nodes: Table | Graph, edges: Table | None, options: TableOptions)
         )
     if isinstance(nodes, Graph):
         raise SourceError("There are edges beside a graph, which has its own; expected one of them")
+    files = [Path(table).expanduser() for table in (nodes, edges) if isinstance(table, str | Path)]
+    check_tables_fit(files, process_budget("auto"))
     read = read_table_graph(nodes, edges, options)
     names = (_named(nodes, "nodes"), _named(edges, "edges"))
     return FitInput(read.graph, read.preparation, tuple(read.notes), names)

@@ -24,11 +24,13 @@ from scr.ingest._stream import stream_ingest, take_apart
 from scr.sources import (
     IngestOptions,
     as_edge_source,
+    check_tables_fit,
     find_source,
     is_finished,
     make_graph,
     read_raw,
     read_source,
+    tables_of_source,
 )
 from scr.sources.readers import RawGraph, RawTypedGraph
 from scr.storage import discard_work, work_bytes
@@ -91,6 +93,7 @@ def _read_and_plan(
     source: str | Path, options: IngestOptions, store: Path, memory: str | int, *, link: bool
 ) -> tuple[RawGraph | RawTypedGraph, Any, IngestPlan]:
     """A source, the features of its classified nodes (a file's, or its own), and the plan."""
+    check_tables_fit(tables_of_source(find_source(source)), memory_budget(memory))
     raw = read_raw(source, options)
     if isinstance(raw, RawTypedGraph):
         num_nodes, features = raw.num_nodes[raw.target], raw.features.get(raw.target)

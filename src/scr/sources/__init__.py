@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from scr.sources._ogb_datasets import OGB_DATASETS as OGB_DATASETS
     from scr.sources._ogb_datasets import data_folder as data_folder
     from scr.sources._options import IngestOptions as IngestOptions
+    from scr.sources._table_sizes import check_tables_fit as check_tables_fit
+    from scr.sources._table_sizes import tables_of_source as tables_of_source
     from scr.sources.readers._columns import class_column as class_column
     from scr.sources.readers._columns import plain_integers as plain_integers
     from scr.sources.readers._columns import split_column as split_column

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from scr.compute import is_out_of_memory
 from scr.errors import StoreError
 from scr.storage._descriptors import open_descriptor
 
@@ -128,6 +129,8 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_out_of_memory(error):
+            raise
         raise disk_error(error, path) from error
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from scr.compute import is_out_of_memory
 from scr.errors import StoreError
 from scr.storage._file_region import as_bytes, npy_region
 from scr.storage._file_rows import ranges, stream_rows
@@ -132,7 +133,9 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
         array = np.lib.format.open_memmap(file, mode="r")
     except FileNotFoundError:
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
-    except (ValueError, OSError):
+    except (ValueError, OSError) as error:
+        if is_out_of_memory(error):  # a limit of address space
+            raise
         # NumPy refuses to map beyond the end of the file, and headers that hold pickles.
         size = file.stat().st_size
         raise StoreError(

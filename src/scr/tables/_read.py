@@ -297,6 +297,8 @@ def _readable(name: str) -> Iterator[None]:
     """Say in one sentence that a table cannot be read."""
     try:
         yield
+    except MemoryError:  # Arrow's is one of its exceptions too
+        raise
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError, csv.Error) as error:
         reason = str(error).partition("\n")[0]
         raise SourceError(f"{name} cannot be read as a table: {reason}") from None

@@ -49,6 +49,8 @@ def readable(path: Path) -> Iterator[None]:
     """Say in one sentence that a table cannot be read."""
     try:
         yield
+    except MemoryError:  # Arrow's is one of its exceptions too
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SourceError(f"`{path}` cannot be read as a table: {error}") from None
 
