@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from scr import __version__
+from scr import __version__, compute
 from scr.cli._console import UNBOUNDED, print_error, print_json, print_line, printed_warnings
 from scr.cli._ending import INTERRUPTED, JSON, NOTHING_WRITTEN, Stopped, reporting
 from scr.cli._hints import with_command
@@ -123,9 +124,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--debug" in given:
             raise
         as_json = JSON in given
+        if compute.is_out_of_memory(error):
+            _end_without_memory(error, as_json)
         if isinstance(error, OSError):
             print_error(str(error), as_json=as_json)
             sys.exit(BAD_INPUT)
         message = f"unexpected {type(error).__name__}: {error}"
         print_error(message, "run again with `--debug`", as_json=as_json)
         sys.exit(UNEXPECTED)
+
+
+def _end_without_memory(error: Exception, as_json: bool) -> NoReturn:
+    """Say that memory ran out, and end at once.
+
+    Libraries whose threads could not be started would wait for them for ever at the usual end.
+    """
+    error.__traceback__ = error.__context__ = None  # whose frames hold what took the memory
+    try:
+        lack = compute.out_of_memory(error)
+        print_error(lack.message, lack.hint, as_json=as_json)
+        sys.stdout.flush()
+    except MemoryError:
+        os.write(2, b"error: Memory ran out\n")
+    os._exit(BAD_INPUT)

@@ -180,7 +180,8 @@ def counted(title: str, total: int | None = None) -> Iterator[Callable[..., None
     about the last run or epoch.
     """
     state = TextColumn("{task.fields[state]}", markup=False)
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), state)
+    name = TextColumn("{task.description}", markup=False)
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), state)
     with _progress(*columns) as progress:
         yield functools.partial(progress.update, progress.add_task(title, total=total, state=""))
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import sys
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from scr import compute
 from scr.cli._console import print_json
+from scr.errors import ConfigError
 
 Report: TypeAlias = dict[str, Any]
 """What a command wrote and measured: paths, numbers, names, and lists and tables of them."""
@@ -44,11 +48,32 @@ def when_stopped(sentence: str) -> Iterator[None]:
         raise Stopped(sentence) from None
 
 
+def refuse_undecodable(given: Mapping[str, Any]) -> None:
+    """Refuse names that are not UTF-8 before any work: records of runs and models cannot have them.
+
+    Python holds such bytes as surrogates.
+    """
+    for name, value in given.items():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(each, str | Path):
+                continue
+            if any("\ud800" <= character <= "\udfff" for character in str(each)):
+                shown = os.fsencode(each).decode("utf-8", "backslashreplace")
+                raise ConfigError(
+                    name,
+                    shown,
+                    "text in UTF-8",
+                    hint="rename the file or folder",
+                )
+
+
 def reporting(command: Callable[..., Report]) -> Callable[..., None]:
     """A command with the option `--json`."""
 
     @functools.wraps(command)
     def run(*, as_json: bool = False, **given: Any) -> None:
+        compute.check_address_space()
+        refuse_undecodable(given)
         if not as_json:
             command(**given)
             return

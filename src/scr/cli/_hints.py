@@ -6,7 +6,6 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING
 
-from scr import training
 from scr.errors import MemoryBudgetError, SCRError
 
 if TYPE_CHECKING:
@@ -31,8 +30,10 @@ def with_command(error: SCRError) -> SCRError:
     """
     if error.hint is None:
         return error
-    if isinstance(error, MemoryBudgetError) and isinstance(error, training.HopsBudgetError):
-        command = propagate_command(error.request)
+    request = getattr(error, "request", None)
+    if isinstance(error, MemoryBudgetError) and request is not None:
+        # Not asked by its class, `training.HopsBudgetError`, which would load torch.
+        command = propagate_command(request)
         hint = f"first `{command}`, which works on disk; what it leaves is found"
         return SCRError(error.message, hint=hint)
     hint = COLUMN.sub(lambda of: f"`scr ingest TABLES STORE --{of[1]}-column NAME`", error.hint)

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from scr.compute._loops import run_between as run_between
     from scr.compute._loops import run_ranges as run_ranges
     from scr.compute._memory import available_bytes as available_bytes
+    from scr.compute._memory import check_address_space as check_address_space
     from scr.compute._memory import check_memory as check_memory
+    from scr.compute._memory import is_out_of_memory as is_out_of_memory
     from scr.compute._memory import memory_budget as memory_budget
+    from scr.compute._memory import out_of_memory as out_of_memory
     from scr.compute._memory import peak_bytes as peak_bytes
     from scr.compute._memory import process_budget as process_budget
     from scr.compute._memory import readable_bytes as readable_bytes

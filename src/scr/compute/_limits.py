@@ -48,9 +48,11 @@ _VERSIONS = (
         "total_inactive_file",
     ),
 )  # fmt: skip
+ADDRESS_SPACE = "`ulimit -v`"
+"""Name of the limit that memory maps and stacks of threads count against, used or not."""
 _RESOURCES = {
-    "Max address space": ("VmSize", "ulimit -v"),
-    "Max data size": ("VmData", "ulimit -d"),
+    "Max address space": ("VmSize", ADDRESS_SPACE),
+    "Max data size": ("VmData", "`ulimit -d`"),
 }
 """Limits of `/proc/self/limits`, what `/proc/self/status` counts against them, and their names."""
 
@@ -114,7 +116,7 @@ def _resource_limits(root: Path) -> Iterator[Limit]:
                 continue
             held = number_after(root / "proc/self/status", counted)
             if held is not None:
-                yield Limit(f"`{name}`", int(words[0]), max(int(words[0]) - 1024 * held, 0))
+                yield Limit(name, int(words[0]), max(int(words[0]) - 1024 * held, 0))
 
 
 def _mount(root: Path, version: _Version) -> tuple[str, str]:

@@ -36,12 +36,34 @@ if hasattr(os, "register_at_fork"):
 def compiled(function: Function, **settings: Any) -> Function:
     """Compile a loop over NumPy arrays when it is first called; it runs without Python's lock.
 
-    The result is cached on disk, unless there is no folder that may be written.
+    The result is cached on disk, unless there is no folder that may be written, or none any more
+    when there is something to keep.
     """
     try:
-        return cast(Function, numba.njit(nogil=True, cache=True, **settings)(function))
+        loop = numba.njit(nogil=True, cache=True, **settings)(function)
     except RuntimeError:  # numba found no folder for its cache
         return cast(Function, numba.njit(nogil=True, **settings)(function))
+    if hasattr(loop, "_cache"):  # not where compilation is switched off
+        _forgive(loop._cache)
+    return cast(Function, loop)
+
+
+def _forgive(cache: Any) -> None:
+    """Let a loop run uncached if the disk of its cache is full, or may no longer be written."""
+
+    def forgiving(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            try:
+                return method(*arguments)
+            except OSError:
+                cache.disable()
+                return None
+
+        return call
+
+    cache.save_overload, cache.load_overload = map(
+        forgiving, (cache.save_overload, cache.load_overload)
+    )
 
 
 def compiled_reordered(function: Function) -> Function:

@@ -5,17 +5,25 @@ A budget counts the whole process, interpreter and libraries included, as the op
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import sys
 from pathlib import Path
 
-from scr.compute._limits import ROOT, memory_limits, number_after
+from scr.compute._limits import ADDRESS_SPACE, ROOT, memory_limits, number_after
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError
 
 AUTO_SHARE = 0.8
 """Share of the available memory that `memory="auto"` takes: the rest is for the page cache."""
+_FAILED_ALLOCATIONS = (
+    "can't allocate memory", "out of memory", "std::bad_alloc", "can't start new thread",
+    "failed to map segment", "excessive memory usage",
+)  # fmt: skip
+"""Of messages that torch, C++, Python and the loader of libraries have for memory that ran out."""
+LEAST_ADDRESS_SPACE = 3 * 2**29
+"""For the command line: torch, Arrow and compiled loops map 1.2 GiB before anything is read."""
 UNKNOWN_BYTES = 4 * 2**30
 """Taken to be free where the system does not say; `memory` can be given there."""
 
@@ -86,6 +94,44 @@ def memory_budget(memory: str | int, root: Path = ROOT) -> int:
         f"No memory is left: all {readable_bytes(limit.bytes)} that {limit.name} allows are in use",
         hint="raise that limit, or stop other programs that count against it",
     )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation failed: NumPy's, Arrow's, torch's, a memory map, a thread's stack."""
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    is_of_libraries = isinstance(error, RuntimeError | OSError | ImportError)
+    text = str(error).lower()
+    return is_of_libraries and any(each in text for each in _FAILED_ALLOCATIONS)
+
+
+def out_of_memory(error: BaseException, root: Path = ROOT) -> MemoryBudgetError:
+    """The error as a sentence that says what was wanted, which limit is near, and what helps."""
+    reason = str(error).strip().partition("\n")[0]
+    reason = reason.rpartition("DefaultCPUAllocator: ")[2].rstrip(".")
+    hint = (
+        "stop other programs, or raise the limit; `scr ingest` and `scr propagate` work on disk "
+        "within a budget (`--memory`), hops in float16 take half, and training takes less with "
+        "smaller batches (`training.batch_size`)"
+    )
+    limit = min(memory_limits(root), key=lambda each: each.bytes, default=None)
+    sentence = f"Memory ran out{f': {reason}' if reason else ''}"
+    if limit is not None and limit.bytes < _physical_bytes():
+        sentence += f"; {limit.name} allows {readable_bytes(limit.bytes)}"
+    return MemoryBudgetError(sentence, hint=hint)
+
+
+def check_address_space(root: Path = ROOT) -> None:
+    """Refuse a limit under which libraries fail to start threads, and some then wait for ever."""
+    for limit in memory_limits(root):
+        if limit.name == ADDRESS_SPACE and limit.bytes < LEAST_ADDRESS_SPACE:
+            raise MemoryBudgetError(
+                f"{limit.name} allows {readable_bytes(limit.bytes)} of address space; the "
+                f"libraries and their threads take {readable_bytes(LEAST_ADDRESS_SPACE)}",
+                hint=f"raise it to `ulimit -v {2 * LEAST_ADDRESS_SPACE // 1024}` or more",
+            )
 
 
 def check_memory(what: str, needed: int, budget: int, *, hint: str) -> None:

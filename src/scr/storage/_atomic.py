@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from scr.compute import is_out_of_memory
 from scr.errors import StoreError
 from scr.storage._descriptors import open_descriptor
 from scr.storage._staging import Staging
@@ -203,6 +204,8 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_out_of_memory(error):
+            raise
         raise disk_error(error, path) from error
 
 
