@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from scr import runs, storage
@@ -372,9 +371,9 @@ def test_a_file_that_may_not_be_read_is_not_called_truncated(store, monkeypatch)
         raise PermissionError(13, "Permission denied")
 
     manifest = storage.read_manifest(store)
-    monkeypatch.setattr(np.lib.format, "open_memmap", refuse)
+    monkeypatch.setattr("scr.storage._manifest.npy_region", refuse)
     with pytest.raises(StoreError, match=r"labels\.npy` cannot be read: Permission denied"):
         storage.open_array(manifest, "labels")
-    monkeypatch.setattr("pathlib.Path.read_text", refuse)
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     with pytest.raises(StoreError, match=r"manifest\.json` cannot be read: Permission denied"):
         storage.read_manifest(store)

@@ -21,7 +21,10 @@ def test_a_table_that_is_too_large_is_not_read(tmp_path, kind, monkeypatch):
     numbers = np.arange(50_000)
     features = {f"x{column}": np.full(len(numbers), 0.5) for column in range(20)}
     edges = {"source": numbers[1:], "target": numbers[:-1]}
-    for name, table in {"nodes": {"id": numbers} | features, "edges": edges}.items():
+    for name, table in {
+        "nodes": {"id": numbers, "label": numbers % 3} | features,
+        "edges": edges,
+    }.items():
         WRITERS[kind](pa.table(table), tmp_path / f"{name}.{kind}")
     monkeypatch.setattr(pyarrow.csv, "read_csv", lambda *_, **__: pytest.fail("it was read"))
     for name in ("read", "read_row_group", "iter_batches"):

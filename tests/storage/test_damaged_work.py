@@ -115,7 +115,7 @@ def store(monkeypatch):
 def hops(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_plan, "SLAB_BYTES", (4000, 4000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
-    graph = stored(tmp_path, nodes=60, edges=200, columns=4)
+    graph = stored(tmp_path, nodes=160, edges=400, columns=4)
     return lambda path: propagate(graph, hops=2, out=path)
 
 

@@ -23,7 +23,8 @@ SCHEMA = 1
 _LOOKS = "; of "
 """Where a reason begins to list what else was looked at."""
 ENSEMBLE_FIELDS: dict[str, Any] = {
-    "held_out_labels": int, "gain": dict[str, float] | None, "trials": list[dict], "folds": int,
+    "held_out_labels": int, "gain": dict[str, float] | None, "trials": list[dict[str, Any]],
+    "folds": int,
 }  # fmt: skip
 FIT_FIELDS: dict[str, Any] = {
     "tables": list[str], "notes": list[str], "columns": list[str], "labels": int,

@@ -44,7 +44,7 @@ def read_ensemble(path: Path) -> list[WeightedModel] | None:
     """The models of a run, the heaviest first; none: it is a run of one."""
     if not (path / ENSEMBLE).is_file():
         return None
-    content = runs.read_json(path / ENSEMBLE, {"models": list[dict]})
+    content = runs.read_json(path / ENSEMBLE, {"models": list[dict[str, Any]]})
     try:
         models = [
             WeightedModel(str(each["folder"]), float(each["weight"])) for each in content["models"]

@@ -37,7 +37,7 @@ RECORD_FIELDS: dict[str, Any] = {
     "test_accuracy": float | None, "train_seconds": float, "graph?": str | None, "metric?": str,
     "balanced_accuracy?": float | None, "epochs?": int, "notes?": list[str],
     "consistency?": dict, "confident_nodes?": list[int], "smooth?": dict, "explanation?": dict,
-    "curve?": list[dict],
+    "curve?": list[dict[str, Any]],
 }  # fmt: skip
 """Of the record of a run of an experiment."""
 
@@ -46,13 +46,21 @@ EXPLANATION_FIELDS: dict[str, Any] = {
     "attention.spread?": list[float], "attention.classes?": list[str],
     "attention.class_nodes?": list[int], "attention.by_class?": list[list[float]],
     "mixing?": dict | None, "mixing.relations?": list[str], "mixing.relation?": list[float],
-    "mixing.subsets?": list[list[str]], "accuracy?": float | None, "drops?": list[dict],
+    "mixing.subsets?": list[list[str]], "accuracy?": float | None, "drops?": list[dict[str, Any]],
 }  # fmt: skip
 PAGE_FIELDS: dict[str, dict[str, Any]] = {
     "explanation": EXPLANATION_FIELDS,
-    "ensemble": {"models?": list[dict], "trials?": list[dict], "mattered?": list[dict]},
-    "breakdown": {"degree?": list[dict], "distance?": list[dict], "targets?": list[dict]},
-    "suggestions": {"nodes?": list[dict]},
+    "ensemble": {
+        "models?": list[dict[str, Any]],
+        "trials?": list[dict[str, Any]],
+        "mattered?": list[dict[str, Any]],
+    },
+    "breakdown": {
+        "degree?": list[dict[str, Any]],
+        "distance?": list[dict[str, Any]],
+        "targets?": list[dict[str, Any]],
+    },
+    "suggestions": {"nodes?": list[dict[str, Any]]},
 }
 """Of records that the page of a run is made from, by their names there; it reads all others with
 whatever they hold."""
@@ -76,8 +84,9 @@ def read_comparison(path: Path) -> dict[str, Any]:
     content = storage.read_object(
         path, what="comparison",
         fields={
-            "runs": list[dict], "rows?": list[dict], "graph?": dict, "notes?": list[str],
-            "explanation?": dict | None, "command?": str | None,
+            "runs": list[dict[str, Any]], "rows?": list[dict[str, Any]],
+            "graph?": dict[str, Any], "notes?": list[str], "explanation?": dict | None,
+            "command?": str | None,
         },
     )  # fmt: skip
     for row in content.get("rows") or ():

@@ -31,7 +31,8 @@ from scr.tables.columns import (
 FILES = ("preparation.json", "preparation.npz")
 VERSION = 1
 _FIELDS: dict[str, Any] = {
-    "version": int, "columns": list[dict], "dropped": dict[str, str], "roles": dict[str, str],
+    "version": int, "columns": list[dict[str, Any]], "dropped": dict[str, str],
+    "roles": dict[str, str],
 }  # fmt: skip
 _COLUMN_FIELDS: dict[str, Any] = {
     "name": str, "kind": str, "names": list[str], "parameters": dict, "arrays": list[str],

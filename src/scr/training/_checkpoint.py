@@ -101,7 +101,7 @@ class Checkpoint:
                 "hops of other nodes; expected one of this run",
                 hint="remove it, or give another path",
             )
-        known = read_header(path, header, "machines", {"machines": list[dict]})
+        known = read_header(path, header, "machines", {"machines": list[dict[str, Any]]})
         return cls(tensors, read_header(path, header, "values", {}), identity, known["machines"])
 
 
@@ -135,7 +135,7 @@ def resume_notes(checkpoint: Path | None) -> list[str]:
     for file in sorted(checkpoint.parent.glob(f"{checkpoint.stem}*{checkpoint.suffix}")):
         try:
             _, header = read_tensors(file, what="checkpoint", only_header=True)
-            known = read_header(file, header, "machines", {"machines": list[dict]})
+            known = read_header(file, header, "machines", {"machines": list[dict[str, Any]]})
         except (StoreError, RunError):
             continue  # said when it is read
         for machine in known["machines"]:

@@ -207,8 +207,8 @@ def fit(
         return encoder
 
     elsewhere = resume_notes(checkpoint)
-    for note in elsewhere:
-        warnings.warn(note, ResumeWarning, stacklevel=2)
+    for change in elsewhere:
+        warnings.warn(change, ResumeWarning, stacklevel=2)
     gain: TermGain | None = None
     devices = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), denormals_flushed():

@@ -35,7 +35,7 @@ from scr.training._term import NoTerm, UnlabeledTerm
 
 _VALUES: dict[str, Any] = {
     "progress.epoch": int, "progress.hopeful_epoch": int, "progress.seconds": float,
-    "progress.history": list[dict], "progress.kept.best": dict[str, float | None] | None,
+    "progress.history": list[dict[str, Any]], "progress.kept.best": dict[str, float | None] | None,
     "progress.kept.early": dict[str, float | None] | None, "progress.kept.best_epoch": int,
     "progress.kept.early_epoch": int, "progress.activity": dict[str, int],
     "threshold": float | None, "teacher_step?": int, "average_step?": int,

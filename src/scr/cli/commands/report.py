@@ -10,7 +10,6 @@ import typer
 from scr.cli._console import print_line
 from scr.cli._ending import Report
 from scr.errors import RunError
-from scr.runs import verify_run
 
 
 def report(
@@ -19,6 +18,7 @@ def report(
     """Write the HTML page of each run or comparison."""
     from scr.report import read_comparison, shown_from
     from scr.report.page import comparison_page, run_page, write_page
+    from scr.runs import verify_run
 
     pages = []
     for path in runs:

@@ -93,7 +93,7 @@ def tune(
         summary, counts, notes = predictor.summary(), predictor.metric, predictor.model.notes
     write_page(out / runs.REPORT, run_page(out))
     print_notes(notes)
-    trials = runs.read_json(out / prediction.ENSEMBLE, {"trials": list[dict]})
+    trials = runs.read_json(out / prediction.ENSEMBLE, {"trials": list[dict[str, Any]]})
     for each in trials["trials"]:
         storage.check_fields(out / prediction.ENSEMBLE, each, _TRIAL_FIELDS)
     _print_trials(trials)
