@@ -22,6 +22,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -120,6 +121,7 @@ def build(
     return section_class(**checked)
 
 
+@cache
 def _type_hints(section_class: type[Any]) -> dict[str, Any]:
     """The type of each field, with its bounds."""
     hints = typing.get_type_hints(section_class, include_extras=True)
