@@ -179,14 +179,16 @@ def in_process(
     counts = folder.with_name(folder.name + ".count")
 
     def watch() -> None:
-        count, here = 0, str(folder)
+        count, here = 0, folder.absolute()
         file = os.open(counts, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
         def hook(event: str, given: tuple[Any, ...]) -> None:
             nonlocal count
             is_open = event == "open" and isinstance(given[2], int)
             if event == "os.rename" or (is_open and given[2] & (os.O_CREAT | os.O_RDWR)):
-                path = "" if isinstance(given[0], int) else os.path.abspath(os.fsdecode(given[0]))
+                path = (
+                    "" if isinstance(given[0], int) else str(Path(os.fsdecode(given[0])).absolute())
+                )
                 count += path.startswith(here + os.sep)
                 os.pwrite(file, str(count).encode(), 0)
                 if 0 < count == stop:
@@ -480,16 +482,16 @@ def subjects() -> list[Subject]:
         Subject("run, verified", _run, _verify_run, weight=2),
         Subject("run of tables", _fit_run, _use_fit_run, weight=0.6, within="run"),
         Subject("tuned run", _experiment(*TUNE), _use_run, weight=0.5, within="run"),
-        Subject("checkpoint", _checkpoint, _resume_training, weight=0.8, within="run",
+        Subject("checkpoint", _checkpoint, _resume_training, weight=0.4, within="run",
                 constants=SMALL),
         Subject("ingest, interrupted", _ingest_work, _resume_ingest, weight=1, without="source",
                 constants=BUCKETS),
         Subject("propagate, interrupted", _propagate_work, _resume_propagate, weight=1,
                 without="store"),
-        Subject("comparison", compared, _again("report", "result"), False, 0.8, "result"),
-        Subject("comparison, resumed", compared, _again(*COMPARE), False, 0.3, "result"),
-        Subject("sweep, resumed", _experiment(*SWEEP), _again(*SWEEP), False, 0.2, "result"),
-        Subject("curve, resumed", _experiment(*CURVE), _again(*CURVE), False, 0.2, "result"),
+        Subject("comparison", compared, _again("report", "result"), False, 0.5, "result"),
+        Subject("comparison, resumed", compared, _again(*COMPARE), False, 0.2, "result"),
+        Subject("sweep, resumed", _experiment(*SWEEP), _again(*SWEEP), False, 0.05, "result"),
+        Subject("curve, resumed", _experiment(*CURVE), _again(*CURVE), False, 0.1, "result"),
         Subject("efficiency, resumed", _experiment(*EFFICIENCY), _again(*EFFICIENCY), False, 0.1,
                 "result"),
     ]  # fmt: skip

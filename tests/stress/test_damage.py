@@ -30,6 +30,9 @@ def campaign(tmp_path_factory):
         patch.setattr(damage, "subjects", lambda: chosen)
         patch.setattr(damage, "by_name", lambda: {each.name: each for each in chosen})
         patch.setattr(damage, "_limit_memory", lambda: None)  # other tests share this process
+        # Other tests have begun in this process what a fork must not inherit.
+        patch.setattr(damage, "in_child", lambda work: work())
+        patch.setattr(damage, "import_everything", lambda: None)
         made.prepare(shared)
         made.start(shared)
         with np.errstate(all="ignore"):

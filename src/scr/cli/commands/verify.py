@@ -73,6 +73,7 @@ def _verify_run(path: Path) -> list[str]:
     for name in ("run.json", "metrics.json", *models, "predictions.parquet"):
         file = path / name
         try:
+            storage.check_plain(file)
             if name.endswith(".json"):
                 json.loads(file.read_text(encoding="utf-8"))
             elif name.endswith(".parquet"):
