@@ -186,10 +186,9 @@ def in_process(
             nonlocal count
             is_open = event == "open" and isinstance(given[2], int)
             if event == "os.rename" or (is_open and given[2] & (os.O_CREAT | os.O_RDWR)):
-                path = (
-                    "" if isinstance(given[0], int) else str(Path(os.fsdecode(given[0])).absolute())
-                )
-                count += path.startswith(here + os.sep)
+                is_named = not isinstance(given[0], int)
+                path = Path(os.fsdecode(given[0])).absolute() if is_named else Path()
+                count += here in path.parents
                 os.pwrite(file, str(count).encode(), 0)
                 if 0 < count == stop:
                     os._exit(STOPPED)

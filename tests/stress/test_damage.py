@@ -82,7 +82,7 @@ def test_every_way_to_go_wrong_is_told_apart(campaign, tmp_path):
         "unexpected": KeyError("a"),
         "refused": StoreError("`file.npy` is damaged"),
         "unnamed": StoreError("something is damaged"),
-        "long message": StoreError("`file.npy` " + "x" * 2000),
+        "long message": damage.Refused("`file.npy` " + "x" * 2000),
         "hang": damage._Hang(),
     }
     for expected, outcome in found.items():
