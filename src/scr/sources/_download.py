@@ -4,9 +4,10 @@
     ogbn-products.download.json      address, size and SHA-256 of what was unpacked
     ogbn_products/                   appears when everything is in it
 
-OGB publishes no checksums. So the size must be the one that the server announced, every file must
-fit the CRC in the archive, and the first download is trusted: its SHA-256 is recorded, and every
-later one must have it, from whatever address. A checksum from elsewhere can be given.
+The size must be the one that the server announced, every file must fit the CRC in the archive, and
+the archive have the SHA-256 that it is known by. Where none is known, the first download is
+trusted: its SHA-256 is recorded, and every later one must have it, from whatever address. A
+checksum from elsewhere can be given instead.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def _download(
     size = fetch(url, part, begin("fetch"), most=dataset.most_bytes)
     digest = _sha256(part, begin("check"))
     try:
-        is_first = not _check(digest, sha256, record, url)
+        is_first = not _check(digest, sha256, dataset, record, url)
         unpack(part, folder, dataset.archive, begin("unpack"))
     except SourceError:
         _forget(part)  # it would be taken for the beginning of the right archive
@@ -142,14 +143,16 @@ def _sha256(file: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _check(actual: str, given: str | None, record: Path, url: str) -> bool:
-    """Compare the checksum with the one given, else with that of an earlier download.
+def _check(actual: str, given: str | None, dataset: OgbDataset, record: Path, url: str) -> bool:
+    """Compare the checksum with the one given, else known, else that of an earlier download.
 
     Returns whether there was one to compare it with.
     """
     known = read_record(record)
     if given is not None:
         expected, whose = given.strip().lower(), "was given"
+    elif dataset.sha256 is not None:
+        expected, whose = dataset.sha256, f"the archive of {dataset.name} has been known to have"
     elif "sha256" in known:
         expected, whose = str(known["sha256"]), f"`{record.name}` has from an earlier download"
     else:
@@ -158,7 +161,11 @@ def _check(actual: str, given: str | None, record: Path, url: str) -> bool:
         return True
     hint = "download it again, or check the number"
     if given is None:
-        hint = f"if OGB has changed its archive, remove `{record}` and download it again"
+        hint = (
+            f"if OGB has changed its archive, say so with `--sha256 {actual}`"
+            if dataset.sha256 is not None
+            else f"if OGB has changed its archive, remove `{record}` and download it again"
+        )
     raise SourceError(
         f"The archive from {url} has the SHA-256 {actual}; expected {expected}, which {whose}",
         hint=hint,

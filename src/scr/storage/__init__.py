@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scr.storage._atomic import write_bytes as write_bytes
     from scr.storage._contents import ARTIFACT as ARTIFACT
     from scr.storage._contents import FILE as FILE
+    from scr.storage._contents import VERIFIED as VERIFIED
     from scr.storage._contents import Contents as Contents
     from scr.storage._contents import check_replaceable as check_replaceable
     from scr.storage._contents import check_replaced as check_replaced
