@@ -248,11 +248,11 @@ def typed_graph() -> Any:
     )  # fmt: skip
 
 
-def _fitted(graph: Any, encoder: str = "sign") -> Any:
+def _fitted(graph: Any, encoder: str = "sign", **sections: Any) -> Any:
     from scr.classifier import NodeClassifier
 
     settings = {"name": encoder, "hidden": 8} if encoder != "sgc" else {"name": encoder}
-    return NodeClassifier(settings, "none", preset="none", epochs=2).fit(graph)
+    return NodeClassifier(settings, "none", preset="none", epochs=2, **sections).fit(graph)
 
 
 def _store(folder: Path) -> None:
@@ -289,7 +289,8 @@ def _hops(folder: Path) -> None:
 def _use_hops(folder: Path) -> str:
     from scr.sources import load_graph
 
-    return digest(np.asarray(_fitted(load_graph(folder / "store")).predict_proba()))
+    fitted = _fitted(load_graph(folder / "store"), propagation={"hops": 2})
+    return digest(np.asarray(fitted.predict_proba()))
 
 
 def _run(folder: Path) -> None:
@@ -381,14 +382,20 @@ def _resume_training(folder: Path) -> str:
     return _predictions(folder / "run" / "predictions.parquet")
 
 
-INGEST = ("ingest", "source", "made", "--memory", "2GiB")
 PROPAGATE = ("propagate", "store", "--hops", "2", "--memory", "2GiB", "--out", "hops")
 
 
+def _ingest(folder: Path) -> tuple[str, ...]:
+    """The command; what is left of it is resumed only for the same source, at the same path."""
+    return "ingest", (folder / "path.txt").read_text(), "made", "--memory", "2GiB"
+
+
 def _ingest_work(folder: Path) -> None:
-    in_process(folder, "synth", "--source", "source", "--nodes", "400", "--edges", "1600",
+    source = folder.parent / f"source of {folder.name}"
+    (folder / "path.txt").write_text(str(source))
+    in_process(folder, "synth", "--source", str(source), "--nodes", "400", "--edges", "1600",
                "--features", "4", "--classes", "3")  # fmt: skip
-    interrupted(folder, *INGEST, share=0.7, values=BUCKETS)
+    interrupted(folder, *_ingest(folder), share=0.7, values=BUCKETS)
 
 
 def _arrays(folder: Path) -> str:
@@ -396,7 +403,7 @@ def _arrays(folder: Path) -> str:
 
 
 def _resume_ingest(folder: Path) -> str:
-    command(folder, *INGEST)
+    command(folder, *_ingest(folder))
     return _arrays(folder / "made")
 
 
@@ -483,7 +490,7 @@ def subjects() -> list[Subject]:
         Subject("tuned run", _experiment(*TUNE), _use_run, weight=0.5, within="run"),
         Subject("checkpoint", _checkpoint, _resume_training, weight=0.4, within="run",
                 constants=SMALL),
-        Subject("ingest, interrupted", _ingest_work, _resume_ingest, weight=1, without="source",
+        Subject("ingest, interrupted", _ingest_work, _resume_ingest, weight=1,
                 constants=BUCKETS),
         Subject("propagate, interrupted", _propagate_work, _resume_propagate, weight=1,
                 without="store"),

@@ -59,7 +59,8 @@ def replace_sealed(path: Path, name: str, content: bytes) -> None:
 
 def is_sealed(path: Path) -> bool:
     """Whether a folder has checksums; older ones have none."""
-    return (path / CHECKSUMS).is_file()
+    file = path / CHECKSUMS
+    return file.exists() or file.is_symlink()
 
 
 def check_sealed(path: Path, *, without: Collection[str] = (), may_lack: bool = False) -> list[str]:
