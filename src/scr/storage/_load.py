@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import check_memory, memory_errors, process_budget, resident_bytes
+from scr.compute import check_memory, is_out_of_memory, memory_errors, process_budget, resident_bytes
 from scr.errors import SCRError, StoreError
 from scr.storage._file_region import as_bytes
 from scr.storage._npy_header import array_bytes, read_npy_header
@@ -264,4 +264,6 @@ def _load_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
             check_data_bytes(file.tell(), array_bytes(shape, dtype), member.file_size)
             return read_values(file, shape, dtype, is_fortran=is_fortran)
     except DAMAGE as problem:
+        if is_out_of_memory(problem):
+            raise
         raise ValueError(f"its array `{name}`: {problem}") from None
