@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, Union
 from scr.errors import StoreError
 from scr.storage._manifest import MANIFEST, read_manifest
 from scr.storage._staging import is_left_over
-from scr.storage._verified import RECORD as VERIFIED
+from scr.storage._verified import VERIFIED
 
 FILE: Final = "file"
 ARTIFACT: Final = "artifact"
