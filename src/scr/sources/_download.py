@@ -18,14 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from scr.errors import SourceError, StoreError
 from scr.sources._fetch import Progress, fetch, read_record
 from scr.sources._ogb_datasets import OGB_DATASETS, OgbDataset, data_folder
 from scr.sources._unpack import unpack
 from scr.sources.readers._ogb import is_ogb
-from scr.storage import write_bytes
+from scr.storage import Claim, write_bytes
 
 _CHUNK = 1 << 22
 
@@ -77,17 +75,16 @@ def download(
     begin = progress or (lambda _: lambda _done, _total: None)
     try:
         data.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(data / f".{name}.download.lock", timeout=0)
-        with lock:
-            try:
-                return _download(dataset, data, url or dataset.url, sha256, begin, keep_archive)
-            finally:
-                Path(lock.lock_file).unlink(missing_ok=True)
-    except Timeout:
-        raise StoreError(
-            f"Another process is downloading `{name}` to `{data}`",
-            hint="wait for it, and run the same command again if it fails",
-        ) from None
+        claim = Claim(data / f".{name}.download.lock", is_needed=True)
+        if not claim.acquire():
+            raise StoreError(
+                f"Another process is downloading `{name}` to `{data}`",
+                hint="wait for it, and run the same command again if it fails",
+            )
+        try:
+            return _download(dataset, data, url or dataset.url, sha256, begin, keep_archive)
+        finally:
+            claim.release()
     except OSError as error:
         raise StoreError(f"`{data}` cannot be written: {error.strerror or error}") from error
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scr.storage._atomic import write_bytes as write_bytes
     from scr.storage._contents import ARTIFACT as ARTIFACT
     from scr.storage._contents import FILE as FILE
-    from scr.storage._contents import VERIFIED as VERIFIED
     from scr.storage._contents import Contents as Contents
     from scr.storage._contents import check_replaceable as check_replaceable
     from scr.storage._contents import check_replaced as check_replaced
@@ -95,7 +94,7 @@ if TYPE_CHECKING:
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
-    from scr.storage._verified import RECORD as RECORD
+    from scr.storage._verified import VERIFIED as VERIFIED
     from scr.storage._verified import ContentCheck as ContentCheck
     from scr.storage._verified import is_verified as is_verified
     from scr.storage._verified import verify as verify

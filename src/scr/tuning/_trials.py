@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from scr import runs
-from scr.errors import InactiveTermWarning, MemoryBudgetError, SCRError, StoreError
+from scr.errors import InactiveTermWarning, MemoryBudgetError, RunError, SCRError, StoreError
 from scr.graph import Graph
 from scr.prediction import write_model
 from scr.storage import load_array, write_bytes
@@ -66,7 +66,7 @@ def is_finished(member: Member, path: Path) -> bool:
     try:
         runs.verify_run(path)
         return bool(runs.read_run(path)["recipe"] == settings)
-    except StoreError:
+    except (StoreError, RunError):
         return False  # damaged: it is trained again
 
 
