@@ -43,7 +43,7 @@ MORE_BYTES = 3 << 30
 MOST_GROWTH = 600 << 20
 """By which the memory of a worker may grow in one case: files are of a few thousand bytes."""
 LONGEST = 1_500
-"""Characters of a refusal."""
+"""Characters of a line of a refusal; several problems are as many lines."""
 
 
 class _Hang(BaseException):
@@ -176,7 +176,7 @@ def _judged(message: str, hint: str, place: Path, file: Path) -> tuple[str, str]
     shown = said.replace(str(place), "IT")
     if not any(name in said for name in names):
         return "unnamed", shown[:300]
-    if len(message) > LONGEST:
+    if max(map(len, message.splitlines()), default=0) > LONGEST:
         return "long message", shown[:300]
     if "Traceback" in said or "unexpected " in message:
         return "unexpected", shown[:300]
