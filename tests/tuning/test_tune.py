@@ -101,8 +101,11 @@ def test_a_stopped_search_goes_on_where_it_was(random_graph, tmp_path, monkeypat
     np.testing.assert_array_equal(
         resumed.probabilities(None, None), whole.probabilities(None, None)
     )
+    unused = tmp_path / "run" / "models" / "unused"
+    (unused / "fold-0").mkdir(parents=True)  # as if killed before it was removed
     again = tuned(graph, tmp_path / "run", resume=True)
     assert again.summary() == resumed.summary()
+    assert not unused.exists()
 
 
 def test_a_search_that_is_killed_while_it_writes_goes_on_as_well(
@@ -123,14 +126,6 @@ def test_a_search_that_is_killed_while_it_writes_goes_on_as_well(
     np.testing.assert_array_equal(
         resumed.probabilities(None, None), whole.probabilities(None, None)
     )
-
-
-def test_what_a_killed_search_left_to_be_removed_is_removed_by_the_next(random_graph, tmp_path):
-    tuned(random_graph(), tmp_path / "run")
-    kept = {path.name for path in (tmp_path / "run" / "models").iterdir()}
-    (tmp_path / "run" / "models" / "unused" / "fold-0").mkdir(parents=True)
-    tuned(random_graph(), tmp_path / "run", resume=True)
-    assert {path.name for path in (tmp_path / "run" / "models").iterdir()} == kept
 
 
 def test_folds_of_other_settings_are_not_taken_for_these(random_graph, tmp_path):
