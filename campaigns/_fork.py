@@ -25,6 +25,13 @@ FAILED_BEFORE = 99
 """Exit code of a child that failed before its command began."""
 
 
+LOADED_LATE = (
+    "optuna", "sklearn.linear_model", "matplotlib.pyplot", "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg", "pyarrow.parquet", "pyarrow.csv", "scipy",
+)  # fmt: skip
+"""Imported by some commands where they need them."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended: its exit code, or minus the signal that ended it."""
@@ -128,9 +135,28 @@ def import_everything() -> None:
         with contextlib.suppress(ImportError), contextlib.redirect_stderr(io.StringIO()):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
-    for name in ("optuna", "sklearn.linear_model", "matplotlib.pyplot", "pyarrow.parquet", "scipy"):
+    for name in LOADED_LATE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    _load_the_rest()
+
+
+def _load_the_rest() -> None:
+    """Do once what libraries otherwise do in every child, when it first uses them."""
+    import numba
+    import torch
+
+    from scr.report.page import _render
+
+    numba.njit(_successor)(1)
+    with torch.device("meta"):
+        torch.nn.init.xavier_normal_(torch.nn.Linear(2, 2).weight)
+    for template in (templates := _render._environment()).list_templates():
+        templates.get_template(template)
+
+
+def _successor(number: int) -> int:
+    return number + 1
 
 
 def _kill_session(leader: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
@@ -11,11 +12,12 @@ VOLATILE_KEYS = ("seconds", "train_seconds", "propagate_seconds", "peak_memory_b
 """Fields of JSON files that say how long, and with how much memory."""
 VOLATILE_TEXT = rb"(>)[0-9][0-9.,]* (?:ms|s|min|h|MB|GB|MiB|GiB)(?=<)"
 """The same in cells of pages."""
-EXCLUDED = frozenset({"verified.json", "checksums.json"})
-"""Files about the files beside them: inodes and times, and checksums that follow from bytes which
-are compared anyway, times in them included."""
+EXCLUDED = frozenset({"verified.json"})
+"""A file about the files beside it: their inodes and times."""
+CHECKSUMS = "checksums.json"
+"""Checksums of files whose times are volatile: compared is which are right, not what they are."""
 UNORDERED = frozenset({"runs.jsonl"})
-"""Files with a line per run, in the order in which the runs ended."""
+"""Files with a line per run, in the order in which the runs ended, each with its checksum."""
 TEXTS = (".json", ".jsonl", ".html", ".csv", ".txt", ".toml")
 SHOWN = 6
 """Names in a message."""
@@ -66,11 +68,39 @@ def _digest(path: Path, root: Path) -> str:
     if path.is_dir():
         return "folder"
     content = path.read_bytes()
+    if path.name == CHECKSUMS:
+        content = _judged(path, content)
+    if path.name in UNORDERED:
+        content = b"\n".join(map(_judged_line, content.splitlines()))
     if path.suffix in TEXTS:
         content = normalized(content, root)
     if path.name in UNORDERED:
         content = b"\n".join(sorted(content.splitlines()))
     return blake2b(content, digest_size=12).hexdigest()
+
+
+def _judged(path: Path, content: bytes) -> bytes:
+    """Checksums of a folder as a list of files, each with whether its checksum is right."""
+    sums = json.loads(content)
+    files = {name: path.parent / name for name in sorted(sums)}
+    right = {
+        name: file.is_file() and _checksum(file.read_bytes()) == sums[name]
+        for name, file in files.items()
+    }
+    return json.dumps(right).encode()
+
+
+def _judged_line(line: bytes) -> bytes:
+    """A line of a record with whether its checksum is right in the place of it."""
+    start, separator, end = line.rpartition(b', "checksum": "')
+    if not separator:
+        return line
+    is_right = end == _checksum(start + b"}").encode() + b'"}'
+    return start + separator + str(is_right).encode() + b'"}'
+
+
+def _checksum(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def normalized(content: bytes, root: Path) -> bytes:

@@ -34,3 +34,14 @@ def test_every_command_says_that_a_path_does_not_exist(line, tmp_path, capsys):
 def test_python_says_so_too(tmp_path):
     with pytest.raises(scr.SCRError, match="nothing` does not exist"):
         scr.load_graph(tmp_path / "nothing")
+
+
+def test_what_the_system_refuses_is_a_sentence_that_names_the_file(monkeypatch, tmp_path, capsys):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "secret")
+
+    monkeypatch.setattr("scr.sources.load_graph", refuse)
+    with pytest.raises(SystemExit) as end:
+        main(["train", str(tmp_path), "--out", str(tmp_path / "run")])
+    assert end.value.code == 2
+    assert "error: `secret` cannot be used: Permission denied" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import pytest
 
 from scr.cli import main
 from scr.sources import load_graph
+from scr.storage import is_verified, read_manifest
 
 SIZES = ["--nodes", 300, "--edges", 900, "--features", 5, "--classes", 4]
 
@@ -30,3 +31,8 @@ def test_one_place_to_write_to_is_wanted(tmp_path, monkeypatch, capsys, given):
     assert scr("synth", *given, *SIZES) == 2
     assert "expected one of them" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_store_is_not_read_again_at_its_first_use(tmp_path):
+    assert scr("synth", tmp_path / "a", *SIZES) == 0
+    assert is_verified(read_manifest(tmp_path / "a"))

@@ -1,6 +1,7 @@
 """Plans are arithmetic on sizes: what fits, what is refused."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -58,6 +59,8 @@ def test_a_disk_without_room_for_the_store_is_refused():
     copied = dataclasses.replace(PAPERS, feature_store_bytes=PAPERS.feature_source_bytes)
     with pytest.raises(StoreError, match="link the features instead of copying"):
         plan(copied, 16 * GIB, free_disk=30 * GIB)
+    with pytest.raises(StoreError, match="The store `papers` takes up to"):
+        plan_ingest(PAPERS, budget=16 * GIB, resident=0, free_disk=GIB, store=Path("papers"))
 
 
 sizes = st.builds(

@@ -116,6 +116,14 @@ def test_somebody_elses_folder_is_never_replaced(tmp_path):
     assert (tmp_path / "a" / "photo.jpg").exists()
 
 
+def test_a_folder_that_may_not_be_moved_is_refused_before_any_work(tmp_path, monkeypatch):
+    path = write(tmp_path / "a", [1, 2, 3])
+    monkeypatch.setattr(os, "access", lambda folder, mode: folder != path.resolve())
+    with pytest.raises(StoreError, match=r"/a` cannot be replaced: Permission denied"):
+        ArtifactWriter(path, kind="numbers", overwrite=True).check_target()
+    assert open_array(verify(path), "values").tolist() == [1, 2, 3]
+
+
 def test_an_empty_folder_may_be_filled(tmp_path):
     (tmp_path / "a").mkdir()
     verify(write(tmp_path / "a"))

@@ -1,5 +1,6 @@
 """The campaign of kills against programs whose defects are known: each is found, and named."""
 
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ from campaigns._refusals import complaint
 from campaigns._scenarios import Scenario
 from campaigns._trees import differences, leftovers, tree
 from campaigns.kills import Kills
+from scr.report import record_checksum
+from scr.storage import seal_folder
 
 LATE = 1e6
 """Shares of its time after which nobody kills a program: these die by themselves."""
@@ -123,6 +126,24 @@ def test_times_memory_and_folders_are_no_differences(tmp_path):
     two = tree(tmp_path / "two")
     assert differences(one, two) == "missing: b.npy; changed: a.html, a.json"
     assert leftovers(one, two) == ".c"
+
+
+def test_checksums_of_times_are_no_differences_and_wrong_ones_are(tmp_path):
+    for name, seconds in (("one", 1.5), ("two", 22), ("three", 1.5)):
+        folder = tmp_path / name
+        folder.mkdir()
+        lines = []
+        for seed in (0, 1) if name == "one" else (1, 0):
+            record = {"seed": seed, "train_seconds": seconds + seed}
+            lines.append(json.dumps({**record, "checksum": record_checksum(record)}))
+        (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
+        seal_folder(folder, [], "metrics.json", f'{{"seconds": {seconds}}}'.encode())
+    three = tmp_path / "three"
+    (three / "runs.jsonl").write_text((three / "runs.jsonl").read_text().replace("1.5", "1.6"))
+    (three / "metrics.json").write_text('{"seconds": 2}')
+    one, two, three = (tree(tmp_path / name) for name in ("one", "two", "three"))
+    assert differences(one, two) == ""
+    assert differences(one, three) == "changed: checksums.json, runs.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,14 @@ def test_a_search_that_is_killed_while_it_writes_goes_on_as_well(
     )
 
 
+def test_what_a_killed_search_left_to_be_removed_is_removed_by_the_next(random_graph, tmp_path):
+    tuned(random_graph(), tmp_path / "run")
+    kept = {path.name for path in (tmp_path / "run" / "models").iterdir()}
+    (tmp_path / "run" / "models" / "unused" / "fold-0").mkdir(parents=True)
+    tuned(random_graph(), tmp_path / "run", resume=True)
+    assert {path.name for path in (tmp_path / "run" / "models").iterdir()} == kept
+
+
 def test_folds_of_other_settings_are_not_taken_for_these(random_graph, tmp_path):
     from scr.tuning import portfolio
     from scr.tuning._trials import Trial, run_trial

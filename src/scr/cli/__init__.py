@@ -127,11 +127,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if compute.is_out_of_memory(error):
             _end_without_memory(error, as_json)
         if isinstance(error, OSError):
-            print_error(str(error), as_json=as_json)
+            print_error(_system_error(error), as_json=as_json)
             sys.exit(BAD_INPUT)
         message = f"unexpected {type(error).__name__}: {error}"
         print_error(message, "run again with `--debug`", as_json=as_json)
         sys.exit(UNEXPECTED)
+
+
+def _system_error(error: OSError) -> str:
+    """What the system said, with the file that it is about."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    return f"`{name}` cannot be used: {error.strerror}"
 
 
 def _end_without_memory(error: Exception, as_json: bool) -> NoReturn:

@@ -109,7 +109,7 @@ def _read_and_plan(
         check_linkable(features)
     plan = plan_ingest(
         _size_of(raw, features, options, link=link), budget=memory_budget(memory),
-        resident=resident_bytes(), free_disk=_free_disk(store),
+        resident=resident_bytes(), free_disk=_free_disk(store), store=store,
     )  # fmt: skip
     if isinstance(raw, RawTypedGraph):
         note = (

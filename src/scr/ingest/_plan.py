@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from scr.compute import default_threads, readable_bytes
@@ -128,13 +129,15 @@ class IngestPlan:
         return dataclasses.replace(rules, chunk_edges=chunk), bucket_size(room, rules.threads)
 
 
-def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int) -> IngestPlan:
+def plan_ingest(
+    size: IngestSize, *, budget: int, resident: int, free_disk: int, store: Path | None = None
+) -> IngestPlan:
     """Choose between memory and buckets, for a process that holds `resident` bytes of its `budget`.
 
     A `MemoryBudgetError` names the smallest budget that works; a `StoreError` says that the store
     or the buckets do not fit the disk.
     """
-    _check_disk(size.final_bytes, free_disk)
+    _check_disk(size.final_bytes, free_disk, store)
     held, threads = resident + MARGIN_BYTES, default_threads()
     nodes = NODE_BYTES * size.nodes + 4 * COPY_BYTES * threads
     per_edge = MEMORY_EDGE_BYTES if size.memory_only is None else WEIGHTED_EDGE_BYTES
@@ -161,7 +164,7 @@ def plan_ingest(size: IngestSize, *, budget: int, resident: int, free_disk: int)
     temporary = KEY_BYTES * size.directions
     if size.final_bytes + temporary > free_disk and fits:
         return in_memory
-    _check_disk(size.final_bytes, free_disk, temporary)
+    _check_disk(size.final_bytes, free_disk, store, temporary)
     room, chunk = _usable(budget) - held, LARGEST_CHUNK
     most = min(room // 4, room - bucket)
     while chunk > SMALLEST_CHUNK and _chunk_bytes(chunk, size.edge_bytes) > most:
@@ -194,11 +197,12 @@ def _too_little(needed: int, budget: int, what: str) -> MemoryBudgetError:
     )
 
 
-def _check_disk(final: int, free_disk: int, temporary: int = 0) -> None:
+def _check_disk(final: int, free_disk: int, store: Path | None, temporary: int = 0) -> None:
     if final + temporary > free_disk:
+        named = "" if store is None else f" `{store}`"
         more = f", and {readable_bytes(temporary)} while it is made" if temporary else ""
         raise StoreError(
-            f"The store takes up to {readable_bytes(final)} of disk{more}; "
+            f"The store{named} takes up to {readable_bytes(final)} of disk{more}; "
             f"{readable_bytes(free_disk)} are free",
             hint="free some space, write elsewhere, or link the features instead of copying them",
         )

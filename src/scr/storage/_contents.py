@@ -8,7 +8,9 @@ an artifact, whose manifest names its arrays.
 
 from __future__ import annotations
 
+import errno
 import fnmatch
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias, Union
@@ -16,11 +18,11 @@ from typing import Final, TypeAlias, Union
 from scr.errors import StoreError
 from scr.storage._manifest import MANIFEST, read_manifest
 from scr.storage._staging import is_left_over
+from scr.storage._verified import VERIFIED
 
 FILE: Final = "file"
 ARTIFACT: Final = "artifact"
 Contents: TypeAlias = Mapping[str, Union[str, "Contents"]]
-VERIFIED = "verified.json"
 CACHES = ("hops", "features")
 """Folders below a graph's store of what was made from it, found again by its name."""
 HARMLESS = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -30,9 +32,13 @@ _NAMED = 3
 
 
 def check_replaceable(path: Path, own: Contents | str) -> None:
-    """Raise a `StoreError` if a folder holds anything but contents of its own."""
-    foreign = [*foreign_entries(path, own)]
+    """Raise a `StoreError` if a folder holds anything but contents of its own, or rights lack."""
+    try:
+        foreign = [*foreign_entries(path, own)]
+    except OSError as error:
+        raise _no_right(Path(error.filename or path), error.strerror or str(error)) from None
     if not foreign:
+        _check_removable(path)
         return
     names = [str(entry.relative_to(path)) for entry in foreign[:_NAMED]]
     more = f" and {len(foreign) - _NAMED:,} more" if len(foreign) > _NAMED else ""
@@ -86,6 +92,23 @@ def is_own_file(path: Path, folder: Path, own: Contents | str) -> bool:
         kind = next((kind[each] for each in kind if fnmatch.fnmatchcase(part, each)), None)
         at /= part
     return kind is not None
+
+
+def _check_removable(path: Path) -> None:
+    """Raise a `StoreError` if a folder may not be moved or emptied, before any work is done."""
+    if os.name == "nt":  # where rights are not those of folders
+        return
+    whole = path.resolve()
+    for folder in (whole.parent, whole, *(each for each in whole.rglob("*") if each.is_dir())):
+        if not folder.is_symlink() and not os.access(folder, os.W_OK | os.X_OK):
+            raise _no_right(folder if folder != whole else path, os.strerror(errno.EACCES))
+
+
+def _no_right(path: Path, reason: str) -> StoreError:
+    return StoreError(
+        f"`{path}` cannot be replaced: {reason}",
+        hint="choose another folder, or ask whoever owns this one",
+    )
 
 
 def _below(folder: Path, own: Contents | str) -> Iterator[Path]:

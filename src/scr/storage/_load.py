@@ -21,7 +21,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import check_memory, is_out_of_memory, memory_errors, process_budget, resident_bytes
+from scr.compute import (
+    check_memory,
+    is_out_of_memory,
+    memory_errors,
+    process_budget,
+    resident_bytes,
+)
 from scr.errors import SCRError, StoreError
 from scr.storage._file_region import as_bytes
 from scr.storage._npy_header import array_bytes, read_npy_header

@@ -164,6 +164,8 @@ def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredic
             "expected the same",
             hint="choose another folder",
         )
+    # The run may have been killed after its last result and before this.
+    _remove_unused(out, read_ensemble(out) or [])
     return read_tuned(out, graph, device=device)
 
 
@@ -275,11 +277,16 @@ def _write(
     summary = _summary(race, predictor, trials, measured.measures(), test)
     summary["best_epoch"] = runs.read_json(heaviest / TIMES, TIMES_FIELDS)["best_epoch"]
     runs.finish_run(out, summary, [each.folder for each in models])
+    _remove_unused(out, models)
+    return predictor
+
+
+def _remove_unused(out: Path, models: Sequence[WeightedModel]) -> None:
+    """Remove trained models that no part of the ensemble is."""
     used = {Path(each.folder).parts[1] for each in models}
     for folder in (out / MODELS).iterdir():
         if folder.name not in used:
             shutil.rmtree(folder)
-    return predictor
 
 
 def _gain(

@@ -123,6 +123,7 @@ def train(
                     classifier.write_into(
                         folder, run, probabilities=columns, on_progress=on_progress
                     )
+                write_page(folder / runs.REPORT, run_page(folder))
     if was_finished:
         # The run may have been killed after its last result and before this.
         runs.remove_checkpoints(out)
@@ -131,7 +132,6 @@ def train(
             write_page(out / runs.REPORT, run_page(out))
         print_line(f"The run in {out} is finished already.")
         return {**facts, "metrics": runs.read_metrics(out)}
-    write_page(out / runs.REPORT, run_page(out))
     summary = runs.read_metrics(out)
     console.print(score_line(summary))
     if classifier.inactive_:

@@ -91,7 +91,7 @@ def tune(
             resume=resume, probabilities=columns,
         )  # fmt: skip
         summary, counts, notes = predictor.summary(), predictor.metric, predictor.model.notes
-    write_page(out / runs.REPORT, run_page(out))
+        write_page(folder / runs.REPORT, run_page(folder))
     print_notes(notes)
     trials = runs.read_json(out / prediction.ENSEMBLE, {"trials": list[dict[str, Any]]})
     for each in trials["trials"]:
