@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.propagation.typed_graphs import random_typed
 from typer.testing import CliRunner
 
@@ -224,3 +225,20 @@ def test_bad_subsets_exit_with_two_and_write_nothing(typed_store, tmp_path, subs
     assert result.exit_code == 2
     assert message in result.stderr
     assert not (typed_store / "hops").exists()
+
+
+def test_sparse_features_that_do_not_fit_are_refused_before_they_are_made_dense(
+    tmp_path, random_graph, monkeypatch
+):
+    features = sp.csr_array(np.eye(60, 5000, dtype=np.float32))
+    random_graph(features=features).save(tmp_path / "store")
+    monkeypatch.setattr("scr.features._prepare.FittedFeatures.transform", None)
+    monkeypatch.setattr("scr.compute._memory.resident_bytes", lambda: 0)
+    words = [tmp_path / "store", "--reduce", "none", "--out", tmp_path / "hops", "--memory"]
+    # Dense numbers of 4 bytes, and 60 sparse ones of 4 and 4 bytes, twice.
+    needed = 60 * 5000 * 4 + 2 * 60 * 8
+    refused = run(*words, needed - 1)
+    assert refused.exit_code == 2
+    assert "60 x 5,000 sparse features dense takes 1.15MiB" in refused.output
+    assert isinstance(run(*words, needed).exception, TypeError)  # it goes on
+    assert not (tmp_path / "hops").exists()

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conftest import make_random_graph
 
 import scr
 from scr.compute import compiled
-from scr.graph import write_store
 
 
 def _total(values, out):
@@ -47,10 +45,19 @@ except PermissionError:
 else:
     sys.exit("the folder can be written")
 from scr.cli import main
+from scr.cli.commands import demo
+from scr.fitting import _splits
+demo.SETTINGS = demo.FIT_SETTINGS = {"training": {"epochs": 1}}
+_splits.FEW_LABELS = 1  # no folds, which take long
 for line in (
+    "synth made --nodes 200 --edges 400 --features 4 --classes 2",
+    "synth --source shards --nodes 200 --edges 400 --features 4 --classes 2",
+    "ingest shards store",
     "propagate store --hops 1",
     "train store --out run --encoder sign --set training.epochs=1",
     "predict run --out table.csv",
+    "fit tables --out fitted --set training.epochs=1",
+    "demo --out demo --seeds 1 --jobs 1",
 ):
     try:
         main(line.split())
@@ -71,6 +78,14 @@ def _obeying_permissions() -> list[str]:
     return [program, "--bounding-set=-dac_override", "--inh-caps=-dac_override", "--"]
 
 
+def _write_tables(folder: Path) -> None:
+    folder.mkdir()
+    nodes = [f"{node},{'ab'[node % 2]},{node % 7}" for node in range(200)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,x", *nodes]))
+    edges = [f"{node},{(node + 2) % 200}" for node in range(200)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+
+
 def test_a_read_only_installation_without_a_home(tmp_path):
     prefix = _obeying_permissions()
     installed, work = tmp_path / "site", tmp_path / "work"
@@ -78,7 +93,7 @@ def test_a_read_only_installation_without_a_home(tmp_path):
         Path(scr.__file__).parent, installed / "scr", ignore=shutil.ignore_patterns("__pycache__")
     )
     work.mkdir()
-    write_store(make_random_graph(), work / "store")
+    _write_tables(work / "tables")
     folders = [installed, *(each for each in installed.rglob("*") if each.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
@@ -89,10 +104,11 @@ def test_a_read_only_installation_without_a_home(tmp_path):
     environment |= {"HOME": "/nonexistent", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*prefix, sys.executable, "-c", WORK, str(installed)], cwd=work, env=environment,
-        capture_output=True, text=True, timeout=200,
+        capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     for folder in folders:
         folder.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    assert (work / "table.csv").exists()
+    made = ("table.csv", "made", "store", "run", "fitted", "demo/report.html")
+    assert all((work / name).exists() for name in made), done.stderr
     assert not [*installed.rglob("__pycache__")]

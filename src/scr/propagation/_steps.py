@@ -15,7 +15,7 @@ from scr.features import LazyFeatures
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import product
 from scr.propagation.kernel._rows import scale_rows
-from scr.storage import FileRows, ranges, region_of
+from scr.storage import FileRows, ranges, region_of, release
 
 ROWS_PER_STEP = 1 << 13
 """Rows handled at once by elementwise passes: a few megabytes, which stay in the cache."""
@@ -61,6 +61,9 @@ def fill_block(
             fill(out[start:stop], dense, threads=1)
         finally:
             free.put(buffer)
+            if not isinstance(matrix, np.ndarray):
+                release(matrix.data)  # maps of sparse features are touched page by page
+                release(matrix.indices)
 
     run_on_threads(copy, parts, threads)  # one part is read while another is copied
 

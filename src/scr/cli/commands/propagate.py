@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from scr.graph import Graph
     from scr.propagation.disk import DiskPlan
 
+SPARSE_COPIES = 2
+"""Of sparse features while they are scaled: as they are on disk, and what scaling makes of them."""
+
 
 def propagate(
     graph: option.GraphSource,
@@ -166,6 +169,8 @@ def _features(
 
     if typed_features.is_plain(graph, config):
         features = propagation.check_features(graph)
+        if getattr(features, "format", None) == "csr":
+            _check_sparse(features, config, memory)
         fitted = fit_features(features, config)
         return transform_lazily(fitted, features), fitted.identity, fitted.steps
     # Nodes of other types need features of their own, of as many columns.
@@ -178,6 +183,21 @@ def _features(
         )
     matrix = propagation.check_features(graph, completed.matrix)
     return matrix, tuple(completed.fitted.identity), tuple(completed.steps)
+
+
+def _check_sparse(features: Any, config: FeatureConfig, memory: str) -> None:
+    """Refuse sparse features that do not fit the memory once they are scaled and made dense."""
+    from scr.features import choose_reduction
+
+    rows, columns = features.shape
+    if choose_reduction(features, config) != "none":
+        columns = min(columns, config.reduce_to)
+    copies = SPARSE_COPIES * (features.data.nbytes + features.indices.nbytes)
+    compute.check_memory(
+        f"Making {rows:,} x {columns:,} sparse features dense takes",
+        compute.resident_bytes() + 4 * rows * columns + copies, compute.process_budget(memory),
+        hint="give more memory, or reduce the columns (`--reduce random --reduce-to 128`)",
+    )  # fmt: skip
 
 
 def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
