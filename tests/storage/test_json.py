@@ -1,6 +1,7 @@
 """JSON files of ours: everything that can be wrong with one is a sentence with its name."""
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def test_what_is_no_json_is_said_with_the_name_of_the_file(tmp_path, content, me
 def test_missing_files_and_folders_are_said_as_such(tmp_path):
     with pytest.raises(StoreError, match=r"a.json` cannot be read: it does not exist"):
         read_json(tmp_path / "a.json")
-    with pytest.raises(StoreError, match="cannot be read: Is a directory"):
+    with pytest.raises(StoreError, match="cannot be read as JSON: it is a folder"):
         read_json(tmp_path)
 
 
@@ -89,3 +90,10 @@ def test_any_json_is_either_sound_or_one_sentence(tmp_path_factory, value):
         return
     assert type(content["seed"]) is int
     assert all(isinstance(name, str) for name in content["graph"]["names"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(StoreError, match=r"run\.json` cannot be read as JSON: it is a pipe"):
+        read_json(tmp_path / "run.json")

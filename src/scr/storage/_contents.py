@@ -16,11 +16,11 @@ from typing import Final, TypeAlias, Union
 from scr.errors import StoreError
 from scr.storage._manifest import MANIFEST, read_manifest
 from scr.storage._staging import is_left_over
+from scr.storage._verified import RECORD
 
 FILE: Final = "file"
 ARTIFACT: Final = "artifact"
 Contents: TypeAlias = Mapping[str, Union[str, "Contents"]]
-VERIFIED = "verified.json"
 CACHES = ("hops", "features")
 """Folders below a graph's store of what was made from it, found again by its name."""
 HARMLESS = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -99,7 +99,7 @@ def _artifact_contents(path: Path) -> Contents:
     arrays = read_manifest(path).arrays
     files = {f"{name}.npy": FILE for name, entry in arrays.items() if entry.file is None}
     caches: Contents = {"*": ARTIFACT}
-    return {MANIFEST: FILE, VERIFIED: FILE, **files, **dict.fromkeys(CACHES, caches)}
+    return {MANIFEST: FILE, RECORD: FILE, **files, **dict.fromkeys(CACHES, caches)}
 
 
 def _contents_or_none(path: Path) -> Contents | None:
