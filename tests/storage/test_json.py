@@ -1,6 +1,7 @@
 """JSON files of ours: everything that can be wrong with one is a sentence with its name."""
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -92,3 +93,10 @@ def test_any_json_is_either_sound_or_one_sentence(tmp_path_factory, value):
         return
     assert type(content["seed"]) is int
     assert all(isinstance(name, str) for name in content["graph"]["names"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(StoreError, match=r"run\.json` cannot be read as JSON: it is a pipe"):
+        read_json(tmp_path / "run.json")

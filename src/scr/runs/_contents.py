@@ -24,11 +24,18 @@ from scr.runs._directory import (
     SPLIT,
     SUGGESTIONS,
 )
-from scr.storage import ARTIFACT, FILE, Contents, check_replaced, is_own_file
+from scr.storage import (
+    ARTIFACT,
+    CHECKSUMS,
+    FILE,
+    MANIFEST,
+    Contents,
+    check_replaced,
+    is_own_file,
+)
 
 RESULTS = "runs.jsonl"
 """By which a folder of results is known."""
-_CHECKSUMS = ("checksums.json", "verified.json")
 _SECTIONS = ("data", "propagation", "encoder", "consistency", "training", "stages", "postprocess")
 
 
@@ -37,12 +44,12 @@ def _files(*names: str) -> Contents:
 
 
 _FOLD = _files(
-    RUN, SPLIT, HISTORY, MODEL, HANDOVER, CALIBRATION, "times.json", "held_out.npy", *_CHECKSUMS
+    RUN, SPLIT, HISTORY, MODEL, HANDOVER, CALIBRATION, "times.json", "held_out.npy", CHECKSUMS
 )
 _FIT = _files("fit.json", "preparation.json", "preparation.npz", "predictions.csv")
 _RESULT: Contents = {
     **_files(
-        RESULTS, REPORT, *_CHECKSUMS, "compare.json", "reproduce.json",
+        RESULTS, REPORT, CHECKSUMS, "compare.json", "reproduce.json",
         "sweep.json", "sweep.csv", "sweep.png", *(f"{section}.*.png" for section in _SECTIONS),
         "efficiency.json", "efficiency.csv", "efficiency.png",
         "learning_curve.json", "learning_curve.csv", "learning_curve.png",
@@ -52,7 +59,7 @@ _RESULT: Contents = {
 RUN_CONTENTS: Contents = {
     **_files(
         RUN, METRICS, HISTORY, MODEL, PREDICTIONS, EXPLANATION, SUGGESTIONS, REPORT, SPLIT,
-        HANDOVER, CALIBRATION, BREAKDOWN, *_CHECKSUMS, "ensemble.json",
+        HANDOVER, CALIBRATION, BREAKDOWN, CHECKSUMS, "ensemble.json",
         f"{Path(CHECKPOINT).stem}*{Path(CHECKPOINT).suffix}",
     ),
     **_FIT,
@@ -86,7 +93,7 @@ def refuse_own_file(path: Path) -> None:
     It would not be that run any more.
     """
     whole = path.resolve()
-    kinds = ((RUN, RUN_CONTENTS), (RESULTS, RESULT_CONTENTS), ("manifest.json", ARTIFACT))
+    kinds = ((RUN, RUN_CONTENTS), (RESULTS, RESULT_CONTENTS), (MANIFEST, ARTIFACT))
     for folder in whole.parents:
         for known_by, contents in kinds:
             if (folder / known_by).is_file() and is_own_file(whole, folder, contents):

@@ -56,14 +56,12 @@ if TYPE_CHECKING:
     from scr.storage._load import array_names as array_names
     from scr.storage._load import check_budget as check_budget
     from scr.storage._load import check_data_bytes as check_data_bytes
-    from scr.storage._load import check_plain as check_plain
     from scr.storage._load import check_values as check_values
     from scr.storage._load import load_array as load_array
     from scr.storage._load import load_arrays as load_arrays
     from scr.storage._load import load_errors as load_errors
     from scr.storage._load import map_array as map_array
     from scr.storage._load import open_archive as open_archive
-    from scr.storage._load import open_plain as open_plain
     from scr.storage._load import plain_header as plain_header
     from scr.storage._load import read_values as read_values
     from scr.storage._load import reading_within as reading_within
@@ -80,6 +78,8 @@ if TYPE_CHECKING:
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._npy_header import array_bytes as array_bytes
     from scr.storage._npy_header import read_npy_header as read_npy_header
+    from scr.storage._plain_file import check_plain as check_plain
+    from scr.storage._plain_file import open_plain as open_plain
     from scr.storage._probe import check_writable as check_writable
     from scr.storage._sealed_folder import CHECKSUMS as CHECKSUMS
     from scr.storage._sealed_folder import check_sealed as check_sealed

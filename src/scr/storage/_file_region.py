@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from scr.storage._descriptors import open_descriptor, read_at
 from scr.storage._npy_header import read_npy_header
+from scr.storage._plain_file import open_plain
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def npy_region(path: Path) -> FileRegion:
 
     A `ValueError` if it is not a plain one in C order, or shorter than its header says.
     """
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         shape, is_fortran, dtype = read_npy_header(file)
         region = FileRegion(path, file.tell(), shape, dtype)
         size = os.fstat(file.fileno()).st_size

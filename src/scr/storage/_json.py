@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from scr.errors import StoreError
-from scr.storage._load import check_plain
+from scr.storage._plain_file import read_plain
 
 _NAMES = {
     dict: "an object", list: "a list", str: "a text", int: "a whole number", float: "a number",
@@ -30,8 +30,7 @@ def read_json(path: Path, *, what: str = "file") -> Any:
         StoreError: It is missing or cannot be read as JSON; `what` says what it is in the message.
     """
     try:
-        check_plain(path)
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_plain(path).decode("utf-8"))
     except FileNotFoundError:
         raise StoreError(f"The {what} `{path}` cannot be read: it does not exist") from None
     except OSError as error:
@@ -40,7 +39,7 @@ def read_json(path: Path, *, what: str = "file") -> Any:
         raise StoreError(f"The {what} `{path}` is damaged: it is no UTF-8 text") from None
     except RecursionError:
         raise StoreError(f"The {what} `{path}` is damaged: it is nested too deeply") from None
-    except ValueError as error:
+    except ValueError as error:  # also of a file that is no plain one
         raise StoreError(f"The {what} `{path}` cannot be read as JSON: {error}") from None
 
 

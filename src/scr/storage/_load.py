@@ -8,7 +8,6 @@ files that are no plain files (pipes, devices) are refused.
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import zipfile
 import zlib
@@ -31,6 +30,7 @@ from scr.compute import (
 from scr.errors import SCRError, StoreError
 from scr.storage._file_region import as_bytes
 from scr.storage._npy_header import array_bytes, read_npy_header
+from scr.storage._plain_file import open_plain
 
 FREE_BYTES = 1 << 20
 """Arrays up to this size are not counted against the memory."""
@@ -148,24 +148,6 @@ DAMAGE = (
 )  # fmt: skip
 """What readers of zip archives raise on damaged bytes; new kinds of compression and encryption are
 a `RuntimeError`."""
-
-
-def open_plain(path: Path) -> IO[bytes]:
-    """Open a file for reading; a `ValueError` for pipes, devices and folders, which are not opened.
-
-    The read of a pipe may wait for ever, and that of a device may never end.
-    """
-    check_plain(path)
-    return path.open("rb")
-
-
-def check_plain(path: Path) -> None:
-    """A `ValueError` if there is anything but a plain file at a path."""
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise ValueError("it is a folder")
-    if not stat.S_ISREG(mode):
-        raise ValueError("it is a pipe or a device, not a plain file")
 
 
 def plain_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

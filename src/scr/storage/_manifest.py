@@ -13,12 +13,10 @@ import json
 import math
 import os
 import re
-import stat
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -28,18 +26,13 @@ from scr.compute import is_out_of_memory, memory_errors
 from scr.errors import StoreError
 from scr.storage._file_region import FileRegion, as_bytes, npy_region
 from scr.storage._file_rows import ranges, stream_rows
+from scr.storage._plain_file import read_plain
 
 MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
 """Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
 _READ_BYTES = 1 << 22
 _LONGEST_REASON = 120
-_MOST_BYTES = 1 << 28
-"""Of a manifest: that of 100 TB of arrays has 50 MB."""
-BAD_NPY = (
-    ValueError, TypeError, OverflowError, EOFError, SyntaxError, TokenError, RecursionError
-)  # fmt: skip
-"""What reading the header of a damaged `.npy` file may end in."""
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Plain file names only, so that a manifest cannot point outside its folder."""
@@ -139,14 +132,6 @@ def unreadable(file: Path, error: OSError) -> StoreError:
     return StoreError(f"`{file}` cannot be read: {error.strerror or error}")
 
 
-def read_plain(file: Path) -> bytes:
-    """The content of a small file; a `ValueError` if it is a device or a pipe, or not small."""
-    status = file.stat()
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-        raise ValueError("not a small file")
-    return file.read_bytes()
-
-
 def metadata_checksum(metadata: Mapping[str, Any]) -> str:
     """Hash the metadata of a manifest, whatever the order of their keys."""
     content = json.dumps(metadata, sort_keys=True).encode()
@@ -178,9 +163,6 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
 def _region(file: Path, entry: ArrayEntry) -> FileRegion:
     """Where the data of one array are; a `StoreError` if the file is not what the manifest says."""
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
-            raise StoreError(f"`{file}` is not a file; expected {entry.bytes:,} bytes")
         region = npy_region(file)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
@@ -188,7 +170,7 @@ def _region(file: Path, entry: ArrayEntry) -> FileRegion:
         if is_out_of_memory(error):
             raise
         raise unreadable(file, error) from None
-    except BAD_NPY as error:
+    except ValueError as error:
         raise StoreError(
             f"`{file}` is truncated or damaged: {_reason(error)}",
             hint="make it again from its source",
@@ -208,13 +190,13 @@ def _check_link(manifest: Manifest, name: str) -> None:
     hint = "put the file back, or make the store again from its source"
     if not file.is_absolute() or os.path.normpath(file) != entry.file or "\0" in entry.file:
         raise StoreError(f"{linked} is not a whole path; expected one as `--link` writes it")
-    if not file.is_file():  # a pipe or a device is no file either
+    if not file.exists():
         raise StoreError(f"{linked} is missing; expected {entry.bytes:,} bytes", hint=hint)
     try:
         offset = npy_region(file).offset
     except OSError as error:
         raise unreadable(file, error) from None
-    except BAD_NPY as error:
+    except ValueError as error:
         raise StoreError(f"{linked} is truncated or damaged: {_reason(error)}", hint=hint) from None
     if offset != entry.offset:
         raise StoreError(

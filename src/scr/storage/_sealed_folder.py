@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from scr.errors import StoreError
 from scr.storage._atomic import write_bytes
 from scr.storage._json import read_object
+from scr.storage._plain_file import open_plain
 
 CHECKSUMS = "checksums.json"
 _HINT = f"bring the file back, make the folder again, or remove `{CHECKSUMS}` if that was meant"
@@ -91,8 +91,9 @@ def check_sealed(path: Path, *, without: Collection[str] = (), may_lack: bool = 
             raise StoreError(
                 f"`{file}` is missing; `{path / CHECKSUMS}` lists it", hint=_HINT
             ) from None
-        except OSError as error:
-            raise StoreError(f"`{file}` cannot be read: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"`{file}` cannot be read: {reason}") from None
         if found != expected:
             raise StoreError(
                 f"`{file}` has changed since it was written: its checksum is {found}, expected "
@@ -118,10 +119,8 @@ def _write(path: Path, sums: dict[str, str]) -> None:
 
 
 def _file_digest(file: Path) -> str:
-    if not stat.S_ISREG(file.stat().st_mode):  # a device never ends, a pipe never begins
-        raise StoreError(f"`{file}` is no plain file; expected the one that was written")
     running = hashlib.blake2b(digest_size=16)
-    with file.open("rb") as stream:
+    with open_plain(file) as stream:
         while piece := stream.read(_READ_BYTES):
             running.update(piece)
     return running.hexdigest()

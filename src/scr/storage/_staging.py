@@ -80,7 +80,9 @@ class LockedFolder:
         # Through a link, the folder of somebody else would be swept.
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
             self.path.unlink(missing_ok=True)
-        self.path.mkdir(parents=parents, exist_ok=True)
+        while not self.path.is_dir():
+            with suppress(FileExistsError):  # another process may remove it at any time
+                self.path.mkdir(parents=parents)
         lock = self.path / LOCK
         if lock.is_symlink() or lock.is_dir():
             remove(lock)

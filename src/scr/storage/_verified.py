@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import sys
 import time
 from contextlib import closing, suppress
@@ -36,9 +35,9 @@ from scr.storage._manifest import (
     array_file,
     open_array,
     read_manifest,
-    read_plain,
     unreadable,
 )
+from scr.storage._plain_file import check_plain, read_plain
 
 VERIFIED = "verified.json"
 VERSION = 1
@@ -191,9 +190,8 @@ def _observe(manifest: Manifest) -> dict[str, Any] | None:
     try:
         for name in manifest.arrays:
             file = array_file(manifest, name)
+            check_plain(file)
             status = file.stat()
-            if not stat.S_ISREG(status.st_mode):
-                return None
             key = file.name if file.parent == manifest.path else str(file)
             files[key] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
     except (OSError, ValueError):
@@ -236,6 +234,10 @@ def _write_record(path: Path, observed: dict[str, Any]) -> None:
         # Never through a link, which a store of a stranger may have under this name.
         file.unlink(missing_ok=True)
         descriptor = open_descriptor(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except OSError:  # also: another process is writing it
+        _unwritten[path.absolute()] = observed
+        return
+    try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump(observed, stream)
     except OSError:
