@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from campaigns._campaign import Campaign
+from campaigns._campaign import BROKEN, Campaign
 from campaigns._engine import Row
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +38,8 @@ class Rows:
                 row = json.loads(line)
             except ValueError:
                 continue  # the last line of a campaign that was killed
-            if self.tag.items() <= row.items():
+            # A case in which the campaign itself failed says nothing yet, and is run again.
+            if self.tag.items() <= row.items() and row["outcome"] != BROKEN:
                 self.rows[row["number"]] = Row.from_json(row)
 
     def add(self, row: Row) -> None:
