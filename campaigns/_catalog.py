@@ -12,6 +12,7 @@ CAMPAIGNS = {
     "folders": "campaigns.folders:Folders",
     "processes": "campaigns.processes:Processes",
     "memory-limits": "campaigns.memory_limits:MemoryLimits",
+    "budgets": "campaigns.budgets:Budgets",
     "damage": "campaigns.damage:Damage",
     "requests": "campaigns.damage_service:Requests",
     "fuzz": "campaigns.damage_fuzz:Fuzz",

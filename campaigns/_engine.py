@@ -124,7 +124,7 @@ class _Worker:
         if self.answers.poll():
             try:
                 answer = self.answers.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 self.process.join()
                 if not self.is_ready:
                     raise SystemExit(f"{self.campaign.name}: cannot be prepared") from None

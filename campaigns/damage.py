@@ -12,12 +12,14 @@ import shutil
 import signal
 import traceback
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from campaigns._campaign import NOTE, Campaign, Result
+from campaigns._fork import import_everything
 from campaigns.damage_bytes import damage_bytes, damage_entry
 from campaigns.damage_formats import damage_format
 from campaigns.damage_subjects import (
@@ -26,13 +28,16 @@ from campaigns.damage_subjects import (
     Unexpected,
     by_name,
     constants,
+    in_child,
     seal_again,
     subjects,
 )
 
 EQUAL, REFUSED, CHANGED, FORGED = "equal", "refused", "another source", "forged"
-SECONDS = 20
-"""After which a case hangs."""
+SECONDS = 90
+"""After which a case hangs: also where many processes share a core."""
+CORE_SECONDS = 15
+"""Of a core, after which a case hangs: it takes a hundredth of it."""
 MORE_BYTES = 3 << 30
 """Of addresses, beyond those that a worker has when a case begins."""
 MOST_GROWTH = 600 << 20
@@ -52,12 +57,12 @@ class Damage(Campaign):
     title = "files damaged and then used: sources, stores, hops, runs, checkpoints, records"
     cases = 100_000
     minutes = 40.0
-    seconds = 60.0
+    seconds = 180.0
     good = frozenset({EQUAL, REFUSED, CHANGED, FORGED})
 
     def prepare(self, shared: Path) -> None:
         """Make every subject, and use it as it is."""
-        expected = {}
+        import_everything()
         made: dict[Any, Path] = {}
         for subject in subjects():
             folder = shared / subject.name
@@ -65,9 +70,12 @@ class Damage(Campaign):
                 shutil.copytree(made[subject.make], folder, symlinks=True)
             else:
                 folder.mkdir(parents=True)
-                subject.make(folder)
+                in_child(partial(subject.make, folder))
             made[subject.make] = folder
+        expected = {}
+        for subject in subjects():
             copy = shared / "copy"
+            folder = shared / subject.name
             shutil.copytree(folder, copy, symlinks=True)
             with warnings.catch_warnings(), constants(subject.constants):
                 warnings.simplefilter("ignore")
@@ -88,6 +96,7 @@ class Damage(Campaign):
         weights = np.array([self.subjects[name].weight for name in self.names])
         self.chances = weights / weights.sum()
         signal.signal(signal.SIGALRM, _hang)
+        signal.signal(signal.SIGPROF, _hang)
 
     def run(self, number: int, random: np.random.Generator, folder: Path) -> Result:
         """Damage one file, and use what it belongs to."""
@@ -110,6 +119,7 @@ class Damage(Campaign):
         from scr.errors import SCRError
 
         signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, CORE_SECONDS)
         try:
             with constants(subject.constants):
                 found = subject.use(place)
@@ -128,6 +138,7 @@ class Damage(Campaign):
             return "unexpected", _place(error)
         finally:
             signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         if found == self.expected[subject.name]:
             return EQUAL, ""
         if not subject.is_ours:

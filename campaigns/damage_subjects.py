@@ -7,20 +7,23 @@ gives a digest of all that was read or computed; without damage, it is always th
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import io
 import json
 import os
 import shutil
-import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from campaigns._fork import run_command
 
 QUICK = ("--set", "training.epochs=4", "--set", "training.evaluate_every=1", "--set",
          "consistency.warmup=1")  # fmt: skip
@@ -120,6 +123,7 @@ def command(folder: Path, *words: str) -> None:
     """Run a command in this process; `Refused` and `Unexpected` as it says them."""
     from scr.cli import main
 
+    _keep_parser()
     output, before = io.StringIO(), Path.cwd()
     os.chdir(folder)
     try:
@@ -135,6 +139,33 @@ def command(folder: Path, *words: str) -> None:
         os.chdir(before)
 
 
+@functools.cache
+def _keep_parser() -> None:
+    """Let typer make the parser of all commands once; a process of scr needs it only once."""
+    import typer.main
+
+    typer.main.get_command = functools.cache(typer.main.get_command)
+
+
+def in_child(work: Callable[[], object]) -> None:
+    """Do something in a fork, so that this process never begins what a fork must not inherit."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001 - a child must not return into its parent's code
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    if os.waitpid(pid, 0)[1]:
+        raise RuntimeError("a subject could not be made")
+
+
 def in_process(
     folder: Path, *words: str, stop: int = 0, values: Mapping[str, Any] | None = None
 ) -> int:
@@ -144,37 +175,33 @@ def in_process(
         stop: Before which entry it is to end at once; 0: it runs to its end.
         values: Of constants.
     """
-    program = f"""
-import importlib, os, sys
-for name, value in {dict(values or {})!r}.items():
-    module, _, attribute = name.partition(":")
-    setattr(importlib.import_module(module), attribute, value)
-from scr.cli import main
-count, here = 0, os.getcwd()
-def watch(event, given):
-    global count
-    is_open = event == "open" and isinstance(given[2], int)
-    if event == "os.rename" or (is_open and given[2] & (os.O_CREAT | os.O_RDWR)):
-        path = os.path.abspath(os.fsdecode(given[0])) if not isinstance(given[0], int) else ""
-        count += path.startswith(here)
-        if 0 < count == {stop}:
-            os._exit({STOPPED})
-sys.addaudithook(watch)
-try:
-    main({list(words)!r})
-except SystemExit as end:
-    if end.code:
-        raise
-print("ENTRIES", count)
-"""
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True
-    )
-    if ran.returncode == STOPPED:
-        return stop
-    if ran.returncode:
-        raise RuntimeError(f"scr {' '.join(words)}: {ran.stdout}{ran.stderr}")
-    return int(ran.stdout.rpartition("ENTRIES")[2])
+    log = folder.with_name(folder.name + ".log")
+    counts = folder.with_name(folder.name + ".count")
+
+    def watch() -> None:
+        count, here = 0, folder.absolute()
+        file = os.open(counts, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+        def hook(event: str, given: tuple[Any, ...]) -> None:
+            nonlocal count
+            is_open = event == "open" and isinstance(given[2], int)
+            if event == "os.rename" or (is_open and given[2] & (os.O_CREAT | os.O_RDWR)):
+                is_named = not isinstance(given[0], int)
+                path = Path(os.fsdecode(given[0])).absolute() if is_named else Path()
+                count += here in path.parents
+                os.pwrite(file, str(count).encode(), 0)
+                if 0 < count == stop:
+                    os._exit(STOPPED)
+
+        sys.addaudithook(hook)
+
+    ended = run_command(words, folder, log, constants=values, before=watch, timeout=600)
+    if ended.code != (STOPPED if stop else 0):
+        raise RuntimeError(f"scr {' '.join(words)}: {ended.output}")
+    log.unlink()
+    made = int(counts.read_text() or 0)
+    counts.unlink()
+    return made
 
 
 def interrupted(folder: Path, *words: str, share: float, values: Mapping[str, Any]) -> None:
@@ -255,7 +282,7 @@ def _verify_store(folder: Path) -> str:
 
 
 def _hops(folder: Path) -> None:
-    _store(folder)
+    in_child(lambda: _store(folder))
     in_process(folder, "propagate", "store", "--hops", "2")
 
 
@@ -313,7 +340,8 @@ def _write_tables(folder: Path) -> None:
 def _fit_run(folder: Path) -> None:
     _write_tables(folder)
     words = ("fit", "nodes.csv", "edges.csv", "--label", "label", "--out", "run")
-    in_process(folder, *words, "--set", "training.epochs=2", "--set", "encoder.name=sign")
+    words += ("--set", "training.epochs=2", "--set", "encoder.name=sign")
+    in_process(folder, *words, values={"scr.tuning._tune:_cores": lambda: 1})
 
 
 def _use_fit_run(folder: Path) -> str:
@@ -329,12 +357,12 @@ def _use_fit_run(folder: Path) -> str:
 
 
 def _smoothed_run(folder: Path) -> None:
-    _run(folder)
+    in_child(lambda: _run(folder))
     in_process(folder, "smooth", "run")
 
 
 def _checkpoint(folder: Path) -> None:
-    _store(folder)
+    in_child(lambda: _store(folder))
     interrupted(folder, *TRAIN, share=0.5, values=SMALL)
 
 
@@ -373,7 +401,7 @@ def _resume_ingest(folder: Path) -> str:
 
 
 def _propagate_work(folder: Path) -> None:
-    _store(folder)
+    in_child(lambda: _store(folder))
     interrupted(folder, *PROPAGATE, share=0.7, values={})
 
 
@@ -389,10 +417,15 @@ SWEEP = ("sweep", "store", "--out", "result", "--encoder", "sgc", "--settings", 
 CURVE = ("learning-curve", "store", "--out", "result", "--encoder", "sgc", "--labels", "2,4",
          "--seeds", "1", *QUICK)  # fmt: skip
 
+EFFICIENCY = ("efficiency", "store", "--out", "result", "--encoder", "sgc", "--methods",
+              "scr,scr-m", "--reference", "scr", "--seeds", "1", *QUICK)  # fmt: skip
+TUNE = ("tune", "store", "--out", "run", "--encoder", "sgc", "--regularizer", "none", "--time",
+        "none", "--jobs", "1", *QUICK[:2])  # fmt: skip
+
 
 def _experiment(*words: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
-        _store(folder)
+        in_child(lambda: _store(folder))
         in_process(folder, *words)
 
     return make
@@ -439,24 +472,27 @@ def subjects() -> list[Subject]:
     compared = _experiment(*COMPARE)
     return [
         *_corpus(),
-        Subject("store", _store, _use_store, weight=9, within="store"),
+        Subject("store", _store, _use_store, weight=10, within="store"),
         Subject("store of types", _typed_store, _use_typed_store, weight=4, within="store"),
         Subject("store, verified", _store, _verify_store, weight=3, within="store"),
-        Subject("hops", _hops, _use_hops, weight=5, within="store/hops"),
+        Subject("hops", _hops, _use_hops, weight=2, within="store/hops"),
         Subject("run", _run, _use_run, weight=8),
         Subject("page of a run", _smoothed_run, _use_page, False, 5, "run"),
         Subject("run, verified", _run, _verify_run, weight=2),
-        Subject("run of tables", _fit_run, _use_fit_run, weight=3, within="run"),
-        Subject("checkpoint", _checkpoint, _resume_training, weight=1.5, within="run",
+        Subject("run of tables", _fit_run, _use_fit_run, weight=0.6, within="run"),
+        Subject("tuned run", _experiment(*TUNE), _use_run, weight=0.5, within="run"),
+        Subject("checkpoint", _checkpoint, _resume_training, weight=0.4, within="run",
                 constants=SMALL),
         Subject("ingest, interrupted", _ingest_work, _resume_ingest, weight=1, without="source",
                 constants=BUCKETS),
         Subject("propagate, interrupted", _propagate_work, _resume_propagate, weight=1,
                 without="store"),
-        Subject("comparison", compared, _again("report", "result"), False, 2, "result"),
-        Subject("comparison, resumed", compared, _again(*COMPARE), False, 0.5, "result"),
-        Subject("sweep, resumed", _experiment(*SWEEP), _again(*SWEEP), False, 0.2, "result"),
-        Subject("curve, resumed", _experiment(*CURVE), _again(*CURVE), False, 0.3, "result"),
+        Subject("comparison", compared, _again("report", "result"), False, 0.5, "result"),
+        Subject("comparison, resumed", compared, _again(*COMPARE), False, 0.2, "result"),
+        Subject("sweep, resumed", _experiment(*SWEEP), _again(*SWEEP), False, 0.05, "result"),
+        Subject("curve, resumed", _experiment(*CURVE), _again(*CURVE), False, 0.1, "result"),
+        Subject("efficiency, resumed", _experiment(*EFFICIENCY), _again(*EFFICIENCY), False, 0.1,
+                "result"),
     ]  # fmt: skip
 
 

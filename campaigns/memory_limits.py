@@ -26,7 +26,7 @@ from campaigns._trees import differences, part, tree
 
 V1, V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 MEGABYTE = 1 << 20
-ADDRESSES = (32, 1500)
+ADDRESSES = (200, 1500)
 """Megabytes of addresses beyond those that a process has with scr and torch imported."""
 GROUP = (120, 900)
 """Megabytes of a control group, in which a process of its own starts from nothing."""
@@ -162,7 +162,7 @@ def _judge(
         outcome = "killed by the system"
     if outcome:
         return outcome, detail
-    if not re.search(r"memory|budget|allocat", ended.output, flags=re.IGNORECASE):
+    if not re.search(r"memory|budget|allocat|address space", ended.output, flags=re.IGNORECASE):
         return "another refusal", ended.output[-300:]
     name = scenario.whole
     if name is not None and part(found, name) != part(expected.before, name):

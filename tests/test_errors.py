@@ -25,3 +25,12 @@ def test_an_error_of_a_worker_says_the_same_in_the_process_that_started_it(error
     assert (copy.message, copy.hint) == (error.message, error.hint)
     assert getattr(copy, "setting", None) == getattr(error, "setting", None)
     assert copy.__notes__ == ["seen in a worker"]
+
+
+def test_a_value_of_any_length_is_shown_by_its_ends():
+    error = RunError(f"`{'x' * 5000}.npy` is damaged\n{'y' * 900}", hint="z" * 3000)
+    first, second = error.message.split("\n")
+    assert first.startswith("`xxx")
+    assert first.endswith(".npy` is damaged")
+    assert second == "y" * 900
+    assert max(len(first), len(error.hint)) <= 1000

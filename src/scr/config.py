@@ -21,9 +21,10 @@ import textwrap
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from scr.errors import ConfigError, ConfigErrors, SourceError
 
@@ -122,6 +123,11 @@ def build(
 
 def _type_hints(section_class: type[Any]) -> dict[str, Any]:
     """The type of each field, with its bounds."""
+    return _read_hints(cast(Hashable, section_class))
+
+
+@cache
+def _read_hints(section_class: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(section_class, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(section_class)}
 

@@ -16,11 +16,27 @@ from __future__ import annotations
 
 from typing import Any
 
+LONGEST_LINE = 1000
+"""Characters of a line of a message: a damaged file may have a name or a value of any length."""
+
+
+def _shortened(text: str) -> str:
+    """A text without the middle of lines that nobody would read to their end."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    half = (LONGEST_LINE - 5) // 2
+    return "\n".join(
+        line if len(line) <= LONGEST_LINE else f"{line[:half]} ... {line[-half:]}"
+        for line in text.split("\n")
+    )
+
 
 class SCRError(Exception):
     """Base of all errors that the user can fix."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        message = _shortened(message)
+        hint = None if hint is None else _shortened(hint)
         self.message = message
         self.hint = hint
         super().__init__(message if hint is None else f"{message}\n\nhint: {hint}")

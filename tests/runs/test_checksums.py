@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tests.conftest import make_random_graph
+from tests.forging import forge
 
 import scr
 from scr.cli import main
@@ -71,6 +72,26 @@ def test_a_run_may_be_moved_get_notes_and_a_new_page(copy):
     assert command("verify", copy) == 0
     assert {*SEALED, "predictions.parquet"} == set(verify_run(copy))
     scr.NodeClassifier.load(copy)
+
+
+def test_a_record_that_was_edited_is_used_once_the_checksums_are_removed(copy):
+    record = json.loads((copy / "run.json").read_text())
+    record["notes"] = ["mine"]
+    (copy / "run.json").write_text(json.dumps(record))
+    with pytest.raises(StoreError, match=r"hint: .*remove `checksums\.json` if that was meant"):
+        scr.NodeClassifier.load(copy)
+    (copy / "checksums.json").unlink()
+    assert scr.NodeClassifier.load(copy).notes_ == ["mine"]
+
+
+def test_numbers_of_the_graph_of_a_run_are_checked_though_its_checksums_agree(copy, capsys):
+    make_random_graph().save(copy / "graph")
+    assert command("verify", copy) == 0
+    indices = np.load(copy / "graph" / "indices.npy")
+    indices[5] = 2**31 - 1
+    forge(copy / "graph", "indices", indices)
+    assert command("verify", copy) == 2
+    assert "indices.npy` holds 2147483647" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_missing_file_is_named(copy):

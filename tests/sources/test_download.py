@@ -1,5 +1,6 @@
 """Downloads from a small server on this machine that can be cut, changed and made stupid."""
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -16,9 +17,9 @@ from filelock import FileLock
 from tests.sources.readers.ogb_files import random_arrays, write_products
 
 from scr.errors import SourceError, StoreError
+from scr.sources import OGB_DATASETS, download, load_graph
 from scr.sources import _download as download_module
 from scr.sources import _fetch as fetch_module
-from scr.sources import download, load_graph
 from scr.sources._ogb_datasets import OgbDataset
 
 Usage = namedtuple("Usage", "total used free")
@@ -96,8 +97,10 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def plain_http(monkeypatch):
-    """The server of these tests is on this machine and has no certificate."""
+    """The server of these tests is on this machine, has no certificate, and small archives."""
     monkeypatch.setattr(fetch_module, "_SCHEMES", ("https", "http"))
+    for name, dataset in OGB_DATASETS.items():
+        monkeypatch.setitem(OGB_DATASETS, name, dataclasses.replace(dataset, sha256=None))
 
 
 @pytest.fixture
@@ -222,6 +225,18 @@ def test_a_wrong_checksum_is_refused_and_nothing_is_kept(server, data):
     assert names(data) == []
     right = hashlib.sha256(server.content).hexdigest()
     assert get(server, data, sha256=right.upper()).sha256 == right
+
+
+def test_an_archive_that_is_known_must_be_that_one_unless_another_is_asked_for(
+    server, data, monkeypatch
+):
+    known = dataclasses.replace(OGB_DATASETS["ogbn-products"], sha256="ab" * 32)
+    monkeypatch.setitem(OGB_DATASETS, "ogbn-products", known)
+    with pytest.raises(SourceError, match=rf"expected {'ab' * 32}, which .* known to have"):
+        get(server, data)
+    assert names(data) == []
+    get(server, data, sha256=hashlib.sha256(server.content).hexdigest())
+    assert "ogbn_products" in names(data)
 
 
 def test_a_later_download_is_compared_with_the_first(server, data, tmp_path):

@@ -129,6 +129,21 @@ def test_a_features_file_replaces_those_of_any_source(bundle, tmp_path):
         load_graph(bundle, options=IngestOptions(features=tmp_path / "f.npy"))
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"x": np.zeros((4, 2), np.float32)}, "Features have 4 rows"),
+        ({"node_names": np.array(["a"] * 6)}, "The id 'a' is given to more than one node"),
+        ({"y": np.array([0, 1, -7, 0, 1, 0])}, "The label of node 2 is -7"),
+    ],
+)
+def test_a_graph_that_is_refused_is_named(tmp_path, changed, message):
+    arrays = {"edge_index": np.array([[0, 1], [2, 3]]), "y": np.zeros(6, np.int64)}
+    np.savez(tmp_path / "odd.npz", **arrays | changed)
+    with pytest.raises(GraphError, match=rf"In `.*odd.npz`: {message}"):
+        load_graph(tmp_path / "odd.npz")
+
+
 def test_a_path_with_a_tilde_is_expanded(bundle, monkeypatch):
     monkeypatch.setenv("HOME", str(bundle.parent))
     assert isinstance(load_graph("~/toy.npz"), Graph)

@@ -29,8 +29,11 @@ def test_what_is_no_json_is_said_with_the_name_of_the_file(tmp_path, content, me
 def test_missing_files_and_folders_are_said_as_such(tmp_path):
     with pytest.raises(StoreError, match=r"a.json` cannot be read: it does not exist"):
         read_json(tmp_path / "a.json")
-    with pytest.raises(StoreError, match="cannot be read: Is a directory"):
+    with pytest.raises(StoreError, match="cannot be read as JSON: it is a folder"):
         read_json(tmp_path)
+    (tmp_path / "zeros.json").symlink_to("/dev/zero")
+    with pytest.raises(StoreError, match=r"zeros.json` .* a pipe or a device"):
+        read_json(tmp_path / "zeros.json")
 
 
 def test_an_object_is_expected(tmp_path):

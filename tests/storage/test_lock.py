@@ -1,5 +1,6 @@
 """Locks: one holder at a time, gone with the process that held it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from scr.errors import StoreError
-from scr.storage import Claim, check_writable, one_at_a_time
+from scr.storage import (
+    Claim,
+    WorkFolder,
+    atomic_folder,
+    check_writable,
+    one_at_a_time,
+    write_bytes,
+)
+from scr.storage import _lock as lock
 
 HOLD = """
 import sys, time
@@ -68,3 +77,43 @@ def test_folders_that_cannot_be_written_are_refused_and_others_left_alone(tmp_pa
 def test_a_folder_of_a_file_system_that_takes_no_files_is_refused():
     with pytest.raises(StoreError, match="`/proc/run` cannot be written"):
         check_writable(Path("/proc/run"))
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+@pytest.mark.filterwarnings("ignore:flock not supported")
+def test_where_the_disk_has_no_locks_files_and_folders_are_written_all_the_same(
+    tmp_path, monkeypatch, code
+):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    write_bytes(tmp_path / "file", b"1")
+    with one_at_a_time(tmp_path / "run"), atomic_folder(tmp_path / "folder") as partial:
+        (partial / "a").touch()
+    with WorkFolder(tmp_path / "work", {}) as work:
+        work.finish("part")
+    assert (tmp_path / "file").read_bytes() == b"1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_lock_whose_file_cannot_be_made_is_an_error_only_if_it_is_needed(tmp_path):
+    (tmp_path / "file").touch()
+    assert Claim(tmp_path / "file" / "x.lock").acquire()
+    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        Claim(tmp_path / "file" / "x.lock", is_needed=True).acquire()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="has no users")
+def test_what_another_user_left_is_named(tmp_path, monkeypatch):
+    (tmp_path / ".file.partial").mkdir()
+    (tmp_path / ".file.partial" / "lock").touch()
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(lock.FileLock, "acquire", refuse)
+    with pytest.raises(StoreError, match=r"\.file\.partial` is there already.*Permission denied"):
+        write_bytes(tmp_path / "file", b"1")

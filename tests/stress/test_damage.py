@@ -30,6 +30,9 @@ def campaign(tmp_path_factory):
         patch.setattr(damage, "subjects", lambda: chosen)
         patch.setattr(damage, "by_name", lambda: {each.name: each for each in chosen})
         patch.setattr(damage, "_limit_memory", lambda: None)  # other tests share this process
+        # Other tests have begun in this process what a fork must not inherit.
+        patch.setattr(damage, "in_child", lambda work: work())
+        patch.setattr(damage, "import_everything", lambda: None)
         made.prepare(shared)
         made.start(shared)
         with np.errstate(all="ignore"):
@@ -79,7 +82,7 @@ def test_every_way_to_go_wrong_is_told_apart(campaign, tmp_path):
         "unexpected": KeyError("a"),
         "refused": StoreError("`file.npy` is damaged"),
         "unnamed": StoreError("something is damaged"),
-        "long message": StoreError("`file.npy` " + "x" * 2000),
+        "long message": damage.Refused("`file.npy` " + "x" * 2000),
         "hang": damage._Hang(),
     }
     for expected, outcome in found.items():

@@ -62,7 +62,7 @@ class _Commands(TyperGroup):
             with printed_warnings():
                 return super().invoke(ctx)
         except SCRError as error:
-            if ctx.params.get("debug"):
+            if ctx.params.get("debug") or compute.is_out_of_memory(error):
                 raise
             shown = with_command(error)
             print_error(shown.message, shown.hint, as_json=as_json)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scr.compute._memory import check_memory as check_memory
     from scr.compute._memory import is_out_of_memory as is_out_of_memory
     from scr.compute._memory import memory_budget as memory_budget
+    from scr.compute._memory import memory_errors as memory_errors
     from scr.compute._memory import out_of_memory as out_of_memory
     from scr.compute._memory import peak_bytes as peak_bytes
     from scr.compute._memory import process_budget as process_budget

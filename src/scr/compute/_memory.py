@@ -9,6 +9,8 @@ import errno
 import math
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from scr.compute._limits import ADDRESS_SPACE, ROOT, memory_limits, number_after
@@ -19,9 +21,11 @@ AUTO_SHARE = 0.8
 """Share of the available memory that `memory="auto"` takes: the rest is for the page cache."""
 _FAILED_ALLOCATIONS = (
     "can't allocate memory", "out of memory", "std::bad_alloc", "can't start new thread",
-    "failed to map segment", "excessive memory usage",
+    "failed to map segment", "excessive memory usage", "failed to launch worker thread",
 )  # fmt: skip
-"""Of messages that torch, C++, Python and the loader of libraries have for memory that ran out."""
+"""Of messages that torch, C++, Python, Arrow and the loader of libraries have for memory that ran
+out."""
+_PACKAGE = Path(__file__).parents[1]
 LEAST_ADDRESS_SPACE = 3 * 2**29
 """For the command line: torch, Arrow and compiled loops map 1.2 GiB before anything is read."""
 UNKNOWN_BYTES = 4 * 2**30
@@ -102,13 +106,33 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
-    is_of_libraries = isinstance(error, RuntimeError | OSError | ImportError)
+    if isinstance(error, MemoryBudgetError):
+        return error.__cause__ is not None and is_out_of_memory(error.__cause__)
+    if isinstance(error, SyntaxError):
+        # Python's parser may say so when it lacks memory; the files of this package can be parsed.
+        return error.filename is not None and Path(error.filename).is_relative_to(_PACKAGE)
+    is_of_arrow = type(error).__module__.startswith("pyarrow")
+    is_of_libraries = is_of_arrow or isinstance(error, RuntimeError | OSError | ImportError)
     text = str(error).lower()
     return is_of_libraries and any(each in text for each in _FAILED_ALLOCATIONS)
 
 
-def out_of_memory(error: BaseException, root: Path = ROOT) -> MemoryBudgetError:
+@contextmanager
+def memory_errors(what: str) -> Iterator[None]:
+    """Raise an allocation that fails while `what` is read as a `MemoryBudgetError` that says so."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, MemoryBudgetError) or not is_out_of_memory(error):
+            raise
+        # Frames hold what took the memory.
+        raise out_of_memory(error, f" while {what} was read") from error.with_traceback(None)
+
+
+def out_of_memory(error: BaseException, when: str = "", root: Path = ROOT) -> MemoryBudgetError:
     """The error as a sentence that says what was wanted, which limit is near, and what helps."""
+    if isinstance(error, MemoryBudgetError):
+        return error
     reason = str(error).strip().partition("\n")[0]
     reason = reason.rpartition("DefaultCPUAllocator: ")[2].rstrip(".")
     hint = (
@@ -117,7 +141,7 @@ def out_of_memory(error: BaseException, root: Path = ROOT) -> MemoryBudgetError:
         "smaller batches (`training.batch_size`)"
     )
     limit = min(memory_limits(root), key=lambda each: each.bytes, default=None)
-    sentence = f"Memory ran out{f': {reason}' if reason else ''}"
+    sentence = f"Memory ran out{when}{f': {reason}' if reason else ''}"
     if limit is not None and limit.bytes < _physical_bytes():
         sentence += f"; {limit.name} allows {readable_bytes(limit.bytes)}"
     return MemoryBudgetError(sentence, hint=hint)

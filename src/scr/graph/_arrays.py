@@ -136,7 +136,7 @@ def as_ids(ids: Any, num_nodes: int) -> NDArray[Any] | None:
     ordered = np.sort(array)
     repeated = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(repeated):
-        raise GraphError(f"The id {ordered[repeated[0]]!r} is given to more than one node")
+        raise GraphError(f"The id {ordered[repeated[0]].item()!r} is given to more than one node")
     return array
 
 

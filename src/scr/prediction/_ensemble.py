@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from scr import runs, training
 from scr.compute import usable_device
 from scr.errors import StoreError
-from scr.graph import Graph
+from scr.graph import Graph, verify_store
 from scr.networks import OwnModule
 from scr.prediction._other_graphs import Nodes
 from scr.prediction._predictor import Answer, Predictor
 from scr.prediction._stored_model import check_weights, read_model, refuse_existing
 from scr.prediction.calibration import read_calibration
-from scr.storage import atomic_folder, verify
+from scr.storage import atomic_folder
 
 ENSEMBLE = "ensemble.json"
 
@@ -76,7 +76,7 @@ def verify_models(path: Path) -> int:
             compared += len(runs.verify_run(folder))
         check_weights(folder / runs.MODEL)
     if (path / runs.GRAPH).is_dir():
-        verify(path / runs.GRAPH)
+        verify_store(path / runs.GRAPH)
     return compared
 
 

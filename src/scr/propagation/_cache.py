@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.propagation._config import PropagationConfig
-from scr.propagation._hops import SCHEMA, Hops
+from scr.propagation._hops import ARRAY, ROWS, SCHEMA, Hops
 from scr.propagation._kept_rows import labeled_nodes, rows_hash
 from scr.propagation._walks import Subsets, hop_settings, matrices_of
-from scr.storage import MANIFEST, read_manifest
+from scr.storage import MANIFEST, VERIFIED
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -118,19 +118,20 @@ def _open(path: Path, count: int) -> Hops | None:
     try:
         hops = Hops.open(path)
     except StoreError as error:
-        _clear_wreck(path)
+        _discard(path)
         warnings.warn(f"{error.message}; these hops are not used but made again", stacklevel=3)
         return None
     return hops if hops.count == count else None
 
 
-def _clear_wreck(path: Path) -> None:
-    """Remove hops whose manifest says nothing: new ones replace only what is known as hops."""
-    try:
-        read_manifest(path)
-    except StoreError:
-        if os.access(path / MANIFEST, os.R_OK) or not (path / MANIFEST).exists():
-            shutil.rmtree(path, ignore_errors=True)
+def _discard(path: Path) -> None:
+    """Remove the files of damaged hops, and their folder if there is nothing else in it."""
+    if (path / MANIFEST).exists() and not os.access(path / MANIFEST, os.R_OK):
+        return  # whoever may read them may find them whole
+    with suppress(OSError):
+        for name in (MANIFEST, VERIFIED, f"{ARRAY}.npy", f"{ROWS}.npy"):
+            (path / name).unlink(missing_ok=True)
+        path.rmdir()
 
 
 def _holds(hops: Hops, nodes: NDArray[Any]) -> bool:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.errors import RunError, StoreError
-from scr.storage import CHECKSUMS, discard_partial, read_object, write_bytes
+from scr.storage import CHECKSUMS, discard_partial, load_arrays, read_object, write_bytes
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -269,12 +269,8 @@ def write_split(path: Path, graph: Graph) -> None:
 
 def read_split(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Training, validation and test nodes of a run."""
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            parts = file["train"], file["valid"], file["test"]
-    # A damaged archive makes numpy, zipfile and zlib raise almost anything.
-    except Exception as error:  # noqa: BLE001
-        raise StoreError(f"The split `{path}` cannot be read: {error}") from None
+    arrays = load_arrays(path, what="a split", names=("train", "valid", "test"))
+    parts = arrays["train"], arrays["valid"], arrays["test"]
     for part in parts:
         if part.ndim != 1 or part.dtype != np.int64 or (len(part) and part.min() < 0):
             raise StoreError(f"The split `{path}` is damaged; expected three lists of nodes")

@@ -4,9 +4,10 @@
     ogbn-products.download.json      address, size and SHA-256 of what was unpacked
     ogbn_products/                   appears when everything is in it
 
-OGB publishes no checksums. So the size must be the one that the server announced, every file must
-fit the CRC in the archive, and the first download is trusted: its SHA-256 is recorded, and every
-later one must have it, from whatever address. A checksum from elsewhere can be given.
+The size must be the one that the server announced, every file must fit the CRC in the archive, and
+the archive have the SHA-256 that it is known by. Where none is known, the first download is
+trusted: its SHA-256 is recorded, and every later one must have it, from whatever address. A
+checksum from elsewhere can be given instead.
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from scr.errors import SourceError, StoreError
 from scr.sources._fetch import Progress, fetch, read_record
 from scr.sources._ogb_datasets import OGB_DATASETS, OgbDataset, data_folder
 from scr.sources._unpack import unpack
 from scr.sources.readers._ogb import is_ogb
-from scr.storage import write_bytes
+from scr.storage import Claim, write_bytes
 
 _CHUNK = 1 << 22
 
@@ -76,17 +75,16 @@ def download(
     begin = progress or (lambda _: lambda _done, _total: None)
     try:
         data.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(data / f".{name}.download.lock", timeout=0)
-        with lock:
-            try:
-                return _download(dataset, data, url or dataset.url, sha256, begin, keep_archive)
-            finally:
-                Path(lock.lock_file).unlink(missing_ok=True)
-    except Timeout:
-        raise StoreError(
-            f"Another process is downloading `{name}` to `{data}`",
-            hint="wait for it, and run the same command again if it fails",
-        ) from None
+        claim = Claim(data / f".{name}.download.lock", is_needed=True)
+        if not claim.acquire():
+            raise StoreError(
+                f"Another process is downloading `{name}` to `{data}`",
+                hint="wait for it, and run the same command again if it fails",
+            )
+        try:
+            return _download(dataset, data, url or dataset.url, sha256, begin, keep_archive)
+        finally:
+            claim.release()
     except OSError as error:
         raise StoreError(f"`{data}` cannot be written: {error.strerror or error}") from error
 
@@ -118,7 +116,7 @@ def _download(
     size = fetch(url, part, begin("fetch"), most=dataset.most_bytes)
     digest = _sha256(part, begin("check"))
     try:
-        is_first = not _check(digest, sha256, record, url)
+        is_first = not _check(digest, sha256, dataset, record, url)
         unpack(part, folder, dataset.archive, begin("unpack"))
     except SourceError:
         _forget(part)  # it would be taken for the beginning of the right archive
@@ -142,14 +140,16 @@ def _sha256(file: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _check(actual: str, given: str | None, record: Path, url: str) -> bool:
-    """Compare the checksum with the one given, else with that of an earlier download.
+def _check(actual: str, given: str | None, dataset: OgbDataset, record: Path, url: str) -> bool:
+    """Compare the checksum with the one given, else known, else that of an earlier download.
 
     Returns whether there was one to compare it with.
     """
     known = read_record(record)
     if given is not None:
         expected, whose = given.strip().lower(), "was given"
+    elif dataset.sha256 is not None:
+        expected, whose = dataset.sha256, f"the archive of {dataset.name} has been known to have"
     elif "sha256" in known:
         expected, whose = str(known["sha256"]), f"`{record.name}` has from an earlier download"
     else:
@@ -158,7 +158,11 @@ def _check(actual: str, given: str | None, record: Path, url: str) -> bool:
         return True
     hint = "download it again, or check the number"
     if given is None:
-        hint = f"if OGB has changed its archive, remove `{record}` and download it again"
+        hint = (
+            f"if OGB has changed its archive, say so with `--sha256 {actual}`"
+            if dataset.sha256 is not None
+            else f"if OGB has changed its archive, remove `{record}` and download it again"
+        )
     raise SourceError(
         f"The archive from {url} has the SHA-256 {actual}; expected {expected}, which {whose}",
         hint=hint,

@@ -12,10 +12,12 @@ same options (`IngestOptions`), and what was done is recorded in `Graph.steps`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scr.errors import MemoryBudgetError, SourceError
+from scr.errors import GraphError, MemoryBudgetError, SourceError
 from scr.features import replace_features
 from scr.graph import Graph, apply_split, open_store
 from scr.sources._digits import digits
@@ -111,7 +113,8 @@ def read_raw(source: str | Path, options: IngestOptions) -> RawGraph | RawTypedG
             hint="give a file of splits (`splits`)",
         )
     try:
-        raw = chosen.read(path, options)
+        with _named(source):
+            raw = chosen.read(path, options)
     except MemoryError:
         raise MemoryBudgetError(f"Reading `{source}` takes more memory than there is") from None
     nodes = raw.num_nodes if isinstance(raw, RawGraph) else sum(raw.num_nodes.values())
@@ -136,12 +139,24 @@ def make_graph(raw: RawGraph | RawTypedGraph, options: IngestOptions, source: st
     }
     if options.splits is None:
         common |= {"train": raw.train, "valid": raw.valid, "test": raw.test}
-    if isinstance(raw, RawTypedGraph):
-        kept = {k: matrix for k, matrix in raw.features.items() if not given or k != raw.target}
-        graph = Graph.from_relations(raw.relations, kept, target=raw.target, **common)
-    else:
-        graph = Graph.from_edges(raw.edges, features=None if given else raw.features, **common)
+    with _named(source):
+        if isinstance(raw, RawTypedGraph):
+            kept = {k: matrix for k, matrix in raw.features.items() if not given or k != raw.target}
+            graph = Graph.from_relations(raw.relations, kept, target=raw.target, **common)
+        else:
+            graph = Graph.from_edges(raw.edges, features=None if given else raw.features, **common)
     return _finish(graph, options, source)
+
+
+@contextmanager
+def _named(source: str | Path) -> Iterator[None]:
+    """Name the source where a graph is refused by its numbers alone."""
+    try:
+        yield
+    except GraphError as error:
+        if str(source) in error.message:
+            raise
+        raise GraphError(f"In `{source}`: {error.message}", hint=error.hint) from None
 
 
 def reading_step(raw: RawGraph | RawTypedGraph) -> str:

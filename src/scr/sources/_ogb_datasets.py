@@ -29,7 +29,9 @@ class OgbDataset:
     archive: str
     """The folder in the archive, and the archive's name without `.zip`."""
     size: str
-    """Of the archive, about; the server says it exactly. OGB publishes no checksums."""
+    """Of the archive, about; the server says it exactly."""
+    sha256: str | None
+    """Of the archive; none: nobody has said."""
     nodes: int
     """How many nodes it has, of the type with labels."""
     license: tuple[str, str]
@@ -51,15 +53,26 @@ class OgbDataset:
         return self.name.replace("-", "_")
 
 
+_KNOWN_BY = {
+    "ogbn-products": "5ea0a112edaec2141c0a2a612dd4aed58df97ff3e1ab1a0ca8238f43cbbb50a8",
+    "ogbn-arxiv": "49f85c801589ecdcc52cfaca99693aaea7b8af16a9ac3f41dd85a5f3193fe276",
+    "ogbn-mag": "2afe62ead87f2c301a7398796991d347db85b2d01c5442c95169372bf5a9fca4",
+}
+"""SHA-256 of archives. OGB publishes none; these are what other projects check them against
+(GraphMLDatasets.jl products, GoMLX mag, several arxiv)."""
+
 OGB_DATASETS = {
-    name: OgbDataset(name=name, archive=archive, size=size, nodes=nodes, license=license_)
+    name: OgbDataset(
+        name=name, archive=archive, size=size, nodes=nodes, license=license_,
+        sha256=_KNOWN_BY.get(name),
+    )
     for name, archive, size, nodes, license_ in (
         ("ogbn-products", "products", "1.4 GB", 2_449_029, _AMAZON),
         ("ogbn-arxiv", "arxiv", "0.1 GB", 169_343, _ODC_BY),
         ("ogbn-mag", "mag", "0.4 GB", 736_389, _ODC_BY),
         ("ogbn-papers100M", "papers100M-bin", "57 GB", 111_059_956, _ODC_BY),
     )
-}
+}  # fmt: skip
 
 
 def data_folder() -> Path:

@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from scr.storage._streamed_array import StreamedArray as StreamedArray
     from scr.storage._streamed_array import npy_header as npy_header
     from scr.storage._streamed_array import write_npy as write_npy
-    from scr.storage._verified import RECORD as RECORD
+    from scr.storage._verified import VERIFIED as VERIFIED
     from scr.storage._verified import ContentCheck as ContentCheck
     from scr.storage._verified import is_verified as is_verified
     from scr.storage._verified import verify as verify

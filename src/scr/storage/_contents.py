@@ -18,11 +18,11 @@ from typing import Final, TypeAlias, Union
 from scr.errors import StoreError
 from scr.storage._manifest import MANIFEST, read_manifest
 from scr.storage._staging import is_left_over
+from scr.storage._verified import VERIFIED
 
 FILE: Final = "file"
 ARTIFACT: Final = "artifact"
 Contents: TypeAlias = Mapping[str, Union[str, "Contents"]]
-VERIFIED = "verified.json"
 CACHES = ("hops", "features")
 """Folders below a graph's store of what was made from it, found again by its name."""
 HARMLESS = (".DS_Store", "Thumbs.db", "desktop.ini")

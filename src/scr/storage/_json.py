@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from scr.errors import StoreError
+from scr.storage._load import check_plain
 
 _NAMES = {
     dict: "an object", list: "a list", str: "a text", int: "a whole number", float: "a number",
@@ -29,6 +30,7 @@ def read_json(path: Path, *, what: str = "file") -> Any:
         StoreError: It is missing or cannot be read as JSON; `what` says what it is in the message.
     """
     try:
+        check_plain(path)
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StoreError(f"The {what} `{path}` cannot be read: it does not exist") from None

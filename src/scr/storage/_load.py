@@ -21,7 +21,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import check_memory, process_budget, resident_bytes
+from scr.compute import (
+    check_memory,
+    is_out_of_memory,
+    memory_errors,
+    process_budget,
+    resident_bytes,
+)
 from scr.errors import SCRError, StoreError
 from scr.storage._file_region import as_bytes
 from scr.storage._npy_header import array_bytes, read_npy_header
@@ -124,14 +130,15 @@ def load_errors(path: Path, what: str, error: ErrorKind) -> Iterator[None]:
     """Say in one sentence what keeps a file from being read."""
     sentence = f"`{path}` cannot be read as {what}"
     try:
-        yield
+        with memory_errors(f"`{path}`"):
+            yield
     except SCRError:
         raise
     except FileNotFoundError:
         raise error(f"`{path}` does not exist; expected {what}") from None
     except OSError as problem:
         raise error(f"{sentence}: {problem.strerror or problem}") from None
-    except (*DAMAGE, MemoryError) as problem:
+    except DAMAGE as problem:
         raise error(f"{sentence}: {str(problem) or type(problem).__name__}") from None
 
 
@@ -263,4 +270,6 @@ def _load_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
             check_data_bytes(file.tell(), array_bytes(shape, dtype), member.file_size)
             return read_values(file, shape, dtype, is_fortran=is_fortran)
     except DAMAGE as problem:
+        if is_out_of_memory(problem):
+            raise
         raise ValueError(f"its array `{name}`: {problem}") from None

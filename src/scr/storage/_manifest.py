@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from scr.compute import is_out_of_memory, memory_errors
 from scr.errors import StoreError
-from scr.storage._file_region import as_bytes, npy_region
+from scr.storage._file_region import FileRegion, as_bytes, npy_region
 from scr.storage._file_rows import ranges, stream_rows
 
 MANIFEST = "manifest.json"
@@ -35,8 +36,9 @@ _READ_BYTES = 1 << 22
 _LONGEST_REASON = 120
 _MOST_BYTES = 1 << 28
 """Of a manifest: that of 100 TB of arrays has 50 MB."""
-BAD_NPY = (ValueError, TypeError, OverflowError, EOFError, SyntaxError, TokenError, RecursionError,
-           MemoryError)  # fmt: skip
+BAD_NPY = (
+    ValueError, TypeError, OverflowError, EOFError, SyntaxError, TokenError, RecursionError
+)  # fmt: skip
 """What reading the header of a damaged `.npy` file may end in."""
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -168,6 +170,13 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
     entry = manifest.arrays[name]
     if entry.file is not None:
         _check_link(manifest, name)
+    with memory_errors(f"`{file}`"):
+        region = _region(file, entry)
+        return np.memmap(file, region.dtype, "r", region.offset, region.shape)
+
+
+def _region(file: Path, entry: ArrayEntry) -> FileRegion:
+    """Where the data of one array are; a `StoreError` if the file is not what the manifest says."""
     try:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
@@ -176,6 +185,8 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"`{file}` is missing; expected {entry.bytes:,} bytes") from None
     except OSError as error:
+        if is_out_of_memory(error):
+            raise
         raise unreadable(file, error) from None
     except BAD_NPY as error:
         raise StoreError(
@@ -187,7 +198,7 @@ def open_array(manifest: Manifest, name: str) -> np.memmap[Any, Any]:
             f"`{file}` holds {region.dtype} of shape {region.shape}; "
             f"expected {np.dtype(entry.dtype)} of shape {entry.shape}"
         )
-    return np.memmap(file, region.dtype, "r", region.offset, region.shape)
+    return region
 
 
 def _check_link(manifest: Manifest, name: str) -> None:

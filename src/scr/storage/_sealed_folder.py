@@ -20,6 +20,7 @@ from scr.storage._atomic import write_bytes
 from scr.storage._json import read_object
 
 CHECKSUMS = "checksums.json"
+_HINT = f"bring the file back, make the folder again, or remove `{CHECKSUMS}` if that was meant"
 _READ_BYTES = 1 << 22
 
 
@@ -87,8 +88,7 @@ def check_sealed(path: Path, *, without: Collection[str] = (), may_lack: bool = 
             found = _file_digest(file)
         except FileNotFoundError:
             raise StoreError(
-                f"`{file}` is missing; `{path / CHECKSUMS}` lists it",
-                hint="bring the file back, or make the folder again",
+                f"`{file}` is missing; `{path / CHECKSUMS}` lists it", hint=_HINT
             ) from None
         except OSError as error:
             raise StoreError(f"`{file}` cannot be read: {error.strerror or error}") from None
@@ -96,7 +96,7 @@ def check_sealed(path: Path, *, without: Collection[str] = (), may_lack: bool = 
             raise StoreError(
                 f"`{file}` has changed since it was written: its checksum is {found}, expected "
                 f"{expected}",
-                hint="bring the file back, or make the folder again",
+                hint=_HINT,
             )
         checked.append(name)
     return checked

@@ -13,9 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from filelock import FileLock, Timeout
-
 from scr.errors import StoreError
+from scr.storage._lock import Claim
 
 LOCK = "lock"
 _REPLACED = "replaced"
@@ -28,43 +27,37 @@ class LockedFolder:
     def __init__(self, path: Path, target: Path) -> None:
         """Plan the folder in which `target`, which messages name, is made."""
         self.path, self.target = path, target
-        self._lock: FileLock | None = None
+        self.is_held = False
+        """Whether this process has the folder."""
+        self._claim = Claim(path / LOCK, is_needed=True)
 
     def acquire(self, *, wait: bool, parents: bool = True) -> None:
         """Make the folder and lock it.
 
         Raises:
-            StoreError: Another process has it, and `wait` is false.
+            StoreError: Another process has it, and `wait` is false; or another user left it.
         """
-        while True:
-            self._make(parents=parents)
-            lock = FileLock(self.path / LOCK, timeout=-1 if wait else 0)
-            try:
-                lock.acquire()
-            except FileNotFoundError:
-                continue  # the process before has just finished, and removed the folder
-            except Timeout:
-                if not (self.path / LOCK).exists():
-                    continue
-                raise StoreError(
-                    f"Another process is making `{self.target}` already",
-                    hint="wait for it, or write elsewhere",
-                ) from None
-            if _is_held(lock):
-                self._lock = lock
-                return
-            lock.release()
-
-    @property
-    def is_held(self) -> bool:
-        """Whether this process has the folder."""
-        return self._lock is not None
+        self._make(parents=parents)
+        try:
+            self.is_held = self._claim.acquire(wait=wait)
+        except PermissionError as error:
+            if not self._claim.path.exists():
+                raise
+            raise StoreError(
+                f"`{self.target}` cannot be written: `{self.path}` is there already, and this "
+                f"process may not use it ({error.strerror})",
+                hint="it is of another user; have it removed, or write elsewhere",
+            ) from None
+        if not self.is_held:
+            raise StoreError(
+                f"Another process is making `{self.target}` already",
+                hint="wait for it, or write elsewhere",
+            )
 
     def release(self) -> None:
         """Let others have the folder, as it is."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._claim.release(remove=False)
+        self.is_held = False
 
     def sweep(self, *kept: str) -> None:
         """Remove all entries but the lock and those with some names."""
@@ -158,14 +151,3 @@ def is_left_over(entry: Path) -> bool:
     if not is_named or entry.is_symlink() or not entry.is_dir():
         return False
     return (entry / LOCK).is_file() or not any(entry.iterdir())
-
-
-def _is_held(lock: FileLock) -> bool:
-    """Whether a lock is of the file that has its name, and not of one that was removed."""
-    if os.name == "nt":
-        return True
-    try:
-        named, held = Path(lock.lock_file).stat(), os.fstat(lock._context.lock_file_fd or -1)
-    except OSError:
-        return False
-    return os.path.samestat(named, held)

@@ -40,7 +40,7 @@ from scr.storage._manifest import (
     unreadable,
 )
 
-RECORD = "verified.json"
+VERIFIED = "verified.json"
 VERSION = 1
 """Of what is checked: records of a version that checks less are not believed."""
 _PIECE_BYTES = 1 << 20
@@ -224,14 +224,14 @@ def _tick() -> float:
 
 def _recorded(path: Path) -> Any:
     try:
-        return json.loads(read_plain(path / RECORD))
+        return json.loads(read_plain(path / VERIFIED))
     except (OSError, ValueError, RecursionError):
         return None
 
 
 def _write_record(path: Path, observed: dict[str, Any]) -> None:
     """Leave the record, or remember it for this process where that cannot be done."""
-    file = path / RECORD
+    file = path / VERIFIED
     try:
         # Never through a link, which a store of a stranger may have under this name.
         file.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from scr.errors import SCRError
+from scr.errors import MemoryBudgetError, SCRError
 from scr.graph import Graph
 from scr.sources import plain_integers
 from scr.tables._edges import EdgeRows, read_edge_rows
@@ -86,6 +86,8 @@ def opened_table(
         return open_table(
             table, role, delimiter=options.delimiter, encoding=options.encoding, is_edges=is_edges
         )
+    except MemoryBudgetError:
+        raise
     except SCRError as error:
         findings.refuse(error.message, error.hint)
         return None
@@ -106,6 +108,8 @@ def _prepare(
     try:
         given = np.arange(described.num_rows) if added else None
         preparation = Preparation.fit(table, kinds=kinds, train_rows=given)
+    except MemoryBudgetError:
+        raise
     except SCRError as error:
         findings.refuse(error.message[:1].lower() + error.message[1:], error.hint)
         return None, None

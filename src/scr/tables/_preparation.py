@@ -198,13 +198,9 @@ class Preparation:
             for column in columns:
                 _try_out(column)
             return cls(columns, content["dropped"], content["roles"])
-        except StoreError:
-            raise
-        except OSError as error:
-            reason = error.strerror or error
-            raise StoreError(f"The preparation in `{folder}` cannot be read: {reason}") from None
-        # Trying out what a damaged file describes makes numpy and Arrow raise almost anything.
-        except Exception as error:  # noqa: BLE001
+        # Of trying out what a damaged file describes.
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError,
+                pa.ArrowException) as error:  # fmt: skip
             raise StoreError(f"The preparation in `{folder}` is damaged: {error}") from None
 
 

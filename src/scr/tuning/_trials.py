@@ -22,10 +22,10 @@ import torch
 from numpy.typing import NDArray
 
 from scr import runs
-from scr.errors import InactiveTermWarning, MemoryBudgetError, SCRError, StoreError
+from scr.errors import InactiveTermWarning, MemoryBudgetError, RunError, SCRError, StoreError
 from scr.graph import Graph
 from scr.prediction import write_model
-from scr.storage import write_bytes
+from scr.storage import load_array, write_bytes
 from scr.training import fit, prepare
 from scr.tuning._portfolio import Member
 
@@ -66,17 +66,13 @@ def is_finished(member: Member, path: Path) -> bool:
     try:
         runs.verify_run(path)
         return bool(runs.read_run(path)["recipe"] == settings)
-    except StoreError:
+    except (StoreError, RunError):
         return False  # damaged: it is trained again
 
 
 def read_held_out(path: Path) -> NDArray[np.float32]:
     """Probabilities that a fold has left."""
-    try:
-        array: NDArray[np.float32] = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
-    # A damaged header makes numpy raise almost anything.
-    except Exception as error:  # noqa: BLE001
-        raise StoreError(f"`{path}` cannot be read: {error}") from None
+    array: NDArray[np.float32] = load_array(path, what="probabilities of a fold")
     if array.ndim != 2 or array.dtype != np.float32:
         raise StoreError(f"`{path}` is damaged; expected a row of probabilities for each node")
     return array

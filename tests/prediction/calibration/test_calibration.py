@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -196,6 +197,15 @@ def test_a_truncated_file_of_scores_is_refused(run, tmp_path):
     copy = altered(run, tmp_path, lambda record: None)
     content = (copy / "calibration.npz").read_bytes()
     (copy / "calibration.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(StoreError, match=r"calibration\.npz` cannot be read"):
+        NodeClassifier.load(copy)
+
+
+def test_members_that_are_no_arrays_are_refused(run, tmp_path):
+    copy = altered(run, tmp_path, lambda record: None)
+    with zipfile.ZipFile(copy / "calibration.npz", "w") as archive:
+        archive.writestr("scores.npy", "no array")
+        archive.writestr("labels.npy", "no array")
     with pytest.raises(StoreError, match=r"calibration\.npz` cannot be read"):
         NodeClassifier.load(copy)
 

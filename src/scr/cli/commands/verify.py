@@ -61,27 +61,26 @@ def _verify_artifact(path: Path) -> tuple[int, int]:
 
 def _verify_run(path: Path) -> list[str]:
     """Open every file of a run; returns their names."""
-    import json
-
     import pyarrow
     import pyarrow.parquet
     from safetensors import SafetensorError, safe_open
 
-    damage = (ValueError, OSError, RecursionError, pyarrow.ArrowException, SafetensorError)
+    damage = (ValueError, OSError, pyarrow.ArrowException, SafetensorError)
     checked = []
     models = [] if (path / prediction.ENSEMBLE).is_file() else ["model.safetensors"]
     for name in ("run.json", "metrics.json", *models, "predictions.parquet"):
         file = path / name
+        if not file.exists():
+            raise RunError(f"`{path}` has no `{name}`; expected a finished run")
         try:
+            storage.check_plain(file)
             if name.endswith(".json"):
-                json.loads(file.read_text(encoding="utf-8"))
+                storage.read_object(file)
             elif name.endswith(".parquet"):
                 pyarrow.parquet.read_table(file)
             else:
                 with safe_open(file, framework="numpy"):
                     pass
-        except FileNotFoundError:
-            raise RunError(f"`{path}` has no `{name}`; expected a finished run") from None
         except damage as error:
             raise RunError(f"`{file}` is damaged: {error}") from None
         checked.append(name)

@@ -22,7 +22,7 @@ from scr.prediction.calibration._temperature import (
 )
 from scr.report import classification_metrics
 from scr.runs import CALIBRATION, RUN
-from scr.storage import write_bytes
+from scr.storage import load_arrays, write_bytes
 from scr.training import nodes_with_labels
 
 MOST_NODES = 100_000
@@ -119,13 +119,8 @@ def read_calibration(path: Path, run: Mapping[str, Any]) -> Calibration:
     file = path / CALIBRATION
     if not file.exists():
         return Calibration(float(temperature))
-    try:
-        # From memory: of a file that is no archive, numpy would leave it open.
-        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
-            scores, labels = arrays["scores"], arrays["labels"]
-    # A damaged archive makes numpy, zipfile and zlib raise almost anything.
-    except Exception as error:  # noqa: BLE001
-        raise StoreError(f"The calibration `{file}` cannot be read: {error}") from None
+    arrays = load_arrays(file, what="a calibration", names=("scores", "labels"))
+    scores, labels = arrays["scores"], arrays["labels"]
     is_whole = (
         scores.ndim == 1 and scores.shape == labels.shape
         and scores.dtype == np.float64 and labels.dtype == np.int64

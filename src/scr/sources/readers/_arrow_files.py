@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.feather
 import pyarrow.parquet
 
+from scr.compute import memory_errors
 from scr.errors import SCRError, SourceError
 from scr.storage import DAMAGE, check_budget, check_plain
 
@@ -32,13 +33,14 @@ _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 def readable_table(what: str) -> Iterator[None]:
     """Say in one sentence that a table cannot be read."""
     try:
-        yield
+        with memory_errors(what):
+            yield
     except SCRError:
         raise
     except OSError as error:  # Arrow's are long and have no number
         reason = error.strerror or str(error).partition("\n")[0]
         raise SourceError(f"{what} cannot be read as a table: {reason}") from None
-    except (pa.ArrowException, MemoryError, UnicodeError, *DAMAGE) as error:
+    except (pa.ArrowException, UnicodeError, *DAMAGE) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise SourceError(f"{what} cannot be read as a table: {reason}") from None
 

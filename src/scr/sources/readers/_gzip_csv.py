@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from scr.compute import memory_errors
 from scr.errors import SCRError, SourceError
 from scr.storage import DEFLATE_RATIO, check_budget, check_plain
 
@@ -123,7 +124,8 @@ def _numbers(column: pa.Array, path: Path, start: int) -> NDArray[Any]:
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     try:
-        yield
+        with memory_errors(f"`{path}`"):
+            yield
     except FileNotFoundError:
         raise SourceError(f"`{path}` is missing", hint="unpack the archive again") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -221,8 +221,7 @@ def read_pickle(file: IO[bytes], *, what: str) -> Any:
 
 # What broken bytes make the machine, or one of the stand-ins, raise.
 _DAMAGE = (
-    ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError,
-    struct.error,
+    ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error,
 )  # fmt: skip
 
 
