@@ -38,9 +38,13 @@ class Rows:
                 row = json.loads(line)
             except ValueError:
                 continue  # the last line of a campaign that was killed
-            # A case in which the campaign itself failed says nothing yet, and is run again.
-            if self.tag.items() <= row.items() and row["outcome"] != BROKEN:
+            if self.tag.items() <= row.items():
                 self.rows[row["number"]] = Row.from_json(row)
+
+    @property
+    def judged(self) -> set[int]:
+        """Numbers of cases that need not be run again: in the others the campaign itself failed."""
+        return {number for number, row in self.rows.items() if row.result.outcome != BROKEN}
 
     def add(self, row: Row) -> None:
         """Store a row."""
