@@ -77,7 +77,8 @@ def _run_rest(
     """Run the cases that have no row yet, as far as time and number allow."""
     started = time.monotonic()
     most = options.cases or campaign.cases
-    numbers = (number for number in itertools.count() if number not in rows.rows)
+    judged = rows.judged
+    numbers = (number for number in itertools.count() if number not in judged)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.fields[failed]} failed"),
@@ -88,7 +89,7 @@ def _run_rest(
 
     with Progress(*columns) as progress:
         bad = len(failed(campaign, rows.rows.values()))
-        done = len(rows.rows)
+        done = len(judged)
         task = progress.add_task(campaign.name, total=most, completed=done, failed=bad)
         left = itertools.islice(numbers, max(0, most - done))
         for row in run_cases(

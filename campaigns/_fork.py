@@ -25,6 +25,9 @@ FAILED_BEFORE = 99
 """Exit code of a child that failed before its command began."""
 
 
+END_SECONDS = 200.0
+"""A command that has not ended by then hangs: the longest takes ten, on a machine with much else to
+do ten times as long."""
 LOADED_LATE = (
     "optuna", "sklearn.linear_model", "matplotlib.pyplot", "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg", "pyarrow.parquet", "pyarrow.csv", "scipy",
@@ -108,7 +111,7 @@ def run_command(
     log: Path,
     *,
     kill_after: float | None = None,
-    timeout: float = 90.0,
+    timeout: float = END_SECONDS,
     constants: Mapping[str, Any] | None = None,
     before: Callable[[], None] | None = None,
 ) -> Ended:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from campaigns._campaign import Campaign
+from campaigns._campaign import BROKEN, Campaign
 from campaigns._engine import Row
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +40,11 @@ class Rows:
                 continue  # the last line of a campaign that was killed
             if self.tag.items() <= row.items():
                 self.rows[row["number"]] = Row.from_json(row)
+
+    @property
+    def judged(self) -> set[int]:
+        """Numbers of cases that need not be run again: in the others the campaign itself failed."""
+        return {number for number, row in self.rows.items() if row.result.outcome != BROKEN}
 
     def add(self, row: Row) -> None:
         """Store a row."""

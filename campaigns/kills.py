@@ -28,7 +28,7 @@ class Kills(Campaign):
     title = "every long command killed (SIGKILL) at random instants, then given again until it ends"
     cases = 850
     minutes = 30
-    seconds = 400
+    seconds = 900
     good = frozenset({"equal"})
 
     def start(self, shared: Path) -> None:
