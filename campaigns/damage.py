@@ -7,6 +7,7 @@ have no checksums, so other content gives another graph; records of experiments 
 from __future__ import annotations
 
 import json
+import re
 import resource
 import shutil
 import signal
@@ -44,6 +45,10 @@ MOST_GROWTH = 600 << 20
 """By which the memory of a worker may grow in one case: files are of a few thousand bytes."""
 LONGEST = 1_500
 """Characters of a line of a refusal; several problems are as many lines."""
+
+
+_UNEXPECTED = re.compile(r"unexpected \w*(Error|Exception|Exit|Interrupt|Warning)\b")
+"""As the command line says it; parsers say that an end is unexpected, which is a good reason."""
 
 
 class _Hang(BaseException):
@@ -104,6 +109,7 @@ class Damage(Campaign):
         place = folder / "it"
         shutil.copytree(self.shared / subject.name, place, symlinks=True)
         file, what, is_forged = _damage(subject, place, random)
+        what = what.encode("utf-8", "backslashreplace").decode()
         (folder / NOTE).write_text(f"{subject.name}\n{what}")
         _limit_memory()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -116,7 +122,7 @@ class Damage(Campaign):
         return Result(outcome=outcome, kind=subject.name, what=what, detail=detail)
 
     def _use(self, subject: Subject, place: Path, file: Path, is_forged: bool) -> tuple[str, str]:
-        from scr.errors import SCRError
+        from scr.errors import ConfigError, GraphError, SCRError
 
         signal.alarm(SECONDS)
         signal.setitimer(signal.ITIMER_PROF, CORE_SECONDS)
@@ -124,6 +130,8 @@ class Damage(Campaign):
             with constants(subject.constants):
                 found = subject.use(place)
         except (SCRError, Refused) as error:
+            if is_forged and isinstance(error, ConfigError | GraphError):
+                return FORGED, ""  # a sound graph, such as one without validation nodes
             hint = getattr(error, "hint", None) or ""
             return _judged(str(getattr(error, "message", error)), hint, place, file)
         except OSError as error:
@@ -178,7 +186,7 @@ def _judged(message: str, hint: str, place: Path, file: Path) -> tuple[str, str]
         return "unnamed", shown[:300]
     if max(map(len, message.splitlines()), default=0) > LONGEST:
         return "long message", shown[:300]
-    if "Traceback" in said or "unexpected " in message:
+    if "Traceback" in said or _UNEXPECTED.search(message):
         return "unexpected", shown[:300]
     return REFUSED, shown[:200]
 

@@ -16,7 +16,9 @@ from campaigns._campaign import Campaign, Result
 from campaigns.damage_requests import Target, hostile_request, problem
 from campaigns.damage_subjects import random_graph
 
-SECONDS = 20
+SECONDS = 90
+CORE_SECONDS = 15
+"""Of a core; bodies are of at most 8 MiB."""
 MOST_GROWTH = 400 << 20
 """Bytes by which one request may let the service grow: its body, at most 8 MiB, as objects."""
 COLUMNS = ("size", "color")
@@ -29,7 +31,7 @@ class Requests(Campaign):
     title = "hostile requests to `scr serve`, each followed by a good one"
     cases = 20_000
     minutes = 6.0
-    seconds = 60.0
+    seconds = 180.0
     good = frozenset({"answered", "refused"})
 
     def skip(self) -> str | None:
@@ -78,6 +80,7 @@ class Requests(Campaign):
                 raise RuntimeError(answer.text)
             self.services.append((kind, client, target, good, answer.content))
         signal.signal(signal.SIGALRM, _hang)
+        signal.signal(signal.SIGPROF, _hang)
 
     def run(self, number: int, random: np.random.Generator, folder: Path) -> Result:
         """Send one request, and a good one after it."""
@@ -87,6 +90,7 @@ class Requests(Campaign):
         what = f"{sent.method} {sent.path[:60]} {sent.headers} {sent.body[:300]!r}"
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, CORE_SECONDS)
         try:
             headers = [(name, value.encode("latin-1")) for name, value in sent.headers.items()]
             answer = client.request(sent.method, sent.path, content=sent.body, headers=headers)
@@ -97,6 +101,7 @@ class Requests(Campaign):
             return Result(outcome="unexpected", kind=kind, what=what, detail=repr(error)[:300])
         finally:
             signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         found = problem(answer.status_code, answer.text, sent)
         if found is None and after.content != expected:

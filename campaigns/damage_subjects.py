@@ -98,7 +98,10 @@ def graph_digest(graph: Any) -> str:
         parts.append(None if value is None else np.asarray(value))
     features = graph.features
     if features is not None and not isinstance(features, dict):
-        parts.append(features.toarray() if hasattr(features, "toarray") else np.asarray(features))
+        whole = [features] if not hasattr(features, "tocsr") else [
+            features.tocsr().data, features.tocsr().indices, features.tocsr().indptr, features.shape
+        ]  # fmt: skip
+        parts += [part if isinstance(part, tuple) else np.asarray(part) for part in whole]
     relations = getattr(graph, "relations", None) or ()
     return digest(*parts, *(repr(relation)[:200] for relation in relations))
 
@@ -399,7 +402,9 @@ def _ingest_work(folder: Path) -> None:
 
 
 def _arrays(folder: Path) -> str:
-    return digest(*(np.load(file) for file in sorted(folder.glob("*.npy"))))
+    from scr.storage import load_array
+
+    return digest(*(load_array(file, what="it") for file in sorted(folder.glob("*.npy"))))
 
 
 def _resume_ingest(folder: Path) -> str:

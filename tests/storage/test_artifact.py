@@ -185,9 +185,19 @@ def test_a_manifest_cannot_point_outside_its_folder(tmp_path):
     file = path / "manifest.json"
     content = json.loads(file.read_text())
     content["arrays"]["../b"] = content["arrays"]["values"]
+    del content["array_names"]
     file.write_text(json.dumps(content))
     with pytest.raises(StoreError, match="no array"):
         open_array(read_manifest(path), "../b")
+
+
+def test_an_array_that_a_manifest_has_lost_is_missed(tmp_path):
+    path = write(tmp_path / "a")
+    content = json.loads((path / "manifest.json").read_text())
+    content["arrays"].popitem()
+    (path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(StoreError, match="is damaged"):
+        read_manifest(path)
 
 
 def test_python_objects_are_never_stored(tmp_path):

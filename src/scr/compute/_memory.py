@@ -108,9 +108,6 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, MemoryBudgetError):
         return error.__cause__ is not None and is_out_of_memory(error.__cause__)
-    if isinstance(error, SyntaxError):
-        # Python's parser may say so when it lacks memory; the files of this package can be parsed.
-        return error.filename is not None and Path(error.filename).is_relative_to(_PACKAGE)
     is_of_arrow = type(error).__module__.startswith("pyarrow")
     is_of_libraries = is_of_arrow or isinstance(error, RuntimeError | OSError | ImportError)
     text = str(error).lower()

@@ -195,7 +195,7 @@ def read_model(path: Path, own: OwnModule | None = None) -> TrainedModel:
                 sketch.load_state_dict({name: w.to("meta") for name, w in weights.items()})
         encoder = make_encoder(recipe.encoder, recipe.encoder_settings, shape, own)
         encoder.load_state_dict(weights)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, MemoryError) as error:
         if own is None:
             reason = " ".join(str(error).split())
             raise StoreError(

@@ -91,7 +91,8 @@ def read_source(source: str | Path, options: IngestOptions | None = None) -> Gra
             f"`{path}` is a store, which has one split; split {options.split} was asked for",
             hint="give a file of splits (`splits`)",
         )
-    return _finish(open_store(path), options, source)
+    with _named(source):
+        return _finish(open_store(path), options, source)
 
 
 def is_finished(source: str | Path) -> bool:

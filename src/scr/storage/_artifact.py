@@ -190,7 +190,7 @@ class ArtifactWriter:
         manifest = {
             "format": "scr-artifact", "kind": self._kind, "schema": self._schema,
             "created_by": f"scr {__version__}", "chunk_bytes": CHUNK_BYTES,
-            "arrays": arrays, "metadata": self.metadata,
+            "arrays": arrays, "array_names": sorted(arrays), "metadata": self.metadata,
             "metadata_checksum": metadata_checksum(json.loads(json.dumps(self.metadata))),
         }  # fmt: skip
         file = self._folder / MANIFEST

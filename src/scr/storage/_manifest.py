@@ -100,6 +100,9 @@ def read_manifest(
             for name, entry in raw["arrays"].items()
             if ARRAY_NAME.fullmatch(name)
         }
+        names = sorted(raw["arrays"])
+        if raw.get("array_names", names) != names:  # older ones have none
+            raise ValueError("other arrays than were written")
         digest = metadata_checksum(raw["metadata"])
         if raw.get("metadata_checksum", digest) != digest:  # older ones have none
             raise ValueError("other metadata than were written")

@@ -109,7 +109,8 @@ def _read(path: Path) -> dict[str, str]:
     sums = read_object(file, what="list of checksums")
     for name, value in sums.items():
         parts = Path(name).parts
-        if not isinstance(value, str) or not parts or ".." in parts or Path(name).is_absolute():
+        is_inside = parts and ".." not in parts and not Path(name).is_absolute()
+        if not isinstance(value, str) or not is_inside or not name.isprintable():
             raise StoreError(f"`{file}` is damaged: expected names of files and their checksums")
     return sums
 

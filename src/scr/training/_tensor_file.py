@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from scr.errors import StoreError
-from scr.storage import check_fields, write_bytes
+from scr.storage import check_fields, check_plain, write_bytes
 
 _LENGTH = 8
 """Bytes of the length that precedes the header; also what its size is a multiple of."""
@@ -50,6 +50,7 @@ def read_tensors(
         StoreError: It cannot be read; `what` says what it is in the message.
     """
     try:
+        check_plain(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             names = [] if only_header else list(file.keys())

@@ -41,7 +41,10 @@ def render(template: str, **values: Any) -> str:
     Fields that a record does not have, since an older version wrote it or the run was
     interrupted, count as missing numbers and as false.
     """
-    return _environment().get_template(template).render(values)
+    try:
+        return _environment().get_template(template).render(values)
+    except jinja2.UndefinedError as error:
+        raise ValueError(error.message) from error
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from scr.sources.readers._columns import readable
 from scr.sources.readers._raw import RawGraph, as_labels, unexpected_array
 from scr.sources.readers._table_edges import TableEdges
 from scr.sources.readers._tables import edge_columns
-from scr.storage import map_array
+from scr.storage import check_plain, map_array
 
 PARQUET_EDGES_PER_SECOND = 9e6
 """Measured on one busy core; for estimates of time only."""
@@ -82,6 +82,7 @@ def _edge_shards(folder: Path) -> Iterator[EdgeSource]:
 
 def _parquet_edges(path: Path) -> TableEdges:
     with readable(path):
+        check_plain(path)
         schema = pyarrow.parquet.read_schema(path)
     ends, _ = edge_columns(path)
     if not all(pa.types.is_integer(schema.field(name).type) for name in ends):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scr.errors import SourceError
 from scr.sources._edge_source import CHUNK_EDGES, EdgeSource
 from scr.sources.readers._columns import end_column, first_null, readable
+from scr.storage import check_plain
 
 EDGES_PER_SECOND = 1e6
 """Measured on one busy core with CSV and numbers for ids, a third of it with text; for estimates of
@@ -43,6 +44,7 @@ class TableEdges(EdgeSource):
         self._path, self._ends, self._numbers_of = path, ends, numbers_of
         with readable(path):
             if path.suffix == ".parquet":
+                check_plain(path)
                 self.num_edges = pyarrow.parquet.read_metadata(path).num_rows
             else:
                 self.num_edges = sum(batch.num_rows for batch in self._csv_batches())
