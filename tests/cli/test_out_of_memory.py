@@ -15,7 +15,6 @@ import pytest
 import torch
 from tests.conftest import make_random_graph
 
-import scr
 from scr.compute import check_address_space, is_out_of_memory, out_of_memory
 from scr.errors import MemoryBudgetError
 from scr.graph import write_store
@@ -54,12 +53,6 @@ def test_every_library_is_understood(allocate):
 def test_other_errors_are_not(error):
     assert not is_out_of_memory(error)
     assert is_out_of_memory(OSError(12, "Cannot allocate memory"))
-
-
-def test_a_file_of_the_package_that_cannot_be_parsed_is_a_lack_of_memory():
-    place = ("somewhere/else.py", 1, 1, "x")
-    assert not is_out_of_memory(SyntaxError("invalid syntax", place))
-    assert is_out_of_memory(SyntaxError("invalid syntax", (scr.__file__, *place[1:])))
 
 
 def test_a_limit_that_libraries_do_not_load_in_is_refused_first(tmp_path):

@@ -374,6 +374,6 @@ def test_a_file_that_may_not_be_read_is_not_called_truncated(store, monkeypatch)
     monkeypatch.setattr("scr.storage._manifest.npy_region", refuse)
     with pytest.raises(StoreError, match=r"labels\.npy` cannot be read: Permission denied"):
         storage.open_array(manifest, "labels")
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    monkeypatch.setattr("scr.storage._manifest.read_plain", refuse)
     with pytest.raises(StoreError, match=r"manifest\.json` cannot be read: Permission denied"):
         storage.read_manifest(store)

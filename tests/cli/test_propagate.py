@@ -233,7 +233,7 @@ def test_sparse_features_that_do_not_fit_are_refused_before_they_are_made_dense(
     features = sp.csr_array(np.eye(60, 5000, dtype=np.float32))
     random_graph(features=features).save(tmp_path / "store")
     monkeypatch.setattr("scr.features._prepare.FittedFeatures.transform", None)
-    monkeypatch.setattr("scr.compute._memory.resident_bytes", lambda: 0)
+    monkeypatch.setattr("scr.compute.resident_bytes", lambda: 0)
     words = [tmp_path / "store", "--reduce", "none", "--out", tmp_path / "hops", "--memory"]
     # Dense numbers of 4 bytes, and 60 sparse ones of 4 and 4 bytes, twice.
     needed = 60 * 5000 * 4 + 2 * 60 * 8

@@ -139,7 +139,7 @@ def test_replacing_an_artifact_never_touches_a_linked_file(linked):
         (lambda file: file.write_bytes(b"nothing"), "is truncated or damaged"),
         (lambda file: np.save(file, np.ones((40, 6), np.float16)), r"holds float16 of shape"),
         (lambda file: np.save(file, np.array([{}]), allow_pickle=True), "Python objects"),
-        (lambda file: (file.unlink(), os.mkfifo(file)), "is missing"),
+        (lambda file: (file.unlink(), os.mkfifo(file)), "a pipe"),
     ],
 )
 def test_a_linked_file_that_changed_is_one_sentence(linked, damage, said):

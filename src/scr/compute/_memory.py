@@ -25,7 +25,6 @@ _FAILED_ALLOCATIONS = (
 )  # fmt: skip
 """Of messages that torch, C++, Python, Arrow and the loader of libraries have for memory that ran
 out."""
-_PACKAGE = Path(__file__).parents[1]
 LEAST_ADDRESS_SPACE = 3 * 2**29
 """For the command line: torch, Arrow and compiled loops map 1.2 GiB before anything is read."""
 UNKNOWN_BYTES = 4 * 2**30
