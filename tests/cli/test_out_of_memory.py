@@ -79,7 +79,9 @@ scr.cli.main()
 """
 
 
-def _limited(*arguments: object, begins: str = "Memory ran out", room: int = 48) -> dict[str, str]:
+def _limited(
+    *arguments: object, begins: str | tuple[str, ...] = "Memory ran out", room: int = 48
+) -> dict[str, str]:
     """The JSON of a command that has so many MiB beside its libraries, and lacks memory."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(room), *map(str, arguments), "--json"],
@@ -114,13 +116,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="`ulimit -v` as Linux
 
 
 @linux
+@pytest.mark.stress
 def test_propagation_leaves_nothing(store, tmp_path):
     _limited("propagate", store, "--hops", 5, "--memory", "8GiB", "--out", tmp_path / "hops")
     assert not (tmp_path / "hops").exists()
 
 
 @linux
-@pytest.mark.parametrize("encoder", ["sign", "gcn"])
+@pytest.mark.parametrize("encoder", ["sign", pytest.param("gcn", marks=pytest.mark.stress)])
 def test_training_leaves_no_result(store, tmp_path, encoder):
     settings = ["--set", "training.epochs=2", "--set", "data.scale=none"]
     _limited("train", store, "--encoder", encoder, *settings, "--out", tmp_path / "run")
@@ -128,16 +131,17 @@ def test_training_leaves_no_result(store, tmp_path, encoder):
 
 
 @linux
-@pytest.mark.parametrize("command", ["ingest", "fit"])
+@pytest.mark.parametrize("command", ["ingest", pytest.param("fit", marks=pytest.mark.stress)])
 def test_tables_leave_nothing(tables, tmp_path, command):
     target = tmp_path / "made"
     words = (tables, target) if command == "ingest" else (tables, "--out", target)
-    _limited(command, *words, begins="Reading `")
+    _limited(command, *words, begins=("Reading `", "Memory ran out while `", "The tables have"))
     assert not target.exists() or not (target / "metrics.json").exists()
     assert not (target / "manifest.json").exists()
 
 
 @linux
+@pytest.mark.stress
 def test_prediction_leaves_no_table(store, tmp_path):
     write_store(make_random_graph(nodes=300, edges=900, num_features=64), tmp_path / "small")
     training = ["--encoder", "sign", "--set", "training.epochs=1", "--out", tmp_path / "run"]

@@ -326,6 +326,7 @@ def test_a_second_smooth_says_that_there_is_a_first(scr, run):
     assert [path.name for path in (run / "smooth").iterdir()] == ["mine"]
 
 
+@pytest.mark.stress
 def test_two_smooths_at_once_leave_one_whole_result(run):
     words = [sys.executable, "-m", "scr.cli", "smooth", str(run)]
     both = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]

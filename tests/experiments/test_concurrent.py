@@ -47,6 +47,7 @@ def test_two_processes_make_every_run_once(store, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.store", "out"]
 
 
+@pytest.mark.stress
 def test_runs_of_a_process_that_was_killed_are_made_by_the_other(store, tmp_path):
     out = tmp_path / "out"
     killed = start(store, out)

@@ -282,8 +282,10 @@ def test_a_graph_that_no_store_may_hold_is_not_written(tmp_path, changes, said):
 @pytest.mark.parametrize(
     ("command", "is_forged"),
     [
-        ("train", True), ("train", False), ("propagate", True), ("train --encoder gcn", True),
-        ("train --encoder graphsage", True),
+        ("train", True), ("propagate", True),
+        pytest.param("train", False, marks=pytest.mark.stress),
+        pytest.param("train --encoder gcn", True, marks=pytest.mark.stress),
+        pytest.param("train --encoder graphsage", True, marks=pytest.mark.stress),
     ],
 )  # fmt: skip
 def test_an_index_far_outside_is_an_error_and_not_a_crash(tmp_path, command, is_forged):

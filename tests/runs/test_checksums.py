@@ -145,6 +145,7 @@ def test_a_run_killed_before_its_metrics_is_unfinished_and_resumes(graph, tmp_pa
     assert command("verify", out) == 0
 
 
+@pytest.mark.stress
 def test_checksums_hold_for_a_copy_that_is_saved_with_another_source(tmp_path):
     graph = make_random_graph()
     classifier = scr.NodeClassifier(
