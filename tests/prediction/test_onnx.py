@@ -45,7 +45,14 @@ def run_onnx(file, inputs):
     return session.run(None, inputs)[0]
 
 
-@pytest.mark.parametrize("name", MODELS)
+OTHERS = ("ssgc", "sagn-labels", "gamlp-jk", "ssgc-unit", "sign-unit")
+"""Models that differ from the others in little of what is exported."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.stress if name in OTHERS else []) for name in MODELS],
+)
 def test_the_head_gives_the_probabilities_of_the_classifier(name, tmp_path):
     graph = make_random_graph(nodes=300, edges=900)
     made = scr.NodeClassifier(regularizer="none", **MODELS[name], **QUICK).fit(graph)
