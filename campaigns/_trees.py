@@ -81,7 +81,10 @@ def _digest(path: Path, root: Path) -> str:
 
 def _judged(path: Path, content: bytes) -> bytes:
     """Checksums of a folder as a list of files, each with whether its checksum is right."""
-    sums = json.loads(content)
+    try:
+        sums = json.loads(content)
+    except ValueError:  # a kill came while it was written to its hidden name
+        return content
     files = {name: path.parent / name for name in sorted(sums)}
     right = {
         name: file.is_file() and _checksum(file.read_bytes()) == sums[name]

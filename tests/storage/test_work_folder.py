@@ -4,11 +4,12 @@ import errno
 import os
 import shutil
 
+import numpy as np
 import pytest
 from filelock import FileLock
 
 from scr.errors import GraphError, MemoryBudgetError, StoreError
-from scr.storage import WorkFolder, discard_work
+from scr.storage import ArtifactWriter, WorkFolder, discard_work
 
 
 def interrupt(target, identity="task", *, parts=("a",), error=KeyboardInterrupt):
@@ -136,3 +137,23 @@ def test_a_folder_that_is_removed_while_it_is_opened_is_made_again(tmp_path, mon
             WorkFolder(tmp_path / "out", "task"),
         ):
             pytest.fail("the second one got in")
+
+
+def test_what_a_kill_left_of_work_that_was_finished_is_removed_with_the_refusal(tmp_path):
+    interrupt(tmp_path / "out")
+    with ArtifactWriter(tmp_path / "out", kind="test") as writer:  # later than the work
+        writer.write_array("numbers", np.arange(3))
+    with pytest.raises(StoreError, match="exists already"):
+        ArtifactWriter(tmp_path / "out", kind="test").check_target()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_work_that_is_to_replace_an_older_result_stays(tmp_path):
+    with ArtifactWriter(tmp_path / "out", kind="test") as writer:
+        writer.write_array("numbers", np.arange(3))
+    past = (tmp_path / "out" / "manifest.json").stat().st_mtime - 10
+    os.utime(tmp_path / "out" / "manifest.json", (past, past))
+    interrupt(tmp_path / "out")
+    with pytest.raises(StoreError, match="exists already"):
+        ArtifactWriter(tmp_path / "out", kind="test").check_target()
+    assert left(tmp_path) != []

@@ -14,6 +14,8 @@ OPTION = "--overwrite"
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """Refuse to make a folder where something is, before any work is done."""
     if not overwrite:
+        if path.exists():
+            storage.discard_old_work(path)
         hint = f"choose another name, or replace it with `{OPTION}`"
         storage.check_new_folder(path, hint=hint)
 

@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from scr.storage._verified import verify_once as verify_once
     from scr.storage._verified import vouch as vouch
     from scr.storage._work_folder import WorkFolder as WorkFolder
+    from scr.storage._work_folder import discard_old_work as discard_old_work
     from scr.storage._work_folder import discard_work as discard_work
     from scr.storage._work_folder import work_bytes as work_bytes
 else:

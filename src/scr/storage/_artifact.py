@@ -53,6 +53,7 @@ from scr.storage._manifest import (
 from scr.storage._staging import Staging
 from scr.storage._streamed_array import StreamedArray, allocate, write_npy
 from scr.storage._verified import vouch
+from scr.storage._work_folder import discard_old_work
 
 
 class ArtifactWriter:
@@ -167,6 +168,8 @@ class ArtifactWriter:
     def check_target(self) -> None:
         """Raise a `StoreError` if there is something at the path that may not be replaced."""
         if not self._overwrite or not self.path.exists() or is_empty_folder(self.path):
+            if self.path.exists():
+                discard_old_work(self.path)
             check_new_folder(self.path, hint="choose another name, or replace it with `overwrite`")
             return
         # Only what this module wrote may be replaced, never somebody's folder of photographs.

@@ -31,7 +31,7 @@ from scr.errors import MemoryBudgetError, SCRError, StoreError
 from scr.storage._atomic import NOTHING, disk_error, disk_errors
 from scr.storage._descriptors import open_descriptor, write_at
 from scr.storage._file_record import is_unchanged, kind_of, record_of
-from scr.storage._manifest import ArrayEntry
+from scr.storage._manifest import MANIFEST, ArrayEntry
 from scr.storage._staging import LockedFolder, remove
 
 JOURNAL = "journal.jsonl"
@@ -66,6 +66,15 @@ def discard_work(target: Path) -> None:
         if folder.path.exists():
             folder.acquire(wait=False)
             folder.remove()
+
+
+def discard_old_work(target: Path) -> None:
+    """As `discard_work`, of work that is older than the target: a kill came before its removal."""
+    journal, made = work_folder_path(target) / JOURNAL, target / MANIFEST
+    with suppress(OSError):
+        made = made if made.exists() else target
+        if not journal.exists() or journal.stat().st_mtime_ns <= made.stat().st_mtime_ns:
+            discard_work(target)
 
 
 class WorkFolder:
