@@ -241,3 +241,15 @@ def test_bad_requests_are_refused_with_a_reason():
     negative = Graph(**{**graph.__dict__, "weights": -np.asarray(graph.weights)})
     with pytest.raises(GraphError, match="negative"):
         propagate(negative)
+
+
+@pytest.mark.parametrize("columns", [1, 17, 128, 130, 143, 144, 258, 300])
+def test_rows_are_scaled_once_whatever_the_width(columns, random_graph):
+    graph = random_graph()
+    features = np.random.default_rng(0).normal(size=(graph.num_nodes, columns)).astype(np.float32)
+    walked = np.asarray(propagate(graph, features=features, hops=2, rows=np.arange(5)))
+    apart = [
+        np.asarray(propagate(graph, features=features[:, [column]], hops=2, rows=np.arange(5)))
+        for column in range(columns)
+    ]
+    np.testing.assert_allclose(walked, np.concatenate(apart, axis=2), rtol=1e-5, atol=1e-6)

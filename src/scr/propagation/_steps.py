@@ -14,7 +14,7 @@ from scr.errors import ConfigError
 from scr.features import LazyFeatures
 from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel import product
-from scr.propagation.kernel._rows import scale_rows
+from scr.propagation.kernel._rows import blocks_overlap, scale_rows
 from scr.storage import FileRows, ranges, region_of, release
 
 ROWS_PER_STEP = 1 << 13
@@ -116,6 +116,9 @@ def take_turns(
     multiply: Callable[..., bool] = product,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """One hop in two matrices: returns the next hop, and the matrix to be written over."""
+    if adjacency.column_scale is not None and blocks_overlap(current.shape[1]):
+        advance(adjacency, current, current, spare, threads=threads, multiply=multiply)
+        return current, spare
     # Scaled in place: a copy would go through memory once more.
     advance(adjacency, current, spare, current, threads=threads, multiply=multiply)
     return spare, current

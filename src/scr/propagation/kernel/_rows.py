@@ -170,6 +170,15 @@ class _Block(NamedTuple):
     """Offset of the last vector."""
 
 
+def blocks_overlap(columns: int) -> bool:
+    """Whether some columns are written twice, so that rows cannot be scaled in place."""
+    blocks = _blocks(columns)
+    return any(
+        second.column < first.column + SHAPES[first.shape][0] + first.overlap
+        for first, second in itertools.pairwise(blocks)
+    )
+
+
 def _blocks(columns: int) -> list[_Block]:
     """Cut the columns into blocks; a short last one starts earlier and overlaps the one before."""
     blocks = []
