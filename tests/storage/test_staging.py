@@ -14,6 +14,7 @@ from scr.storage import (
     ArtifactWriter,
     atomic_file,
     atomic_folder,
+    check_new_file,
     discard_partial,
     open_array,
     read_manifest,
@@ -281,3 +282,12 @@ def test_atomic_file_says_what_cannot_be_written(tmp_path):
     with pytest.raises(StoreError, match=r"cannot be written: No such file"):  # noqa: SIM117
         with atomic_file(tmp_path / "missing" / "file"):
             pass
+
+
+def test_a_refusal_removes_what_a_kill_left_after_the_file_had_its_name(tmp_path):
+    (tmp_path / "file.csv").write_text("whole")
+    (tmp_path / ".file.csv.partial").mkdir()
+    (tmp_path / ".file.csv.partial" / "lock").touch()
+    with pytest.raises(StoreError, match="exists already"):
+        check_new_file(tmp_path / "file.csv", overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["file.csv"]

@@ -23,7 +23,7 @@ from pathlib import Path
 from scr.compute import is_out_of_memory
 from scr.errors import StoreError
 from scr.storage._descriptors import open_descriptor
-from scr.storage._staging import Staging
+from scr.storage._staging import Staging, discard_partial_of
 
 NOTHING = "; nothing was written"
 _RENAME_EXCHANGE = 2  # linux/fs.h
@@ -138,6 +138,7 @@ def check_new_file(path: Path, *, overwrite: bool, option: str = "overwrite") ->
     """
     check_plain_file(path)
     if os.path.lexists(path) and not overwrite:
+        discard_partial_of(path)  # a kill came after the file had its name
         raise StoreError(
             f"`{path}` exists already; expected a new file",
             hint=f"choose another name, or replace it with `{option}`",

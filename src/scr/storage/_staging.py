@@ -140,11 +140,19 @@ def is_staged(target: Path) -> bool:
 def discard_partial(folder: Path) -> None:
     """Remove what killed processes left in a folder of things that they were making there."""
     for entry in [*folder.glob(".*.partial")]:
-        if is_left_over(entry):
-            with suppress(StoreError, OSError):
-                left = LockedFolder(entry, entry)
-                left.acquire(wait=False)
-                left.remove()
+        _discard(LockedFolder(entry, entry))
+
+
+def discard_partial_of(target: Path) -> None:
+    """Remove what a killed process left of the making of one target."""
+    _discard(Staging(target))
+
+
+def _discard(left: LockedFolder) -> None:
+    if is_left_over(left.path):
+        with suppress(StoreError, OSError):
+            left.acquire(wait=False)
+            left.remove()
 
 
 def is_left_over(entry: Path) -> bool:

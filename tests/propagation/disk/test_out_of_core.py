@@ -26,6 +26,7 @@ from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import WorkFolder, verify
+from scr.storage import _artifact as artifact
 
 
 def stored(tmp_path, *, nodes=300, edges=3000, columns=40, seed=0, directed=False, name="store"):
@@ -222,6 +223,26 @@ def test_work_that_is_stopped_anywhere_goes_on_to_the_same_bytes(
             break
     assert np.array_equal(np.asarray(made), expected)
     verify(tmp_path / "hops")
+
+
+def test_work_that_is_stopped_after_its_result_has_its_name_begins_again(tmp_path, monkeypatch):
+    """The old result, under the name of the new one in the work folder, is removed first."""
+    graph = stored(tmp_path, nodes=140, edges=900)
+    expected = np.asarray(propagate(graph, 3))
+    propagate(graph, 2, out=tmp_path / "hops")
+    publish = artifact.publish_folder
+
+    def stopped(*folders):
+        publish(*folders)
+        raise Stop
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(artifact, "publish_folder", stopped)
+        with pytest.raises(Stop):
+            propagate(graph, 3, out=tmp_path / "hops", overwrite=True)
+    assert (tmp_path / ".hops.work").exists()
+    made = propagate(graph, 3, out=tmp_path / "hops", overwrite=True)
+    assert np.array_equal(np.asarray(made), expected)
 
 
 def interrupted(graph, path, lines, **asked):

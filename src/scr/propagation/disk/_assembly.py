@@ -64,13 +64,16 @@ def assemble(
         DamagedPieceError: A part is not what was written; what was assembled stays.
     """
     rows, matrices, columns = layout.shape
+    # Before the file is made: a record of a result that is gone would count again with a new one.
+    left = work.assembled
     descriptor, begin = _open(file, layout)
     try:
-        if work.assembled is None:
-            work.record_assembled(rows)
+        if left is None:
+            left = rows
+            work.record_assembled(left)
         slab_rows = work.slab_rows
         buffer = aligned_empty((min(slab_rows, rows), matrices, columns), layout.dtype)
-        for slab in reversed(range(-(-(work.assembled or 0) // slab_rows))):
+        for slab in reversed(range(-(-left // slab_rows))):
             start, stop = slab * slab_rows, min((slab + 1) * slab_rows, rows)
             chunk = buffer[: stop - start]
             for block, part in enumerate(layout.blocks):
