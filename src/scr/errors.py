@@ -6,6 +6,7 @@
     ├── GraphError         the graph itself is not consistent (edges, features, labels, splits)
     ├── StoreError         a store, hops or run on disk is missing, truncated or altered
     ├── RunError           a run directory cannot be used as asked
+    ├── EngineError        a cluster cannot be reached, or its workers are lost
     └── MemoryBudgetError  the work does not fit the memory it was given
 
 A message says what was found, what was expected and, after ``hint:``, what to do. The command
@@ -105,6 +106,10 @@ class StoreError(SCRError):
 
 class RunError(SCRError):
     """A run directory cannot be used as asked."""
+
+
+class EngineError(SCRError):
+    """A cluster cannot be reached, or workers of it are lost."""
 
 
 class TrainingError(SCRError):

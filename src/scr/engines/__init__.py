@@ -1,0 +1,21 @@
+"""Where work runs: in processes of this machine, or on a Ray cluster.
+
+Steps that consist of independent items (blocks of columns, runs, shards of predictions) hand them
+to an `Engine`, and do not know where they run. `_ray.py` alone imports Ray.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scr._front_door import front_door
+
+if TYPE_CHECKING:
+    from scr.engines._base import Engine as Engine
+    from scr.engines._base import Needs as Needs
+    from scr.engines._base import Start as Start
+    from scr.engines._local import LocalEngine as LocalEngine
+    from scr.engines._open import ENGINES as ENGINES
+    from scr.engines._open import open_engine as open_engine
+else:
+    __all__, __getattr__, __dir__ = front_door(__name__)
