@@ -58,15 +58,15 @@ def test_too_few_or_too_many_rows_leave_nothing(tmp_path):
 
 
 def test_a_disk_that_fills_up_halfway_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
-    real, calls = os.write, []
+    real, calls = os.pwrite, []
 
-    def fills_up(descriptor, data):
+    def fills_up(descriptor, data, offset):
         calls.append(len(data))
         if len(calls) == 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, data)
+        return real(descriptor, data, offset)
 
-    monkeypatch.setattr(os, "write", fills_up)
+    monkeypatch.setattr(os, "pwrite", fills_up)
     with (
         pytest.raises(StoreError, match="disk is too full to write"),
         ArtifactWriter(tmp_path / "a", kind="numbers") as writer,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from scr.storage._contents import check_replaced as check_replaced
     from scr.storage._contents import is_own_file as is_own_file
     from scr.storage._descriptors import open_descriptor as open_descriptor
-    from scr.storage._descriptors import write_at as write_at
     from scr.storage._file_region import FileRegion as FileRegion
     from scr.storage._file_region import as_bytes as as_bytes
     from scr.storage._file_region import fill as fill
@@ -87,6 +86,8 @@ if TYPE_CHECKING:
     from scr.storage._sealed_folder import is_sealed as is_sealed
     from scr.storage._sealed_folder import replace_sealed as replace_sealed
     from scr.storage._sealed_folder import seal_folder as seal_folder
+    from scr.storage._sequential_writer import SequentialWriter as SequentialWriter
+    from scr.storage._sequential_writer import write_all as write_all
     from scr.storage._staging import LockedFolder as LockedFolder
     from scr.storage._staging import discard_partial as discard_partial
     from scr.storage._staging import is_staged as is_staged

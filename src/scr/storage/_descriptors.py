@@ -31,10 +31,10 @@ def read_at(descriptor: int, buffer: memoryview, offset: int) -> int:
     return len(data)
 
 
-def open_direct(path: Path) -> int | None:
-    """Open a file for reads past the page cache; none where the system or the disk has no such."""
+def open_direct(path: Path, flags: int = os.O_RDONLY) -> int | None:
+    """Open a file past the page cache; none where the system or the disk has no such."""
     try:
-        return open_descriptor(path, os.O_RDONLY | os.O_DIRECT)
+        return open_descriptor(path, flags | os.O_DIRECT)
     except (AttributeError, OSError):
         return None
 

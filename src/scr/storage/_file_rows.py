@@ -28,6 +28,7 @@ from scr.compute import map_in_order
 from scr.errors import StoreError
 from scr.storage._descriptors import open_descriptor, open_direct, read_at, read_cached
 from scr.storage._file_region import FileRegion, as_bytes, fill, region_of
+from scr.storage._sequential_writer import DIRECT_BYTES, PAGE, page_buffer
 
 READ_SPEED, WRITE_SPEED = 1.8e9, 0.4e9
 """Bytes per second from and to the disk of a rented machine; for estimates of time only."""
@@ -37,10 +38,6 @@ SMALL_GAP = 16 * 1024
 """Bytes between two rows that are read rather than skipped: about what one more request costs."""
 LONGEST_READ = 8 * 1024 * 1024
 """Bytes of one request, so that reading over gaps takes little memory."""
-DIRECT_BYTES = 1 << 28
-"""Size of a file from which on rows in order are read past the page cache, unless it holds them."""
-PAGE = 4096
-"""Offsets and addresses of such reads are multiples of it."""
 PROBES, PROBE_BYTES = 16, 64
 """Samples of a file that are compared with its map, and bytes of each."""
 
@@ -115,10 +112,7 @@ class FileRows:
 
     def buffer(self, rows: int) -> NDArray[np.uint8]:
         """Memory for `stream` of at most so many rows."""
-        size = rows * self._region.row_bytes + 2 * PAGE
-        raw = np.empty(size + PAGE, np.uint8)
-        start = -raw.ctypes.data % PAGE
-        return raw[start : start + size]
+        return page_buffer(rows * self._region.row_bytes + 2 * PAGE)
 
     def stream(self, start: int, stop: int, buffer: NDArray[np.uint8]) -> NDArray[Any]:
         """Rows `start` to `stop`, in memory of `buffer`; of a large file, past the page cache.

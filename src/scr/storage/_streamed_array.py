@@ -24,6 +24,7 @@ from scr.storage._descriptors import open_descriptor, write_at
 from scr.storage._file_region import fill
 from scr.storage._file_rows import row_chunks
 from scr.storage._manifest import ArrayEntry, RunningChecksums
+from scr.storage._sequential_writer import SequentialWriter
 
 _READ_BYTES = 1 << 22
 
@@ -62,7 +63,7 @@ class StreamedArray:
             if checkpoint is None:
                 allocate(file, self.shape, self.dtype)
             self._descriptor = open_descriptor(file, os.O_RDWR)
-            os.lseek(self._descriptor, begin, os.SEEK_SET)
+            self._writer = self._writer_at(begin)
             if checkpoint is not None:
                 try:
                     self._resume(begin, checkpoint)
@@ -73,6 +74,10 @@ class StreamedArray:
     @property
     def _row_bytes(self) -> int:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+    def _writer_at(self, offset: int) -> SequentialWriter:
+        expected = self.shape[0] * self._row_bytes if self.shape else 0
+        return SequentialWriter(self.file, self._descriptor, offset, expected)
 
     def _resume(self, begin: int, checkpoint: Mapping[str, Any]) -> None:
         self.rows = int(checkpoint["rows"])
@@ -88,7 +93,7 @@ class StreamedArray:
             raise ChangedFileError(str(self.file))
         write_at(self._descriptor, npy_header(self.shape, self.dtype), 0)
         os.ftruncate(self._descriptor, begin + self.shape[0] * self._row_bytes)
-        os.lseek(self._descriptor, begin + size, os.SEEK_SET)
+        self._writer = self._writer_at(begin + size)
 
     def write(self, chunk: NDArray[Any]) -> None:
         """Write the next rows, converted to the type of the array."""
@@ -97,14 +102,13 @@ class StreamedArray:
         rest = np.ascontiguousarray(chunk, self.dtype).reshape(-1).view(np.uint8).data
         self._hash.update(rest)
         with disk_errors(self._target):
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            self._writer.write(rest)
         self.rows += len(chunk)
 
     def checkpoint(self) -> dict[str, Any]:
         """Bring all rows to the disk; returns what it takes to resume from here."""
         with disk_errors(self._target):
-            getattr(os, "fdatasync", os.fsync)(self._descriptor)
+            self._writer.sync()
         return {"rows": self.rows, "checksums": self._hash.digests()}
 
     def trim(self) -> None:
@@ -114,6 +118,7 @@ class StreamedArray:
         header = npy_header(self.shape, self.dtype)
         if len(header) != old:  # NumPy pads headers so that the number of rows may change
             raise AssertionError("the header of a .npy file has changed its length")
+        self._writer.sync()  # what it has collected may hold the header as it was
         write_at(self._descriptor, header, 0)
         os.ftruncate(self._descriptor, old + self.rows * self._row_bytes)
 
@@ -123,7 +128,7 @@ class StreamedArray:
             raise ValueError(f"`{self.file.name}` has {self.rows:,} rows of {self.shape[0]:,}")
         try:
             with disk_errors(self._target):
-                os.fsync(self._descriptor)
+                self._writer.sync()
         finally:
             self.close()
         size = self.rows * self._row_bytes
@@ -132,6 +137,7 @@ class StreamedArray:
     def close(self) -> None:
         """Close the file, finished or not."""
         if self._descriptor >= 0:
+            self._writer.close()
             os.close(self._descriptor)
             self._descriptor = -1
 

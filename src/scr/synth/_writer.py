@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -29,6 +30,7 @@ from scr.storage import (
     ArtifactWriter,
     Contents,
     RunningChecksums,
+    SequentialWriter,
     WorkFolder,
     as_bytes,
     atomic_file,
@@ -36,7 +38,6 @@ from scr.storage import (
     check_replaced,
     publish_file,
     publish_folder,
-    sync,
     vouch,
 )
 from scr.synth._model import (
@@ -162,7 +163,8 @@ def _write_edge_shards(
     first = next((at for at, name in enumerate(names) if work.finished(name) is None), len(names))
     chunks = SynthEdges(config).chunks(SHARD_EDGES, first * SHARD_EDGES)
     written = map_in_order(
-        lambda shard: _save(work, *shard), zip(names[first:], chunks, strict=True),
+        lambda shard: _save(work, *shard, shards=len(names)),
+        zip(names[first:], chunks, strict=True),
         threads=1, ahead=2,
     )  # fmt: skip
     progress = ProgressCount("Drawing edges", config.edges, on_progress, first * SHARD_EDGES)
@@ -181,37 +183,47 @@ def _write_features(
     if work.finished(name) is not None:
         return
     dtype, shape = np.dtype(config.dtype), (config.nodes, config.features)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    )
+    header = _header(shape, dtype)
     block_bytes = ROW_CHUNK * config.features * dtype.itemsize
     known = work.finished(f"{name} so far") or {"blocks": 0, "checksums": []}
     # A stream and no memory map: a full disk is then an error, and not a signal.
     work.file(name).touch()
-    with work.file(name).open("r+b") as stream:
-        stream.write(header.getvalue())
+    with ExitStack() as stack:
+        stream = stack.enter_context(work.file(name).open("r+b", buffering=0))
+        stream.write(header)
         digests = _read_again(stream, known["blocks"] * block_bytes)
         start = known["blocks"]
         if digests.digests() != known["checksums"]:
             start, digests = 0, RunningChecksums()
-        stream.seek(header.tell() + digests.bytes)  # the last block may be a short one
-        stream.truncate()
+        begin = len(header) + digests.bytes  # the last block may be a short one
+        stream.truncate(begin)
+        expected = config.nodes * config.features * dtype.itemsize
+        writer = stack.enter_context(
+            closing(SequentialWriter(work.file(name), stream.fileno(), begin, expected))
+        )
         progress = ProgressCount(_FEATURES, config.nodes, on_progress, start * ROW_CHUNK)
         recorded = digests.bytes
         for number, block in enumerate(feature_blocks(config, classes, start), start + 1):
             data = as_bytes(block)
-            stream.write(data)
+            writer.write(data)
             digests.update(data)
             if digests.bytes - recorded >= RECORD_BYTES:
-                stream.flush()
-                sync(work.file(name))
+                writer.sync()
                 written = {"blocks": number, "checksums": digests.digests()}
                 work.finish(f"{name} so far", written, changing=[name])
                 recorded = digests.bytes
             progress.add(len(block))
+        writer.sync()
     publish_file(work.file(name), work.file(f"{_SHARDS}/{name}"))
     work.finish(name, files=[f"{_SHARDS}/{name}"])
+
+
+def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """What a `.npy` file of an array begins with, as `numpy.save` writes it."""
+    stream = io.BytesIO()
+    fields = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, fields)
+    return stream.getvalue()
 
 
 def _read_again(stream: BinaryIO, size: int) -> RunningChecksums:
@@ -222,13 +234,22 @@ def _read_again(stream: BinaryIO, size: int) -> RunningChecksums:
     return digests
 
 
-def _save(work: WorkFolder, name: str, array: NDArray[Any]) -> None:
-    """Write a file of the result, as its name ends, and tell the journal, unless it is there."""
+def _save(work: WorkFolder, name: str, array: NDArray[Any], *, shards: int = 1) -> None:
+    """Write a file of the result, as its name ends, and tell the journal, unless it is there.
+
+    It is one of so many `shards` of its size.
+    """
     if work.finished(name) is not None:
         return
     with atomic_file(work.file(f"{_SHARDS}/{name}"), partial=work.file(name)) as file:
         if file.suffix == ".npy":
-            np.save(file, array)
+            with file.open("wb", buffering=0) as stream:
+                stream.write(header := _header(array.shape, array.dtype))
+                expected = shards * array.nbytes
+                writer = SequentialWriter(file, stream.fileno(), len(header), expected)
+                with closing(writer):
+                    writer.write(as_bytes(np.ascontiguousarray(array)))
+                    writer.sync()
         else:
             pyarrow.parquet.write_table(pa.table({"source": array[0], "target": array[1]}), file)
     work.finish(name, files=[f"{_SHARDS}/{name}"])

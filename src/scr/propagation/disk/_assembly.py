@@ -11,6 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 from scr.compute import aligned_empty
 from scr.propagation._steps import unit_rows
 from scr.propagation.disk._pieces import Pieces
-from scr.storage import as_bytes, npy_header, open_descriptor, write_at
+from scr.storage import SequentialWriter, as_bytes, npy_header, open_descriptor, write_all
 
 _READ_BYTES = 1 << 22
 
@@ -85,8 +86,10 @@ def assemble(
                 for place in range(matrices):
                     unit_rows(chunk[:, place], threads=threads)
             row_bytes = matrices * columns * layout.dtype.itemsize
-            _write(descriptor, as_bytes(chunk), begin + start * row_bytes)
-            os.fsync(descriptor)
+            writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
+            with closing(writer):
+                writer.write(as_bytes(chunk))
+                writer.sync()
             work.record_assembled(start, zlib.crc32(as_bytes(chunk)))
             for block in range(len(layout.blocks)):
                 for place in range(matrices):
@@ -103,7 +106,7 @@ def _open(file: Path, layout: Layout) -> tuple[int, int]:
     file.parent.mkdir(exist_ok=True)
     header = npy_header(layout.shape, layout.dtype)
     descriptor = open_descriptor(file, os.O_RDWR | os.O_CREAT)
-    _write(descriptor, memoryview(header), 0)
+    write_all(descriptor, memoryview(header), 0)
     os.truncate(descriptor, len(header) + layout.bytes)
     return descriptor, len(header)
 
@@ -124,9 +127,3 @@ def result_is_there(work: Pieces, file: Path, layout: Layout) -> bool:
             if left or crc32 != work.slab_crc32(row):
                 return False
     return True
-
-
-def _write(descriptor: int, data: memoryview, offset: int) -> None:
-    while len(data):
-        count = write_at(descriptor, data[: 2**26], offset)
-        data, offset = data[count:], offset + count

@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.storage import WorkFolder, as_bytes, fill, open_descriptor, open_for_reading
+from scr.storage import (
+    SequentialWriter,
+    WorkFolder,
+    as_bytes,
+    fill,
+    open_descriptor,
+    open_for_reading,
+)
 
-SYNC_BYTES = 256 * 2**20
-"""Bytes after which written data is sent to the disk, so that the last wait is short."""
 RESULT = "result"
 """Folder of the work folder that becomes the artifact."""
 _LAYOUT, _ASSEMBLED, _SLAB = "layout", "assembled", "slab of row "
@@ -116,8 +121,9 @@ class PieceWriter:
         self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
         pieces.remove(name)
         self._descriptor = open_descriptor(pieces.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self._file = SequentialWriter(pieces.file(name), self._descriptor)
         self._crc32: list[int] = []
-        self._rows = self._bytes = self._unsynced = 0
+        self._rows = self._bytes = 0
         self._thread = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
 
@@ -135,12 +141,7 @@ class PieceWriter:
             self._crc32[-1] = zlib.crc32(data, self._crc32[-1])
             self._rows += len(part)
             self._bytes += len(data)
-            self._unsynced += len(data)
-            while len(data):
-                data = data[os.write(self._descriptor, data[: 2**26]) :]
-            if self._unsynced >= SYNC_BYTES:
-                os.fsync(self._descriptor)
-                self._unsynced = 0
+            self._file.write(data)
 
     def write_behind(self, rows: NDArray[Any]) -> None:
         """Let a thread append rows, which do not change before this is left."""
@@ -153,8 +154,9 @@ class PieceWriter:
             if kind is None:
                 for pending in self._pending:
                     pending.result()
-                os.fsync(self._descriptor)
+                self._file.sync()
                 self._pieces.record(self._name, self._bytes, self._crc32)
         finally:
             self._thread.shutdown(cancel_futures=True)
+            self._file.close()
             os.close(self._descriptor)
