@@ -30,10 +30,11 @@ BUCKETS: Mapping[str, Any] = {
     "scr.ingest._plan:LARGE_EDGES": 1,
     "scr.ingest._row_writer:CHECKPOINT_BYTES": 1,
     "scr.ingest._plan:LARGEST_CHUNK": 1 << 12,
+    "scr.storage._sequential_writer:DIRECT_BYTES": 1 << 12,
 }
 BLOCKS: Mapping[str, Any] = {
     "scr.propagation.disk._plan:_widths": lambda columns, line: [min(columns, 8)],
-    "scr.propagation.disk._pieces:SYNC_BYTES": 1 << 20,
+    "scr.storage._sequential_writer:DIRECT_BYTES": 1 << 12,
 }
 BRIEF: Mapping[str, Any] = {"training": {"epochs": 3, "evaluate_every": 1}}
 
@@ -120,6 +121,9 @@ SCENARIOS = (
     Scenario("propagate beside the store", "propagate store --hops 4", ("store",)),
     Scenario("propagate out of core", "propagate larger --hops 4 --out hops", ("larger",),
              constants=BLOCKS, weight=2, whole="hops"),
+    Scenario("propagate at once", "propagate larger --hops 4 --out hops", ("larger",),
+             constants={"scr.propagation.disk._plan:AT_ONCE_BYTES": 1,
+                        "scr.storage._sequential_writer:DIRECT_BYTES": 1}, whole="hops"),
     Scenario("propagate overwrite", "propagate store --hops 3 --out hops --overwrite", ("store",),
              older="propagate store --hops 2 --out hops", whole="hops"),
     *_trainings(),

@@ -7,8 +7,7 @@ a fixed weighted sum of the hops.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +15,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, check_memory, memory_budget
+from scr.compute import check_memory, memory_budget
 from scr.errors import ConfigError, GraphError
 from scr.features import LazyFeatures
 from scr.graph import GraphPart
 from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig, StorageType
 from scr.propagation._hops import Hops
+from scr.propagation._in_memory import each_hop, hops_in_memory
 from scr.propagation._kept_rows import kept_rows
-from scr.propagation._plan import keeps_some_rows, plan_propagation
-from scr.propagation._steps import add_scaled, advance, fill, fill_block, unit_rows, walk
+from scr.propagation._plan import plan_propagation
+from scr.propagation._steps import add_scaled
 from scr.propagation._subsets import as_subsets
-from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
+from scr.propagation._walks import hop_settings
 from scr.propagation.disk import DiskRequest, propagate_to_disk
-from scr.storage import ranges
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -97,18 +96,13 @@ def propagate(
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
         return propagate_to_disk(request, Path(out), overwrite, on_progress)
-    columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
-    width = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
-    if keeps_some_rows(graph, chosen, rows):
-        array = aligned_empty((rows, matrices_of(config, chosen), columns), config.dtype)
-        for place, block, hop in _hops(graph, config, width, source, chosen, threads):
-            part = hop[: graph.num_targets] if kept is None else hop[kept]
-            fill(array[:, place, block], part, threads=threads)
-    else:
-        array = _propagate_in_memory(graph, config, width, source, threads)
-    if config.hop_scale == "unit":
-        for place in range(array.shape[1]):
-            unit_rows(array[:, place], threads=threads)
+    count = graph.num_targets if kept is None else len(kept)
+    width = plan_propagation(
+        graph, config, int(source.shape[1]), memory=memory, subsets=chosen, rows=count
+    )
+    array = hops_in_memory(
+        graph, config, source, kept=kept, subsets=chosen, width=width, threads=threads
+    )
     return Hops(array, settings=hop_settings(config, chosen), nodes_kept=kept)
 
 
@@ -158,7 +152,7 @@ def propagate_mixture(
         targets = graph.reach[0]
     total = np.zeros((targets, shape[1]), dtype=np.float32)
     is_unit = config.hop_scale == "unit"
-    for place, _, hop in _hops(graph, config, shape[1], source, None, threads):
+    for place, _, hop in each_hop(graph, config, shape[1], source, None, threads):
         add_scaled(total, hop[:targets], factors[place], is_unit, threads)
     return total
 
@@ -186,67 +180,3 @@ def check_features(graph: Graph, features: Any = None) -> Any:
             f"expected ({graph.num_nodes}, columns), one row per node"
         )
     return source
-
-
-def _propagate_in_memory(
-    graph: Graph, config: PropagationConfig, width: int, source: Any, threads: int | None
-) -> NDArray[Any]:
-    """Every hop straight into its place; one block of columns serves as spare."""
-    array = aligned_empty((graph.num_nodes, config.matrices, source.shape[1]), config.dtype)
-    fill_block(array[:, 0], source, slice(None), threads=threads)
-    for way in ways_of(config):
-        adjacency = adjacency_of(graph, config, way)
-        spare = None
-        if adjacency.column_scale is not None:
-            spare = aligned_empty((graph.num_nodes, width), config.dtype)
-        for block in _blocks(width, array.shape[2]):
-            current = array[:, 0, block]
-            for place in way.places:
-                target = array[:, place, block]
-                room = None if spare is None else spare[:, : target.shape[1]]
-                advance(adjacency, current, target, room, threads=threads)
-                current = target
-    return array
-
-
-def _hops(
-    graph: Graph,
-    config: PropagationConfig,
-    width: int,
-    source: Any,
-    subsets: Subsets,
-    threads: int | None,
-) -> Iterator[tuple[int, slice, NDArray[Any]]]:
-    """Yield every hop of every block of columns, with its place; two matrices take turns.
-
-    Each must be read before the next one is asked for. Of the last hop of a walk, rows of nodes
-    that are not of the target type hold anything; of a part of a graph, those that are not needed.
-    """
-    columns = int(source.shape[1])
-    buffers = [aligned_empty((graph.num_nodes * width,), config.dtype) for _ in range(2)]
-
-    def filled(block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        shape = (graph.num_nodes, block.stop - block.start)
-        current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
-        fill_block(current, source, block, threads=threads)
-        return current, spare
-
-    for block in _blocks(width, columns):
-        yield 0, block, filled(block)[0]
-    for way in ways_of(config, subsets):
-        adjacency = adjacency_of(graph, config, way)
-        for block in _blocks(width, columns):
-            rows = _needed_rows(graph, config.hops)
-            hops = walk(adjacency, *filled(block), config.hops, threads=threads, rows=rows)
-            for place, hop in zip(way.places, hops, strict=True):
-                yield place, block, hop
-
-
-def _needed_rows(graph: Graph, hops: int) -> list[int]:
-    if isinstance(graph, GraphPart):
-        return graph.needed_rows(hops)
-    return [graph.num_nodes] * (hops - 1) + [graph.num_targets]
-
-
-def _blocks(width: int, columns: int) -> list[slice]:
-    return [slice(*part) for part in ranges(columns, max(width, 1))]

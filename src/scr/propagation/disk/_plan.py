@@ -42,6 +42,9 @@ many from a few hundred megabytes, where an estimate is of no use anyway."""
 STATE_SECONDS = 300.0
 """Work that a kill may cost: a block of columns that takes less begins again, because writing its
 hops would slow down every run that is not killed."""
+AT_ONCE_BYTES = 256 * 2**20
+"""Size of a result from which on its parts are kept in memory if they fit: writing and reading
+them would take longer than computing them."""
 LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 NAMED_SLACK = 16 * 2**20
@@ -79,6 +82,8 @@ class DiskPlan:
     chunk_edges: int
     rows: int
     """Rows that are kept."""
+    at_once: bool
+    """Whether the result is put together in memory and written once, without parts on disk."""
     seconds: float
     """Estimated time."""
 
@@ -129,20 +134,24 @@ class DiskRequest:
                 hint="free some space, write elsewhere, or keep fewer rows (those of labeled "
                 "nodes), fewer hops or float16",
             )
-        state = self._state_bytes(width)
+        at_once = block_columns is None and self._is_held(budget)
+        if at_once:
+            width = self.columns
+        state = 0 if at_once else self._state_bytes(width)
         is_stored = (
             state > 0 and self.config.hops > 1 and self._block_seconds(width, 0) > STATE_SECONDS
         )
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
         blocks = -(-self.columns // width) if self.columns else 0
         return DiskPlan(
-            memory_bytes=self._memory_bytes(width), budget_bytes=budget,
+            memory_bytes=self._at_once_bytes if at_once else self._memory_bytes(width),
+            budget_bytes=budget,
             disk_bytes=self._result_bytes, work_bytes=self._disk_bytes + slots * state,
             free_bytes=free, block_columns=width, blocks=blocks,
             passes=blocks * (self.matrices - 1),
             state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
             chunk_edges=self._chunk_edges, rows=self._kept,
-            seconds=self._seconds(width, blocks, slots),
+            at_once=at_once, seconds=self._seconds(width, blocks, slots, at_once),
         )  # fmt: skip
 
     @property
@@ -208,6 +217,22 @@ class DiskRequest:
         block = 2 * width * self.graph.num_nodes * self._item + filling
         return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
 
+    def _is_held(self, budget: int) -> bool:
+        """Whether the result is put together in memory."""
+        is_worth_it = self.subsets is None and self._result_bytes >= AT_ONCE_BYTES
+        is_short = self._block_seconds(self.columns, 0) <= STATE_SECONDS  # lost if it is killed
+        return is_worth_it and is_short and self._at_once_bytes <= budget
+
+    @property
+    def _at_once_bytes(self) -> int:
+        """Most memory with the whole result in it, and its edges, which may be a memory map."""
+        matrix = self.graph.num_nodes * self.columns * self._item
+        matrices = 2 if self._has_others else int(self.config.norm != "row")
+        edges = edge_bytes(self.graph, self.graph.num_edges)
+        filling = filling_bytes(self.source, self._cores)
+        parts = self._result_bytes + matrices * matrix + filling
+        return self._held_bytes + edges + max(parts, _preparing_bytes(self.graph))
+
     @property
     def _held_bytes(self) -> int:
         """Interpreter, bounds and scales of rows, edges or their buffers, kernel's buffers."""
@@ -247,9 +272,11 @@ class DiskRequest:
         is_stored = self._has_others and self.subsets is None
         return self.graph.num_nodes * width * self._item if is_stored else 0
 
-    def _seconds(self, width: int, blocks: int, slots: int) -> float:
+    def _seconds(self, width: int, blocks: int, slots: int, at_once: bool) -> float:
         """Estimated time by the speeds above; edges are read while the cores work."""
         passes = blocks * self._block_seconds(width, slots)
+        if at_once:
+            return passes + self._result_bytes / WRITE_SPEED
         return passes + 2 * self._result_bytes / WRITE_SPEED + 2 * self._result_bytes / READ_SPEED
 
     def _block_seconds(self, width: int, slots: int) -> float:

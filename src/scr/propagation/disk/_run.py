@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import OnProgress
+from scr.compute import OnProgress, ProgressCount
 from scr.features import LazyFeatures
 from scr.graph import Graph
 from scr.propagation._hops import ARRAY, KIND, ROWS, SCHEMA, Hops
+from scr.propagation._in_memory import hops_in_memory
 from scr.propagation._kept_rows import rows_hash
 from scr.propagation._walks import hop_settings
 from scr.propagation.disk._out_of_core import OutOfCore
@@ -48,21 +49,39 @@ def propagate_to_disk(
     with Pieces(target, _identity(request)) as work:
         width = work.layout.get("block_columns")
         plan = request.plan(target, used_bytes=work_bytes(target), block_columns=width)
-        if width != plan.block_columns:
-            work.begin(plan.layout)
         result = work.file(RESULT)
-        OutOfCore(request, plan, work, on_progress).run(result / f"{ARRAY}.npy")
-        for file in result.iterdir():
-            if file.name != f"{ARRAY}.npy":
+        array = None
+        if plan.at_once:
+            array = _hops_at_once(request, on_progress)
+        else:
+            if width != plan.block_columns:
+                work.begin(plan.layout)
+            OutOfCore(request, plan, work, on_progress).run(result / f"{ARRAY}.npy")
+        for file in result.iterdir() if result.exists() else ():
+            if array is not None or file.name != f"{ARRAY}.npy":
                 file.unlink()
         with ArtifactWriter(
             target, kind=KIND, schema=SCHEMA, overwrite=overwrite, staging=result
         ) as writer:
             writer.metadata.update(hop_settings(request.config, request.subsets))
-            writer.take_array(ARRAY)
+            if array is None:
+                writer.take_array(ARRAY)
+            else:
+                writer.write_array(ARRAY, array)
+                del array
             if request.rows is not None:
                 writer.write_array(ROWS, request.rows)
     return Hops.open(target)
+
+
+def _hops_at_once(request: DiskRequest, on_progress: OnProgress | None) -> NDArray[Any]:
+    """The whole result, in memory."""
+    products = len(request.walks) * request.config.hops
+    progress = ProgressCount("Propagating", products, on_progress)
+    return hops_in_memory(
+        request.graph, request.config, request.source, kept=request.rows, subsets=None,
+        width=request.columns, threads=request.threads, on_hop=lambda: progress.add(1),
+    )  # fmt: skip
 
 
 def _identity(request: DiskRequest) -> str:
