@@ -36,7 +36,7 @@ def page_buffer(size: int) -> NDArray[np.uint8]:
 class SequentialWriter:
     """Writes bytes from an offset of a file on; `sync` brings them to the disk.
 
-    The descriptor stays the caller's.
+    The descriptor, for reading and writing, stays the caller's.
     """
 
     def __init__(self, path: Path, descriptor: int, offset: int = 0, expected: int = 0) -> None:

@@ -243,7 +243,7 @@ def _save(work: WorkFolder, name: str, array: NDArray[Any], *, shards: int = 1) 
         return
     with atomic_file(work.file(f"{_SHARDS}/{name}"), partial=work.file(name)) as file:
         if file.suffix == ".npy":
-            with file.open("wb", buffering=0) as stream:
+            with file.open("w+b", buffering=0) as stream:
                 stream.write(header := _header(array.shape, array.dtype))
                 expected = shards * array.nbytes
                 writer = SequentialWriter(file, stream.fileno(), len(header), expected)

@@ -27,6 +27,7 @@ from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import WorkFolder, verify
 from scr.storage import _artifact as artifact
+from scr.storage import _sequential_writer as sequential_writer
 
 
 def stored(tmp_path, *, nodes=300, edges=3000, columns=40, seed=0, directed=False, name="store"):
@@ -58,6 +59,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
     monkeypatch.setattr(steps_module, "PART_BYTES", 100)
     monkeypatch.setattr(steps_module, "PART_ROWS", 3)
+    monkeypatch.setattr(sequential_writer, "DIRECT_BYTES", 5000)
+    monkeypatch.setattr(sequential_writer, "BUFFER_BYTES", 4096)
     monkeypatch.setattr(out_of_core, "GATHER_BYTES", 500)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is tested here
 

@@ -120,7 +120,7 @@ class PieceWriter:
     def __init__(self, pieces: Pieces, name: str) -> None:
         self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
         pieces.remove(name)
-        self._descriptor = open_descriptor(pieces.file(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self._descriptor = open_descriptor(pieces.file(name), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._file = SequentialWriter(pieces.file(name), self._descriptor)
         self._crc32: list[int] = []
         self._rows = self._bytes = 0
