@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.compute import aligned_empty, check_memory, memory_budget
+from scr.engines import open_engine
 from scr.errors import ConfigError, GraphError
 from scr.features import LazyFeatures
 from scr.graph import GraphPart
@@ -27,7 +29,7 @@ from scr.propagation._plan import keeps_some_rows, plan_propagation
 from scr.propagation._steps import add_scaled, advance, fill, fill_block, unit_rows, walk
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
-from scr.propagation.disk import DiskRequest, propagate_to_disk
+from scr.propagation.disk import DiskRequest, form_team, propagate_to_disk
 from scr.storage import ranges
 
 if TYPE_CHECKING:
@@ -52,6 +54,11 @@ def propagate(
     disk: str | int = "auto",
     on_progress: Callable[[str, int, int], None] | None = None,
     subsets: Iterable[Any] | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    worker_cores: int | None = None,
+    worker_memory: str | int = "auto",
 ) -> Hops:
     """Multiply the features by the first powers of the normalized adjacency.
 
@@ -79,6 +86,12 @@ def propagate(
         on_progress: Called with what is being done, how much of it is done, and how much there is.
         subsets: Subsets of relations (`_subsets.py`) that features are propagated over, each apart
             from the others; none: over all edges alike.
+        engine: `local`, or `ray`: blocks of columns are computed by workers of a Ray cluster, which
+            see the graph and `out` under the same paths as this process.
+        address: Of the Ray cluster; none: of RAY_ADDRESS, one that runs here, or a new one here.
+        workers: Most workers of the cluster; none: as many as run at once.
+        worker_cores: Threads of each worker; none: all of the smallest machine.
+        worker_memory: Most memory of each worker; `auto`: its share of the smallest machine.
 
     Returns:
         Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`; with
@@ -96,7 +109,17 @@ def propagate(
     kept = kept_rows(graph, rows)
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
-        return propagate_to_disk(request, Path(out), overwrite, on_progress)
+        if engine == "local" and address is None:
+            return propagate_to_disk(request, Path(out), overwrite, on_progress)
+        with open_engine(engine, address) as opened:
+            team = form_team(opened, workers=workers, cores=worker_cores, memory=worker_memory)
+            request = replace(request, team=team)
+            return propagate_to_disk(request, Path(out), overwrite, on_progress, opened)
+    if engine != "local":
+        raise ConfigError(
+            "engine", engine, "`local` without `out`",
+            hint="pass `out=`, a folder that all machines of the cluster see",
+        )  # fmt: skip
     columns, rows = int(source.shape[1]), graph.num_targets if kept is None else len(kept)
     width = plan_propagation(graph, config, columns, memory=memory, subsets=chosen, rows=rows)
     if keeps_some_rows(graph, chosen, rows):
