@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from scr.compute import aligned_empty, check_memory, memory_budget
-from scr.engines import open_engine
 from scr.errors import ConfigError, GraphError
 from scr.features import LazyFeatures
 from scr.graph import GraphPart
@@ -29,7 +28,7 @@ from scr.propagation._plan import keeps_some_rows, plan_propagation
 from scr.propagation._steps import add_scaled, advance, fill, fill_block, unit_rows, walk
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import Subsets, adjacency_of, hop_settings, matrices_of, ways_of
-from scr.propagation.disk import DiskRequest, form_team, propagate_to_disk
+from scr.propagation.disk import DiskRequest, opened_team, propagate_to_disk
 from scr.storage import ranges
 
 if TYPE_CHECKING:
@@ -109,10 +108,9 @@ def propagate(
     kept = kept_rows(graph, rows)
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
-        if engine == "local" and address is None:
-            return propagate_to_disk(request, Path(out), overwrite, on_progress)
-        with open_engine(engine, address) as opened:
-            team = form_team(opened, workers=workers, cores=worker_cores, memory=worker_memory)
+        with opened_team(
+            engine, address, workers=workers, cores=worker_cores, memory=worker_memory
+        ) as (opened, team):
             request = replace(request, team=team)
             return propagate_to_disk(request, Path(out), overwrite, on_progress, opened)
     if engine != "local":

@@ -6,11 +6,13 @@ the machine: several would each hold blocks of their own, and read the edges onc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from scr.compute import default_threads
 from scr.config import parse_bytes
-from scr.engines import Engine, Needs
+from scr.engines import Engine, Needs, open_engine
 from scr.errors import ConfigError
 
 
@@ -23,6 +25,36 @@ class Team:
     """Threads of each."""
     memory_bytes: int
     """Most memory of each."""
+
+
+@contextmanager
+def opened_team(
+    engine: str = "local",
+    address: str | None = None,
+    *,
+    workers: int | None = None,
+    cores: int | None = None,
+    memory: str | int = "auto",
+) -> Iterator[tuple[Engine, Team | None]]:
+    """Open an engine, and choose its workers; none of the engine `local`, where this process works.
+
+    Args:
+        engine: As for `open_engine`, like `address`.
+        workers: As for `form_team`, like all that follow.
+    """
+    given = {"workers": workers, "worker_cores": cores,
+             "worker_memory": None if memory == "auto" else memory}  # fmt: skip
+    for name, value in given.items():
+        if engine == "local" and value is not None:
+            raise ConfigError(
+                name, value, "none with the engine `local`", hint="choose the engine `ray`"
+            )
+    with open_engine(engine, address) as opened:
+        is_here = opened.name == "local"
+        yield (
+            opened,
+            None if is_here else form_team(opened, workers=workers, cores=cores, memory=memory),
+        )
 
 
 def form_team(
