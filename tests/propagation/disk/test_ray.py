@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +17,9 @@ from tests.propagation.disk.test_out_of_core import block_of, stored
 from tests.propagation.typed_graphs import random_typed
 
 from scr.features import FeatureConfig, fit_features, transform_lazily
-from scr.graph import Graph
 from scr.propagation import choose_subsets, propagate
 from scr.propagation._config import PropagationConfig
 from scr.propagation.disk import _out_of_core as out_of_core
-from scr.propagation.disk import _plan as disk_plan
 from scr.storage import verify
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
