@@ -29,6 +29,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "accuracy": LEARNING,
     "calibration": LEARNING,
     "catalogue": (*LEARNING, "tables", "tuning", "fitting"),
+    "cluster": (*PROPAGATION, "engines"),
     "combinations": LEARNING,
     "defaults": LEARNING,
     "dropped_nodes": LEARNING,

@@ -19,6 +19,7 @@ RESULTS = Path(__file__).parent / "results"
 BY_ROW = (
     "heterogeneous",
     "budget",
+    "cluster",
     "inference",
     "papers",
     "products",

@@ -32,8 +32,8 @@ from scr.propagation import (
 from scr.propagation import _steps as steps_module
 from scr.propagation._cache import hops_key
 from scr.propagation._subsets import draw_subsets
+from scr.propagation.disk import _blocks as blocks
 from scr.propagation.disk import _edge_chunks as edge_chunks
-from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
@@ -222,8 +222,8 @@ def test_finished_subsets_are_not_walked_again(tmp_path, monkeypatch):
         with pytest.raises(Stop):
             propagate(graph, 2, **asked)
     walked = []
-    codes = out_of_core.relation_codes
-    monkeypatch.setattr(out_of_core, "relation_codes", lambda *a: walked.append(a[1]) or codes(*a))
+    codes = blocks.relation_codes
+    monkeypatch.setattr(blocks, "relation_codes", lambda *a: walked.append(a[1]) or codes(*a))
     propagate(graph, 2, **asked)
     assert walked == list(SUBSETS[1:])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,6 +51,17 @@ FeaturesFile = Annotated[
     typer.Option("--features", help="A .npy with one row of features per node, instead."),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes, one thread each.")]
+EngineName = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="Where the work runs.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a Ray cluster, such as auto or ray://host:10001. [of RAY_ADDRESS, one that runs "
+        "here, or a new one]",
+        show_default=False,
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what is there, once the new is whole.")
 ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from scr.compute import available_bytes, default_threads
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -31,6 +33,10 @@ class Engine(ABC):
     """Runs items somewhere; leave it as a context to release what it holds."""
 
     name: str
+
+    def machines(self) -> list[Needs]:
+        """What each machine has for workers; by default there is this one."""
+        return [Needs(cores=default_threads(), memory_bytes=available_bytes())]
 
     @abstractmethod
     def slots(self, needs: Needs) -> int:

@@ -43,6 +43,13 @@ class RayEngine(Engine):
                     hint="start one with `ray start --head`, or leave `--address` out",
                 ) from None
 
+    def machines(self) -> list[Needs]:
+        alive = [node["Resources"] for node in _untyped.nodes() if node["Alive"]]
+        return [
+            Needs(cores=int(each.get("CPU", 0)), memory_bytes=int(each.get("memory", 0)))
+            for each in alive
+        ]
+
     def slots(self, needs: Needs) -> int:
         count = 0
         for node in _untyped.nodes():

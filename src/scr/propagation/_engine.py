@@ -8,6 +8,7 @@ a fixed weighted sum of the hops.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from scr.propagation._plan import plan_propagation
 from scr.propagation._steps import add_scaled
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import hop_settings
-from scr.propagation.disk import DiskRequest, propagate_to_disk
+from scr.propagation.disk import DiskRequest, opened_team, propagate_to_disk
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -51,6 +52,11 @@ def propagate(
     disk: str | int = "auto",
     on_progress: Callable[[str, int, int], None] | None = None,
     subsets: Iterable[Any] | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    worker_cores: int | None = None,
+    worker_memory: str | int = "auto",
 ) -> Hops:
     """Multiply the features by the first powers of the normalized adjacency.
 
@@ -78,6 +84,12 @@ def propagate(
         on_progress: Called with what is being done, how much of it is done, and how much there is.
         subsets: Subsets of relations (`_subsets.py`) that features are propagated over, each apart
             from the others; none: over all edges alike.
+        engine: `local`, or `ray`: blocks of columns are computed by workers of a Ray cluster, which
+            see the graph and `out` under the same paths as this process.
+        address: Of the Ray cluster; none: of RAY_ADDRESS, one that runs here, or a new one here.
+        workers: Most workers of the cluster; none: as many as run at once.
+        worker_cores: Threads of each worker; none: all of the smallest machine.
+        worker_memory: Most memory of each worker; `auto`: its share of the smallest machine.
 
     Returns:
         Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`; with
@@ -95,7 +107,16 @@ def propagate(
     kept = kept_rows(graph, rows)
     if out is not None:
         request = DiskRequest(graph, config, source, kept, memory, disk, threads, chosen)
-        return propagate_to_disk(request, Path(out), overwrite, on_progress)
+        with opened_team(
+            engine, address, workers=workers, cores=worker_cores, memory=worker_memory
+        ) as (opened, team):
+            request = replace(request, team=team)
+            return propagate_to_disk(request, Path(out), overwrite, on_progress, opened)
+    if engine != "local":
+        raise ConfigError(
+            "engine", engine, "`local` without `out`",
+            hint="pass `out=`, a folder that all machines of the cluster see",
+        )  # fmt: skip
     count = graph.num_targets if kept is None else len(kept)
     width = plan_propagation(
         graph, config, int(source.shape[1]), memory=memory, subsets=chosen, rows=count

@@ -27,7 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from scr.errors import MemoryBudgetError, SCRError, StoreError
+from scr.errors import EngineError, MemoryBudgetError, SCRError, StoreError
 from scr.storage._atomic import NOTHING, disk_error, disk_errors
 from scr.storage._descriptors import open_descriptor, write_at
 from scr.storage._file_record import is_unchanged, kind_of, record_of
@@ -81,8 +81,8 @@ class WorkFolder:
     """Finished parts of one task, for one process at a time; use it as a context manager.
 
     The folder is removed in the end, and on an error that the same task would meet again. It stays
-    when the task is interrupted or short of memory; when the disk is full, what is unfinished is
-    removed.
+    when the task is interrupted, short of memory or loses its workers; when the disk is full, what
+    is unfinished is removed.
     """
 
     def __init__(self, target: Path, identity: Any) -> None:
@@ -116,7 +116,7 @@ class WorkFolder:
         cause = error if isinstance(error, OSError) else getattr(error, "__cause__", None)
         problem = cause if isinstance(cause, OSError) else None
         is_final = isinstance(error, SCRError) and not (
-            problem is not None or isinstance(error, (StoreError, MemoryBudgetError))
+            problem is not None or isinstance(error, (EngineError, StoreError, MemoryBudgetError))
         )
         is_useful = error is not None and bool(self._parts) and not is_final
         try:

@@ -73,6 +73,6 @@ def test_work_that_was_begun_in_parts_is_resumed_in_parts(tmp_path, monkeypatch)
         with pytest.raises(KeyboardInterrupt):
             propagate(graph, 2, out=tmp_path / "hops")
     monkeypatch.setattr(disk_plan, "AT_ONCE_BYTES", 1)
-    monkeypatch.setattr(out_of_core.OutOfCore, "_compute_block", stops)  # all parts are there
+    monkeypatch.setattr(out_of_core, "Blocks", stops)  # all parts are there
     hops = propagate(graph, 2, out=tmp_path / "hops")
     assert np.array_equal(np.asarray(hops), np.asarray(propagate(graph, 2)))

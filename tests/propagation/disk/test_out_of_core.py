@@ -20,6 +20,7 @@ from scr.graph import Graph
 from scr.graph import _store as store
 from scr.propagation import PropagationConfig, kept_rows, propagate
 from scr.propagation import _steps as steps_module
+from scr.propagation.disk import _blocks as blocks
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _plan as disk_plan
@@ -61,7 +62,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(steps_module, "PART_ROWS", 3)
     monkeypatch.setattr(sequential_writer, "DIRECT_BYTES", 5000)
     monkeypatch.setattr(sequential_writer, "BUFFER_BYTES", 4096)
-    monkeypatch.setattr(out_of_core, "GATHER_BYTES", 500)
+    monkeypatch.setattr(blocks, "GATHER_BYTES", 500)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is tested here
 
 
@@ -259,9 +260,9 @@ def test_finished_hops_are_not_computed_again(tmp_path, monkeypatch):
     graph = stored(tmp_path)
     interrupted(graph, tmp_path / "hops", 4)  # the header and hops 0, 1 and 2
     passes = []
-    product = out_of_core.product_by_chunks
+    product = blocks.product_by_chunks
     monkeypatch.setattr(
-        out_of_core, "product_by_chunks", lambda *a, **k: passes.append(1) or product(*a, **k)
+        blocks, "product_by_chunks", lambda *a, **k: passes.append(1) or product(*a, **k)
     )
     made = propagate(graph, 3, out=tmp_path / "hops")
     assert len(passes) == 1

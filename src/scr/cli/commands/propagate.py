@@ -20,7 +20,7 @@ from scr.errors import ConfigError
 if TYPE_CHECKING:
     from scr.features import FeatureConfig
     from scr.graph import Graph
-    from scr.propagation.disk import DiskPlan
+    from scr.propagation.disk import DiskPlan, Team
 
 SPARSE_COPIES = 2
 """Of sparse features while they are scaled: as they are on disk, and what scaling makes of them."""
@@ -89,8 +89,30 @@ def propagate(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Cores to use. [all]", show_default=False)
     ] = None,
+    engine: option.EngineName = "local",
+    address: option.Address = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Most workers of the cluster. [as many as it runs]", show_default=False
+        ),
+    ] = None,
+    worker_cores: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Threads of a worker. [all of the smallest machine]", show_default=False
+        ),
+    ] = None,
+    worker_memory: Annotated[
+        str, typer.Option(help="Most memory of a worker, such as 48GiB.")
+    ] = "auto",
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only print bytes, disk, passes and time.")
+        bool,
+        typer.Option(
+            "--plan",
+            help="Only print bytes, disk, passes and time; with --workers and --worker-memory, for "
+            "a cluster that need not be there.",
+        ),
     ] = False,
     overwrite: option.Overwrite = False,
 ) -> Report:
@@ -100,7 +122,7 @@ def propagate(
     """
     from scr.features import FeatureConfig
     from scr.graph import read_nodes
-    from scr.propagation.disk import DiskRequest, propagate_to_disk
+    from scr.propagation.disk import DiskRequest, form_team, opened_team, propagate_to_disk
 
     config = propagation.PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
@@ -125,10 +147,17 @@ def propagate(
             "--out", "nothing", "a folder, since this graph has no store to put hops beside",
             hint=f"pass `--out DIR`, or first `scr ingest {graph} STORE`",
         )  # fmt: skip
+    team: Team | None
+    asked: Any = {"workers": workers, "cores": worker_cores, "memory": worker_memory}
     if plan or path is None:
-        planned = request.plan(path or Path("hops"))
-        _print_plan(planned, walks_subsets=chosen is not None)
-        return {"plan": asdict(planned)}
+        if workers is not None and worker_memory != "auto":
+            team = form_team(None, **asked)
+        else:
+            with opened_team(engine, address, **asked) as (_, team):
+                pass
+        planned = replace(request, team=team).plan(path or Path("hops"))
+        _print_plan(planned, team, walks_subsets=chosen is not None)
+        return {"plan": asdict(planned), "team": None if team is None else asdict(team)}
     if out is None and not overwrite:
         cached = propagation.load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
         if cached is not None and (kept is not None or cached.nodes_kept is None):
@@ -137,10 +166,15 @@ def propagate(
             return {"hops": cached.path, "count": cached.count, "written": False}
     started = time.perf_counter()
     stopped = f"Stopped; the hops are resumed by the same command: {shown_command()}"
-    with when_stopped(stopped), steps_progress() as on_progress:
+    with (
+        when_stopped(stopped),
+        opened_team(engine, address, **asked) as (opened, team),
+        steps_progress() as on_progress,
+    ):
         written = propagate_to_disk(
-            request, path, overwrite=overwrite or out is None, on_progress=on_progress
-        )
+            replace(request, team=team), path, overwrite=overwrite or out is None,
+            on_progress=on_progress, engine=opened,
+        )  # fmt: skip
     seconds, memory = time.perf_counter() - started, compute.readable_bytes(compute.peak_bytes())
     for step in steps:
         console.print(f"Features: {step}")
@@ -200,7 +234,7 @@ def _check_sparse(features: Any, config: FeatureConfig, memory: str) -> None:
     )  # fmt: skip
 
 
-def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
+def _print_plan(plan: DiskPlan, team: Team | None, *, walks_subsets: bool) -> None:
     resumed = {
         None: "each hop of a block is on disk when it is done",
         0: "no room for states on disk: a block begins again",
@@ -218,4 +252,17 @@ def _print_plan(plan: DiskPlan, *, walks_subsets: bool) -> None:
         ("after a kill", resumed[plan.state_slots]),
         ("time", f"about {plan.seconds:,.0f} s"),
     ]
+    if team is not None:
+        allowed = compute.readable_bytes(team.memory_bytes)
+        idle = team.workers - plan.workers
+        spare = f"; {idle} more would have no block" if idle else ""
+        rows[-2:] = [
+            ("tasks", f"{plan.blocks:,}, one for each block with all its hops"),
+            ("workers", f"{plan.workers:,}, of {team.cores} threads each{spare}"),
+            ("memory of each", f"{size(plan.worker_bytes)} of {allowed}"),
+            ("read", f"{size(plan.read_bytes)} by all"),
+            ("written", size(plan.written_bytes)),
+            ("after a kill", "blocks that were being computed begin again"),
+            rows[-1],
+        ]
     console.print(facts(rows))

@@ -10,5 +10,8 @@ if TYPE_CHECKING:
     from scr.propagation.disk._plan import DiskPlan as DiskPlan
     from scr.propagation.disk._plan import DiskRequest as DiskRequest
     from scr.propagation.disk._run import propagate_to_disk as propagate_to_disk
+    from scr.propagation.disk._team import Team as Team
+    from scr.propagation.disk._team import form_team as form_team
+    from scr.propagation.disk._team import opened_team as opened_team
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

@@ -20,8 +20,16 @@ import numpy as np
 
 from scr.compute import aligned_empty
 from scr.propagation._steps import unit_rows
-from scr.propagation.disk._pieces import Pieces
-from scr.storage import SequentialWriter, as_bytes, npy_header, open_descriptor, write_all
+from scr.propagation.disk._pieces import STATE, Pieces
+from scr.propagation.disk._plan import DiskPlan, DiskRequest
+from scr.storage import (
+    SequentialWriter,
+    as_bytes,
+    npy_header,
+    open_descriptor,
+    ranges,
+    write_all,
+)
 
 _READ_BYTES = 1 << 22
 
@@ -34,6 +42,15 @@ class Layout:
     """(rows, matrices, columns) of the result."""
     dtype: np.dtype[Any]
     blocks: list[slice]
+    has_all_rows: bool
+    """Whether parts hold all rows of a hop, so that later hops can be computed from them."""
+
+    @classmethod
+    def of(cls, request: DiskRequest, plan: DiskPlan) -> Layout:
+        """How a plan cuts what is requested."""
+        blocks = [slice(*part) for part in ranges(request.columns, max(plan.block_columns, 1))]
+        shape = (plan.rows, request.matrices, request.columns)
+        return cls(shape, np.dtype(request.config.dtype), blocks, request.picked is None)
 
     @property
     def bytes(self) -> int:
@@ -43,6 +60,10 @@ class Layout:
     def part(self, block: int, place: int) -> str:
         """Name of the part of one block of columns and one hop."""
         return f"part-{block}-{place}"
+
+    def state(self, block: int, place: int) -> str:
+        """Name of the piece that holds all rows of a hop of a block."""
+        return self.part(block, place) if self.has_all_rows else f"{STATE}{block}-{place}"
 
     def row_bytes(self, block: int) -> int:
         """Bytes of one row of a part."""

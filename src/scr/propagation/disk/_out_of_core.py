@@ -10,53 +10,47 @@ block is written too, as a state, if the disk has room: two states take turns, o
 after each hop, or there is none and a block begins again. Of a walk over a subset of relations
 there is none: such walks are many and short, and a whole hop costs more to write than to compute.
 
-Reads a graph store, writes `Hops`; `_plan.py` picks the block width, `_steps.py` the steps.
+On a cluster, a block with all its hops is what a worker does (`_worker.py`). The journal is kept
+here: it knows a block once all of it is written, so a lost worker, or a kill, costs the blocks that
+were being computed.
+
+Reads a graph store, writes `Hops`; `_plan.py` picks the block width, `_steps.py` the steps,
+`_blocks.py` computes them.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from scr.compute import OnProgress, ProgressCount, aligned_empty
-from scr.graph import relation_codes, select_edges
-from scr.propagation._normalization import NormalizedAdjacency, normalize
-from scr.propagation._steps import fill_block, take_turns
-from scr.propagation._subsets import Subset
-from scr.propagation._walks import Way
+from scr.compute import OnProgress, ProgressCount
+from scr.engines import Engine, LocalEngine, Needs
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
-from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
-from scr.propagation.disk._pieces import DamagedPieceError, Pieces, PieceWriter
+from scr.propagation.disk._blocks import EDGES, Blocks
+from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import DiskPlan, DiskRequest
+from scr.propagation.disk._sending import sendable
 from scr.propagation.disk._steps import Step, block_steps
-from scr.storage import ranges
-
-GATHER_BYTES = 16 * 2**20
-"""Kept rows copied out at once."""
-EDGES = "edges"
-"""Files of a work folder with the edges of the subset of relations that is being walked."""
+from scr.propagation.disk._worker import BlockTask, Setup, start_worker
 
 
 class OutOfCore:
     """One propagation to disk; `run` does what is missing of it."""
 
     def __init__(
-        self, request: DiskRequest, plan: DiskPlan, work: Pieces, on_progress: OnProgress | None
+        self,
+        request: DiskRequest,
+        plan: DiskPlan,
+        work: Pieces,
+        on_progress: OnProgress | None,
+        engine: Engine | None = None,
     ) -> None:
         self.request, self.plan, self.work = request, plan, work
+        self._engine = engine or LocalEngine()
         self._on_progress = on_progress or (lambda *_: None)
-        self._rows = request.picked
-        width = max(plan.block_columns, 1)
-        blocks = [slice(*part) for part in ranges(request.columns, width)]
-        shape = (plan.rows, request.matrices, request.columns)
-        self._layout = Layout(shape, np.dtype(request.config.dtype), blocks)
-        self._adjacencies: dict[tuple[str, Subset | None], NormalizedAdjacency] = {}
+        self._layout = Layout.of(request, plan)
 
     def run(self, file: Path) -> None:
         """Make the hops in a `.npy`, resuming earlier work."""
@@ -82,19 +76,56 @@ class OutOfCore:
                 return
 
     def _compute_missing(self) -> None:
-        steps = [self._block_steps(block) for block in range(len(self._layout.blocks))]
-        if not any(steps):
+        blocks = range(len(self._layout.blocks))
+        steps = {block: todo for block in blocks if (todo := self._block_steps(block))}
+        if not steps:
             return
         edges = dict(self.request.walks)
-        passes = sum(edges[step.way] for block in steps for step in block if step.way is not None)
-        progress = ProgressCount("Propagating", passes, self._on_progress)
-        size = self.request.graph.num_nodes * self.plan.block_columns
-        buffers = [aligned_empty((size,), self.request.config.dtype) for _ in range(2)]
-        for block, todo in enumerate(steps):
-            self._compute_block(block, todo, buffers, progress)
-        self._adjacencies.clear()
+        passes = {
+            block: sum(edges[step.way] for step in todo if step.way is not None)
+            for block, todo in steps.items()
+        }
+        progress = ProgressCount("Propagating", sum(passes.values()), self._on_progress)
+        if self.request.team is None:
+            here = Blocks(self.request, self.plan, self.work, progress.add)
+            for block, todo in steps.items():
+                here.compute(block, todo)
+        else:
+            for block in self._on_workers(steps):
+                progress.add(passes[block])
         for file in self.work.path.glob(f"{EDGES}*"):
             file.unlink()
+
+    def _on_workers(self, steps: Mapping[int, list[Step]]) -> Iterator[int]:
+        """Let the workers of a cluster make the missing pieces; yields blocks as they finish."""
+        team, work = self.request.team, self.work
+        assert team is not None
+        setup = Setup(
+            request=sendable(self.request, team.cores), plan=self.plan,
+            folder=work.path.absolute(), target=work.target,
+        )  # fmt: skip
+        tasks = [BlockTask(block, todo, self._checksums(block)) for block, todo in steps.items()]
+        needs = Needs(cores=team.cores, memory_bytes=self.plan.worker_bytes)
+        for task, made in self._engine.run(
+            start_worker, setup, tasks, needs=needs, most=team.workers
+        ):
+            if made.damaged is not None:
+                work.remove(made.damaged)
+                raise DamagedPieceError(made.damaged)
+            for piece in made.written:
+                work.adopt(piece)
+            for name in work.names():
+                if name.startswith(f"{STATE}{task.block}-"):
+                    work.remove(name)
+            # Of workers that were lost, or taken for lost.
+            for file in work.path.glob(f"*-{task.block}-*.*"):
+                file.unlink(missing_ok=True)
+            yield task.block
+
+    def _checksums(self, block: int) -> dict[str, list[int]]:
+        """Of the pieces that hold all rows of some hop of a block."""
+        names = [self._layout.state(block, place) for place in range(self.request.matrices)]
+        return {name: self.work.finished(name)["crc32"] for name in names if self.work.has(name)}
 
     def _block_steps(self, block: int) -> list[Step]:
         places, assembled = range(self.request.matrices), self.work.assembled
@@ -102,98 +133,5 @@ class OutOfCore:
         missing = {
             place for place in places if not self.work.has(self._layout.part(block, place), least)
         }
-        stored = {place for place in places if self.work.has(self._state(block, place))}
+        stored = {place for place in places if self.work.has(self._layout.state(block, place))}
         return block_steps([way for way, _ in self.request.walks], missing, stored)
-
-    def _compute_block(
-        self, block: int, steps: list[Step], buffers: list[NDArray[Any]], progress: ProgressCount
-    ) -> None:
-        columns, threads = self._layout.blocks[block], self.request.threads
-        shape = (self.request.graph.num_nodes, columns.stop - columns.start)
-        current, spare = (buffer[: math.prod(shape)].reshape(shape) for buffer in buffers)
-        for step in steps:
-            part, state = self._layout.part(block, step.place), self._state(block, step.place)
-            if step.way is None and step.place == 0:
-                fill_block(current, self.request.source, columns, threads=threads)
-            elif step.way is None:
-                self.work.read(state, current)
-            elif self._is_written_behind(step):
-                with PieceWriter(self.work, state) as writer:
-                    current, spare = self._multiply(step, current, spare, progress, writer)
-            else:
-                current, spare = self._multiply(step, current, spare, progress)
-            if step.is_part and (step.way is None or self._rows is not None):
-                self._write(part, current, self._rows)
-            # The state before is needed until this part is whole.
-            if step.is_state and self._rows is not None:
-                self._remove_states(but=state)
-                if self.plan.state_slots == 1:
-                    self._write(state, current, None)
-        if steps:
-            self._remove_states()
-
-    def _state(self, block: int, place: int) -> str:
-        """The piece that holds all rows of a hop of a block."""
-        return self._layout.part(block, place) if self._rows is None else f"state-{block}-{place}"
-
-    def _is_written_behind(self, step: Step) -> bool:
-        """Whether all rows of a hop are written while later rows of it are still computed."""
-        if self._rows is None:
-            return step.is_part
-        return step.is_state and self.plan.state_slots == 2
-
-    def _multiply(
-        self,
-        step: Step,
-        current: NDArray[Any],
-        spare: NDArray[Any],
-        progress: ProgressCount,
-        writer: PieceWriter | None = None,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The next hop, and a matrix to be written over."""
-        assert step.way is not None
-        adjacency, rows = self._adjacency(step.way), None
-        indptr = adjacency.indptr
-        if self._rows is not None and step.place == step.way.places[-1]:
-            # Nothing is computed from the last hop: rows that are not kept are left out.
-            rows = self._rows
-            indptr = indptr[: int(rows[-1]) + 2 if len(rows) else 1]
-            if len(rows) == len(indptr) - 1:  # all rows up to the last that is kept
-                rows = None
-        multiply = functools.partial(
-            product_by_chunks, chunks=edge_chunks(indptr, self.plan.chunk_edges), rows=rows,
-            on_rows=None if writer is None else writer.write_behind, on_edges=progress.add,
-        )  # fmt: skip
-        matrices = take_turns(
-            adjacency, current, spare, threads=self.request.threads, multiply=multiply
-        )
-        progress.add(adjacency.num_edges - int(indptr[-1]))
-        return matrices
-
-    def _adjacency(self, way: Way) -> NormalizedAdjacency:
-        graph, config = self.request.graph, self.request.config
-        key = way.direction if graph.directed else "both", way.subset
-        if key not in self._adjacencies:
-            if way.subset is not None:
-                # Each subset has edges of its own: one of them is held at a time.
-                self._adjacencies.clear()
-                codes = relation_codes(graph, way.subset)
-                graph = select_edges(graph, codes, self.work.file(EDGES))
-            self._adjacencies[key] = normalize(
-                graph, norm=config.norm, self_loops=config.self_loops, direction=key[0]
-            )
-        return self._adjacencies[key]
-
-    def _remove_states(self, but: str | None = None) -> None:
-        for name in self.work.names():
-            if name.startswith("state-") and name != but:
-                self.work.remove(name)
-
-    def _write(self, name: str, hop: NDArray[Any], rows: NDArray[np.int64] | None) -> None:
-        with PieceWriter(self.work, name) as writer:
-            if rows is None:
-                writer.write(hop)
-                return
-            step = max(GATHER_BYTES // max(hop.strides[0], 1), 1)
-            for at in range(0, len(rows), step):
-                writer.write(hop[rows[at : at + step]])

@@ -11,11 +11,13 @@ import zlib
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.errors import StoreError
 from scr.storage import (
     SequentialWriter,
     WorkFolder,
@@ -27,6 +29,8 @@ from scr.storage import (
 
 RESULT = "result"
 """Folder of the work folder that becomes the artifact."""
+STATE = "state-"
+"""Begins the names of pieces with all rows of a hop of which the result has only some."""
 _LAYOUT, _ASSEMBLED, _SLAB = "layout", "assembled", "slab of row "
 
 
@@ -36,6 +40,39 @@ class DamagedPieceError(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
+
+
+class PieceFiles(Protocol):
+    """Where pieces are read and written, and who is told of them."""
+
+    @property
+    def slab_rows(self) -> int:
+        """Rows under one checksum."""
+
+    def file(self, name: str) -> Path:
+        """Where a piece is written."""
+
+    def names(self) -> list[str]:
+        """Names of the pieces that may be removed."""
+
+    def remove(self, name: str) -> None:
+        """Forget a piece, then remove its file."""
+
+    def record(self, name: str, size: int, crc32: list[int]) -> None:
+        """Note a piece whose file is whole and synced."""
+
+    def read(self, name: str, out: NDArray[Any]) -> None:
+        """Fill a matrix with all rows of a finished piece."""
+
+
+class WrittenPiece(NamedTuple):
+    """A piece that a worker has written, under a name that no other one uses."""
+
+    name: str
+    file: str
+    """Its name in the work folder so far."""
+    bytes: int
+    crc32: list[int]
 
 
 class Pieces(WorkFolder):
@@ -74,6 +111,24 @@ class Pieces(WorkFolder):
         """Note a piece whose file is whole and synced."""
         self.finish(name, {"bytes": size, "crc32": crc32}, changing=[name])
 
+    def adopt(self, piece: WrittenPiece) -> None:
+        """Give a worker's piece its name, and note it.
+
+        Raises:
+            StoreError: The file is not here as it was written.
+        """
+        written = self.file(piece.file)
+        size = written.stat().st_size if written.exists() else None
+        if size != piece.bytes:
+            there = "nothing" if size is None else f"{size:,} bytes"
+            raise StoreError(
+                f"A worker wrote {piece.bytes:,} bytes to `{written}`; there is {there}",
+                hint="write the hops to a file system that all machines of the cluster share",
+            )
+        self.remove(piece.name)
+        written.replace(self.file(piece.name))
+        self.record(piece.name, piece.bytes, piece.crc32)
+
     def remove(self, name: str) -> None:
         """Forget a piece, then remove its file."""
         self.forget(name)
@@ -92,13 +147,9 @@ class Pieces(WorkFolder):
 
     def read_slab(self, name: str, slab: int, out: NDArray[Any]) -> None:
         """Fill an array with one slab of a piece; raise `DamagedPieceError` if it has changed."""
-        piece, row_bytes = self.finished(name), out.nbytes // max(len(out), 1)
-        try:
-            with open_for_reading(self.file(name)) as descriptor:
-                fill(descriptor, slab * self.slab_rows * row_bytes, out)
-        except (EOFError, FileNotFoundError):
-            piece = None
-        if piece is None or zlib.crc32(as_bytes(out)) != piece["crc32"][slab]:
+        piece = self.finished(name)
+        crc32 = None if piece is None else piece["crc32"][slab]
+        if not read_checked(self.file(name), slab * self.slab_rows, crc32, out):
             self.remove(name)
             raise DamagedPieceError(name)
 
@@ -114,10 +165,20 @@ class Pieces(WorkFolder):
         self.finish(_LAYOUT, dict(layout))
 
 
+def read_checked(file: Path, row: int, crc32: int | None, out: NDArray[Any]) -> bool:
+    """Fill an array with rows of a file; returns whether they have the checksum."""
+    try:
+        with open_for_reading(file) as descriptor:
+            fill(descriptor, row * (out.nbytes // max(len(out), 1)), out)
+    except (EOFError, FileNotFoundError):
+        return False
+    return zlib.crc32(as_bytes(out)) == crc32
+
+
 class PieceWriter:
     """Writes the rows of one piece in their order; the journal knows it once this is left."""
 
-    def __init__(self, pieces: Pieces, name: str) -> None:
+    def __init__(self, pieces: PieceFiles, name: str) -> None:
         self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
         pieces.remove(name)
         self._descriptor = open_descriptor(pieces.file(name), os.O_RDWR | os.O_CREAT | os.O_TRUNC)

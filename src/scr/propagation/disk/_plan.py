@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import CACHE_LINE, default_threads, process_budget, readable_bytes, resident_bytes
+from scr.compute import (
+    CACHE_LINE,
+    check_memory,
+    default_threads,
+    process_budget,
+    readable_bytes,
+    resident_bytes,
+)
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
 from scr.graph import edge_bytes, selection_bytes
@@ -29,6 +36,7 @@ from scr.propagation._plan import NARROWEST_BLOCK, subset_sizes
 from scr.propagation._steps import filling_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
+from scr.propagation.disk._team import Team
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
 from scr.storage import READ_SPEED, WRITE_SPEED
@@ -47,6 +55,8 @@ AT_ONCE_BYTES = 256 * 2**20
 them would take longer than computing them."""
 LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
+WORKER_BYTES = 384 * 2**20
+"""As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
 NAMED_SLACK = 16 * 2**20
 """Added to a budget that an error names: the process may be a little larger the next time."""
 SLAB_BYTES = (32 * 2**20, 512 * 2**20)
@@ -86,6 +96,14 @@ class DiskPlan:
     """Whether the result is put together in memory and written once, without parts on disk."""
     seconds: float
     """Estimated time."""
+    read_bytes: int
+    """Edges and features read by all, and parts that are put together."""
+    written_bytes: int
+    """Parts and the result."""
+    workers: int = 0
+    """Workers of a cluster with a block to compute; 0: this process computes all of them."""
+    worker_bytes: int = 0
+    """Most memory of a worker."""
 
     @property
     def layout(self) -> dict[str, int]:
@@ -110,6 +128,8 @@ class DiskRequest:
     threads: int | None = None
     subsets: Subsets = None
     """Subsets of relations that are walked apart, if they are."""
+    team: Team | None = None
+    """Workers of a cluster that compute the blocks; none: this process does."""
 
     def plan(
         self, target: Path, *, used_bytes: int = 0, block_columns: int | None = None
@@ -119,13 +139,19 @@ class DiskRequest:
         Disk that earlier work on the same target takes, `used_bytes`, will be used again; the width
         of its blocks, `block_columns`, is taken if it fits. Errors name what it takes at least.
         """
-        budget, narrowest = process_budget(self.memory), min(self.columns, NARROWEST_BLOCK)
+        narrowest = min(self.columns, NARROWEST_BLOCK)
+        budget = process_budget(self.memory) if self.team is None else self.team.memory_bytes
         if self._memory_bytes(narrowest) > budget:
             raise self._too_little_memory(budget, self._memory_bytes(narrowest) + NAMED_SLACK)
         widths = _widths(self.columns, CACHE_LINE // self._item)
-        width = next((each for each in widths if self._memory_bytes(each) <= budget), narrowest)
-        if block_columns is not None and block_columns <= width:
+        fitting = [each for each in widths if self._memory_bytes(each) <= budget] or [narrowest]
+        if block_columns is not None and block_columns <= fitting[0]:
             width = block_columns
+        elif self.team is None:
+            width = fitting[0]
+        else:
+            # Every worker should have a block. Of widths that take as long, the widest is best.
+            width = min(fitting, key=lambda each: self._passes_seconds(each, 0))
         free = _free_disk(target, self.disk) + used_bytes
         if self._disk_bytes > free:
             raise StoreError(
@@ -139,19 +165,35 @@ class DiskRequest:
             width = self.columns
         state = 0 if at_once else self._state_bytes(width)
         is_stored = (
-            state > 0 and self.config.hops > 1 and self._block_seconds(width, 0) > STATE_SECONDS
-        )
+            state > 0 and self.team is None and self.config.hops > 1
+            and self._block_seconds(width, 0) > STATE_SECONDS
+        )  # fmt: skip
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
         blocks = -(-self.columns // width) if self.columns else 0
+        # Parts and what they are put together to, or that alone.
+        result, copies = self._result_bytes, 1 if at_once else 2
+        own, of_worker = self._memory_bytes(width), 0
+        if self.team is not None:
+            own, of_worker = resident_bytes() + LIBRARY_BYTES + self._slabs_bytes, own
+            check_memory(
+                "Putting the hops together takes", own, process_budget(self.memory),
+                hint="give this process more with `--memory`; that of the workers is apart",
+            )  # fmt: skip
         return DiskPlan(
-            memory_bytes=self._at_once_bytes if at_once else self._memory_bytes(width),
-            budget_bytes=budget,
-            disk_bytes=self._result_bytes, work_bytes=self._disk_bytes + slots * state,
+            memory_bytes=self._at_once_bytes if at_once else own,
+            budget_bytes=process_budget(self.memory),
+            disk_bytes=result, work_bytes=self._disk_bytes + slots * state,
             free_bytes=free, block_columns=width, blocks=blocks,
             passes=blocks * (self.matrices - 1),
             state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
             chunk_edges=self._chunk_edges, rows=self._kept,
-            at_once=at_once, seconds=self._seconds(width, blocks, slots, at_once),
+            at_once=at_once,
+            seconds=self._passes_seconds(width, slots)
+            + copies * result / WRITE_SPEED + 2 * (copies - 1) * result / READ_SPEED,
+            read_bytes=blocks * self._block_read_bytes + (copies - 1) * result,
+            written_bytes=copies * result,
+            workers=0 if self.team is None else min(self.team.workers, max(blocks, 1)),
+            worker_bytes=of_worker,
         )  # fmt: skip
 
     @property
@@ -192,7 +234,7 @@ class DiskRequest:
 
     @property
     def _cores(self) -> int:
-        return self.threads or default_threads()
+        return self.threads or default_threads() if self.team is None else self.team.cores
 
     @property
     def _row_bytes(self) -> int:
@@ -212,16 +254,18 @@ class DiskRequest:
 
     def _memory_bytes(self, width: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
-        slabs = 2 * min(self._slab_rows, self._kept) * self._row_bytes
         filling = filling_bytes(self.source, self._cores)
         block = 2 * width * self.graph.num_nodes * self._item + filling
+        slabs = self._slabs_bytes if self.team is None else 0
         return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
 
     def _is_held(self, budget: int) -> bool:
         """Whether the result is put together in memory."""
-        is_worth_it = self.subsets is None and self._result_bytes >= AT_ONCE_BYTES
+        is_worth_it = self._result_bytes >= AT_ONCE_BYTES
+        if self.subsets is not None or self.team is not None or not is_worth_it:
+            return False
         is_short = self._block_seconds(self.columns, 0) <= STATE_SECONDS  # lost if it is killed
-        return is_worth_it and is_short and self._at_once_bytes <= budget
+        return is_short and self._at_once_bytes <= budget
 
     @property
     def _at_once_bytes(self) -> int:
@@ -234,6 +278,11 @@ class DiskRequest:
         return self._held_bytes + edges + max(parts, _preparing_bytes(self.graph))
 
     @property
+    def _slabs_bytes(self) -> int:
+        """What puts the result together."""
+        return 2 * min(self._slab_rows, self._kept) * self._row_bytes
+
+    @property
     def _held_bytes(self) -> int:
         """Interpreter, bounds and scales of rows, edges or their buffers, kernel's buffers."""
         graph, config = self.graph, self.config
@@ -244,7 +293,8 @@ class DiskRequest:
         edges = turned + edge_bytes(graph, graph.num_edges)
         if not turned:
             edges = 2 * edge_bytes(graph, self._chunk_edges)
-        held = directions * per_node * graph.num_nodes + edges + resident_bytes() + LIBRARY_BYTES
+        process = resident_bytes() + LIBRARY_BYTES if self.team is None else WORKER_BYTES
+        held = directions * per_node * graph.num_nodes + edges + process
         if self._has_others:
             held += 8 * self._kept
         if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
@@ -272,16 +322,27 @@ class DiskRequest:
         is_stored = self._has_others and self.subsets is None
         return self.graph.num_nodes * width * self._item if is_stored else 0
 
-    def _seconds(self, width: int, blocks: int, slots: int, at_once: bool) -> float:
-        """Estimated time by the speeds above; edges are read while the cores work."""
-        passes = blocks * self._block_seconds(width, slots)
-        if at_once:
-            return passes + self._result_bytes / WRITE_SPEED
-        return passes + 2 * self._result_bytes / WRITE_SPEED + 2 * self._result_bytes / READ_SPEED
+    def _passes_seconds(self, width: int, slots: int) -> float:
+        """Estimated time of all blocks; edges are read while the cores work."""
+        blocks = -(-self.columns // width) if self.columns else 0
+        rounds = blocks if self.team is None else -(-blocks // self.team.workers)
+        return rounds * self._block_seconds(width, slots)
+
+    @property
+    def _block_read_bytes(self) -> int:
+        """Edges of every hop, and features of every walk."""
+        edges = sum(edge_bytes(self.graph, count) for _, count in self.walks)
+        return int(self.config.hops * edges + max(len(self.walks), 1) * self._features_bytes)
+
+    @property
+    def _features_bytes(self) -> int:
+        return int(self.graph.num_nodes * self.columns * self.source.dtype.itemsize)
 
     def _block_seconds(self, width: int, slots: int) -> float:
         """Of one block of columns, with so many states."""
-        graph, cores = self.graph, min(self._cores, os.cpu_count() or 1)
+        graph, cores = self.graph, self._cores
+        if self.team is None:
+            cores = min(cores, os.cpu_count() or 1)
         state, total = self._state_bytes(width) / WRITE_SPEED, 0.0
         for _, count in self.walks:
             gathered = count * -(-width * self._item // CACHE_LINE) / (LINES_PER_SECOND * cores)
@@ -291,15 +352,15 @@ class DiskRequest:
             # Of the last hop of each walk, only rows that are kept are computed.
             last = max(gathered * self._kept / max(graph.num_nodes, 1), read)
             total += (self.config.hops - 1) * per_pass + last
-        features = graph.num_nodes * self.columns * self.source.dtype.itemsize / READ_SPEED
-        return float(total + features * max(len(self.walks), 1))
+        return float(total + self._features_bytes / READ_SPEED * max(len(self.walks), 1))
 
     def _too_little_memory(self, budget: int, smallest: int) -> MemoryBudgetError:
         kind = self.config.dtype
+        whose = "budget" if self.team is None else "budget of a worker"
         return MemoryBudgetError(
             f"{self.matrices} hops of {self.graph.num_nodes:,} nodes x {self.columns:,} columns in "
             f"{kind} on disk need {readable_bytes(smallest)} with the interpreter; "
-            f"the budget is {readable_bytes(budget)}",
+            f"the {whose} is {readable_bytes(budget)}",
             hint=f"the smallest that works is `{readable_bytes(smallest)}`"
             + ("" if kind == "float16" else "; less with float16"),
         )

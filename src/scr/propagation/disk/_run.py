@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import OnProgress, ProgressCount
+from scr.engines import Engine
 from scr.features import LazyFeatures
 from scr.graph import Graph
 from scr.propagation._hops import ARRAY, KIND, ROWS, SCHEMA, Hops
@@ -33,11 +34,18 @@ from scr.storage import (
 
 
 def propagate_to_disk(
-    request: DiskRequest, target: Path, overwrite: bool, on_progress: OnProgress | None
+    request: DiskRequest,
+    target: Path,
+    overwrite: bool,
+    on_progress: OnProgress | None,
+    engine: Engine | None = None,
 ) -> Hops:
     """Make hops at `target`, resuming earlier work on the same.
 
+    The engine runs the workers of `request.team`; where that is none, this process does all.
+
     Raises:
+        EngineError: Workers are lost again and again; finished parts are kept then.
         StoreError: There is something already, or the disk is full; finished parts are kept then.
         MemoryBudgetError: The budget is too small.
     """
@@ -56,7 +64,7 @@ def propagate_to_disk(
         else:
             if width != plan.block_columns:
                 work.begin(plan.layout)
-            OutOfCore(request, plan, work, on_progress).run(result / f"{ARRAY}.npy")
+            OutOfCore(request, plan, work, on_progress, engine).run(result / f"{ARRAY}.npy")
         for file in result.iterdir() if result.exists() else ():
             if array is not None or file.name != f"{ARRAY}.npy":
                 file.unlink()

@@ -1,0 +1,115 @@
+"""A worker of a cluster: opens the graph once, then computes one block of columns after another.
+
+It writes pieces under names that no other worker uses, and tells the process that gave out the
+blocks what it wrote. Only that process gives pieces their names and keeps the journal. So a worker
+that was taken for lost and still writes cannot change a piece that another one has made.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from scr.errors import StoreError
+from scr.propagation.disk._blocks import Blocks
+from scr.propagation.disk._pieces import DamagedPieceError, WrittenPiece, read_checked
+from scr.propagation.disk._plan import DiskPlan
+from scr.propagation.disk._sending import SentRequest, received
+from scr.propagation.disk._steps import Step
+from scr.storage import disk_errors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What every worker is sent once."""
+
+    request: SentRequest
+    plan: DiskPlan
+    folder: Path
+    """The work folder."""
+    target: Path
+    """What messages name."""
+
+
+class BlockTask(NamedTuple):
+    """A block of columns for a worker."""
+
+    block: int
+    steps: list[Step]
+    stored: Mapping[str, list[int]]
+    """Checksums of the pieces that the steps begin with."""
+
+
+class BlockPieces(NamedTuple):
+    """What a worker made of a block."""
+
+    written: list[WrittenPiece]
+    damaged: str | None = None
+    """A stored piece that was not what the journal says, so that nothing was made."""
+
+
+def start_worker(setup: Setup) -> Any:
+    """Set up a worker of an `Engine`; returns what makes `BlockPieces` of a `BlockTask`.
+
+    Raises:
+        StoreError: The worker does not see the graph or the work folder.
+    """
+    if not setup.folder.is_dir():
+        raise StoreError(
+            f"A worker on `{socket.gethostname()}` does not see `{setup.folder}`",
+            hint="write the hops to a file system that all machines of the cluster share",
+        )
+    pieces = _WorkerPieces(setup.folder, setup.plan.slab_rows)
+    blocks = Blocks(received(setup.request), setup.plan, pieces)
+    return functools.partial(_compute, setup, pieces, blocks)
+
+
+def _compute(setup: Setup, pieces: _WorkerPieces, blocks: Blocks, task: BlockTask) -> BlockPieces:
+    pieces.begin(task.stored)
+    try:
+        with disk_errors(setup.target):
+            blocks.compute(task.block, task.steps)
+    except DamagedPieceError as damaged:
+        return BlockPieces([], damaged.name)
+    return BlockPieces(pieces.written)
+
+
+class _WorkerPieces:
+    """Pieces of one block at a time, under names of their own."""
+
+    def __init__(self, folder: Path, slab_rows: int) -> None:
+        self._folder, self.slab_rows = folder, slab_rows
+        self._stored: Mapping[str, list[int]] = {}
+        self._ending = ""
+        self.written: list[WrittenPiece] = []
+
+    def begin(self, stored: Mapping[str, list[int]]) -> None:
+        """Begin a block."""
+        self._stored, self.written = stored, []
+        self._ending = f".{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+    def file(self, name: str) -> Path:
+        return self._folder / f"{name}{self._ending}"
+
+    def names(self) -> list[str]:
+        return []
+
+    def remove(self, name: str) -> None:
+        self.file(name).unlink(missing_ok=True)
+
+    def record(self, name: str, size: int, crc32: list[int]) -> None:
+        self.written.append(WrittenPiece(name, self.file(name).name, size, crc32))
+
+    def read(self, name: str, out: NDArray[Any]) -> None:
+        rows, file = self.slab_rows, self._folder / name
+        for slab, at in enumerate(range(0, len(out), rows)):
+            if not read_checked(file, at, self._stored[name][slab], out[at : at + rows]):
+                raise DamagedPieceError(name)

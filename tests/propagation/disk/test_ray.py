@@ -1,0 +1,200 @@
+"""Propagation on a cluster: the bytes of one process, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.propagation.disk.test_out_of_core import block_of, stored
+from tests.propagation.typed_graphs import random_typed
+
+from scr.features import FeatureConfig, fit_features, transform_lazily
+from scr.propagation import choose_subsets, propagate
+from scr.propagation._config import PropagationConfig
+from scr.propagation.disk import _out_of_core as out_of_core
+from scr.storage import verify
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+cluster_utils = pytest.importorskip("ray.cluster_utils")
+
+SECONDS = 60
+"""That a test waits for a worker; it takes a few."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two machines of one core each."""
+    machine = {"num_cpus": 1, "memory": 2**31, "object_store_memory": 100 * 2**20}
+    head = {**machine, "include_dashboard": False}
+    made = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
+    made.add_node(**machine)
+    ray.init(address=made.address, log_to_driver=False)
+    try:
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def content(folder):
+    return {file.name: file.read_bytes() for file in folder.glob("*.npy")}
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    return watch(tmp_path, monkeypatch)
+
+
+def watch(tmp_path, monkeypatch):
+    """Let workers note their blocks in a file, and wait before the second hop of held blocks."""
+    log, held, start = tmp_path / "log", tmp_path / "held", out_of_core.start_worker
+    held.mkdir(exist_ok=True)
+
+    def watched_start(setup):
+        import os
+        import time
+
+        from scr.propagation.disk import _blocks as blocks
+
+        machine = ray.get_runtime_context().get_node_id()
+        product, work, hops = blocks.product_by_chunks, start(setup), []
+
+        def slow_product(*arguments, **keywords):
+            hops.append("hop")
+            while len(hops) == 3 and (held / hops[0]).exists():
+                time.sleep(0.02)
+            return product(*arguments, **keywords)
+
+        def compute(task):
+            hops[:] = [str(task.block)]
+            blocks.product_by_chunks = slow_product
+            with log.open("a") as file:
+                file.write(f"{task.block} {os.getpid()} {machine}\n")
+            return work(task)
+
+        return compute
+
+    monkeypatch.setattr(out_of_core, "start_worker", watched_start)
+    return log, held
+
+
+def entries(log, count=1):
+    """Blocks that were begun, each with its process and machine; waits for so many."""
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        lines = log.read_text().splitlines() if log.exists() else []
+        if len(lines) >= count:
+            return [(int(line.split()[0]), int(line.split()[1]), line.split()[2]) for line in lines]
+        time.sleep(0.02)
+    raise AssertionError(f"{count} blocks were not begun")
+
+
+def test_a_cluster_makes_the_bytes_of_one_process(tmp_path, cluster):
+    graph = stored(tmp_path, directed=True)
+    fitted = fit_features(graph.features, FeatureConfig(scale="standard"))
+    lazy = transform_lazily(fitted, graph.features)
+    settings = {"hops": 2, "direction": "separate", "dtype": "float16", "features": lazy}
+    done = []
+    propagate(graph, out=tmp_path / "local", **settings)
+    propagate(
+        graph, out=tmp_path / "ray", engine="ray", on_progress=lambda *a: done.append(a), **settings
+    )
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    verify(tmp_path / "ray")
+    assert not (tmp_path / ".ray.work").exists()
+    passes = 4 * graph.num_edges  # hops 2, both ways
+    assert [a for a in done if a[0] == "Propagating"] == [
+        ("Propagating", 1 * passes, 2 * passes), ("Propagating", 2 * passes, 2 * passes)
+    ]  # fmt: skip
+
+
+def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(tmp_path, cluster):
+    graph = random_typed(0, papers=60, others=40, edges=200)
+    features = np.random.default_rng(0).normal(size=(graph.num_nodes, 33)).astype(np.float32)
+    subsets = choose_subsets(graph, PropagationConfig(subsets=2))
+    settings = {"hops": 2, "subsets": subsets, "features": features, "rows": np.arange(0, 60, 2)}
+    propagate(graph, out=tmp_path / "local", **settings)
+    propagate(graph, out=tmp_path / "ray", engine="ray", **settings)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert not (tmp_path / ".ray.work").exists()
+
+
+@pytest.mark.parametrize("loss", ["worker", "machine"])
+def test_what_is_lost_in_the_middle_is_made_again(tmp_path, cluster, watched, monkeypatch, loss):
+    log, held = watched
+    graph = stored(tmp_path)
+    propagate(graph, 3, out=tmp_path / "local")
+    block_of(monkeypatch, 16)
+    third = cluster.add_node(num_cpus=1, memory=2**31) if loss == "machine" else None
+    workers = 3 if third else 2
+    for block in range(workers):
+        (held / str(block)).touch()
+
+    def lose():
+        begun = entries(log, workers)
+        if third is None:
+            os.kill(begun[0][1], signal.SIGKILL)
+        else:
+            cluster.remove_node(third, allow_graceful=False)
+        for file in held.iterdir():
+            file.unlink()
+
+    watcher = threading.Thread(target=lose)
+    watcher.start()
+    propagate(graph, 3, out=tmp_path / "ray", engine="ray")
+    watcher.join()
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    begun = entries(log)
+    lost = begun[0] if third is None else next(each for each in begun if each[2] == third.node_id)
+    blocks = [block for block, _, _ in begun]
+    assert sorted(blocks) == sorted([0, 1, 2, lost[0]])  # 40 columns; one of them twice
+    assert not (tmp_path / ".ray.work").exists()
+
+
+KILLED = """
+import sys
+from tests.propagation.disk import test_ray
+test_ray.propagate_watched(*sys.argv[1:])
+"""
+
+
+def propagate_watched(folder, address):
+    """What the process does that is killed."""
+    import scr
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        watch(Path(folder), monkeypatch)
+        block_of(monkeypatch, 16)
+        graph = scr.load_graph(f"{folder}/store")
+        scr.propagate(graph, 3, out=f"{folder}/ray", engine="ray", address=address, workers=1)
+
+
+def test_a_killed_process_resumes_from_finished_blocks(tmp_path, cluster, watched, monkeypatch):
+    log, held = watched
+    graph = stored(tmp_path)
+    propagate(graph, 3, out=tmp_path / "local")
+    journal = tmp_path / ".ray.work" / "journal.jsonl"
+    (held / "1").touch()
+    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path, cluster.address])
+    try:
+        entries(log, 2)
+    finally:
+        process.kill()
+        process.wait()
+    (held / "1").unlink()
+    block_of(monkeypatch, 16)
+    parts = [json.loads(line).get("part") for line in journal.read_text().splitlines()]
+    assert [part for part in parts if part and "part" in part] == [f"part-0-{k}" for k in range(4)]
+    (tmp_path / ".ray.work" / "part-1-0.of-a-lost-worker").touch()
+    propagate(graph, 3, out=tmp_path / "ray", engine="ray")
+    assert sorted(block for block, _, _ in entries(log)) == [0, 1, 1, 2]
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert not (tmp_path / ".ray.work").exists()
