@@ -51,6 +51,18 @@ FeaturesFile = Annotated[
     typer.Option("--features", help="A .npy with one row of features per node, instead."),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes, one thread each.")]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="Where the work runs: local, or ray for a cluster.",
+        autocompletion=_completion.one_of(_completion.ENGINES),
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Of the Ray cluster. [RAY_ADDRESS, else one on this machine]"),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what is there, once the new is whole.")
 ]

@@ -31,7 +31,7 @@ class Failure:
         return cls(error, text)
 
     def raised(self, output: str = "") -> Exception:
-        """What the caller of the engine sees: errors of users as they are, others with their origin.
+        """What the caller of an engine sees: errors of users as they are, others with their text.
 
         Args:
             output: What the worker printed last.

@@ -18,7 +18,8 @@ class LocalEngine(Engine):
     name = "local"
 
     def __init__(self, jobs: int = 1) -> None:
-        self.jobs = jobs
+        """Run so many processes; 0: one for each core."""
+        self.jobs = jobs or _cores()
         self._crew: _Processes | None = None
 
     def slots(self, needs: Needs) -> int:
@@ -51,6 +52,12 @@ class LocalEngine(Engine):
         if self._crew is not None:
             self._crew.dismiss()
             self._crew = None
+
+
+def _cores() -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 class _Processes(Crew[ProcessWorker]):

@@ -23,7 +23,7 @@ def open_engine(name: str = "local", address: str | None = None, *, jobs: int = 
         address: Of a Ray cluster, such as `auto` or `host:6379`; none: that of the variable
             RAY_ADDRESS, a cluster that `ray start` has started on this machine, or a new one for
             as long as this engine is open.
-        jobs: Processes of the local engine.
+        jobs: Processes of the local engine; 0: one for each core.
 
     Raises:
         ConfigError: There is no such engine, or Ray is not installed.

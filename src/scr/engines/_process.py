@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import IO, Any
 
 from joblib.externals.loky.backend.reduction import dump, dumps
@@ -116,37 +117,30 @@ def serve() -> None:
     waiting: queue.SimpleQueue[tuple[bool, Any] | None] = queue.SimpleQueue()
     is_idle = threading.Event()
     threading.Thread(target=_listen, args=(requests, waiting, is_idle), daemon=True).start()
-    setup, work = waiting.get(), None
-    while True:
+    setup, jobs = waiting.get(), _Jobs()
+    while setup is not None:
         is_idle.set()
         request = waiting.get()
-        if request is None or setup is None:
+        if request is None:
             return
         is_idle.clear()
-        if work is None:
-            work = _set_up(setup)
-        answer = attempt(lambda: work(_received(request)[0]))
-        _answer(answers, answer)
+        _answer(answers, attempt(partial(jobs.run, setup, request)))
 
 
-def _set_up(setup: tuple[bool, Any]) -> Callable[[Any], Any]:
-    """What runs items; an error of the setup is raised by every item."""
+class _Jobs:
+    """Runs items; the setup is done with the first, whose error it would be."""
 
-    def start() -> Callable[[Any], Any]:
-        cores, begin, shared = _received(setup)
-        use_threads(cores)
-        work: Callable[[Any], Any] = begin(shared)
-        use_threads(cores)  # by libraries that were loaded just now
-        return work
+    def __init__(self) -> None:
+        self._work: Callable[[Any], Any] | None = None
 
-    succeeded, content = attempt(start)
-    if succeeded:
-        return content
-
-    def fail(_: Any) -> Any:
-        raise content.raised_as_is()
-
-    return fail
+    def run(self, setup: tuple[bool, Any], request: tuple[bool, Any]) -> Any:
+        if self._work is None:
+            cores, start, shared = _received(setup)
+            use_threads(cores)
+            self._work = start(shared)
+            use_threads(cores)  # by libraries that were loaded just now
+        (item,) = _received(request)
+        return self._work(item)
 
 
 def _received(message: tuple[bool, Any]) -> Any:

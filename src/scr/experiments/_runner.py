@@ -168,9 +168,11 @@ class Runner:
         return result
 
     def _execute(self, tasks: Waiting, count: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+        if count == 0:
+            return
         with opened(self.engine, jobs=self.jobs) as engine:
             yield from engine.run(
-                _start, (self.graph, self.splits), tasks, needs=Needs(), most=max(count, 1)
+                _start, (self.graph, self.splits), tasks, needs=Needs(), most=count
             )
 
 
