@@ -33,7 +33,7 @@ demo: $(VENV)/.run ## the whole way on embedded real data: a table and a report 
 	$(BIN)/scr demo --out $(DEMO_DIR)
 
 test: $(VENV)/.test ## every test, and the examples in docstrings
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 stress: $(VENV)/.test ## long campaigns: kills, full disks, damage, limits, random inputs
 	$(BIN)/python -m campaigns --jobs $(WORKERS) --minutes $(MINUTES) --seed $(SEED)

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from cells import plain
 from harness import RESULTS, Results, console
 from scr import NodeClassifier
+from scr.engines import use_one_thread
 from scr.errors import GraphError
-from scr.experiments._runner import use_one_thread
 from scr.graph import Graph
 from scr.prediction.calibration import score_limit, set_scores
 from strangers import VALID_PER_CLASS, split_graph

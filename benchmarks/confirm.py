@@ -30,8 +30,8 @@ import networks
 import regularizers
 from accuracy import CACHE, DATA, DEFAULT_BENCHMARKS
 from code_version import code_version, is_current
+from scr.engines import use_one_thread
 from scr.experiments import Runner, Task
-from scr.experiments._runner import use_one_thread
 from scr.training import merge
 from stored_rows import StoredRow, results_files, stored_rows
 

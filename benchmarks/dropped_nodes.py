@@ -22,8 +22,8 @@ from typing import Any
 from cells import cell, plain
 from harness import RESULTS, Results, console
 from scr import NodeClassifier
+from scr.engines import use_one_thread
 from scr.errors import InactiveTermWarning
-from scr.experiments._runner import use_one_thread
 from strangers import VALID_PER_CLASS, scores, split_graph
 
 GRAPHS = ("cora", "cora_ml", "pubmed", "amazon_photo")

@@ -18,7 +18,7 @@ from typing import Any
 
 from harness import RESULTS, Results, console
 from scr import NodeClassifier
-from scr.experiments._runner import use_one_thread
+from scr.engines import use_one_thread
 from strangers import split_graph
 
 GRAPHS = ("cora", "pubmed", "amazon_photo", "dblp_citation", "actor")

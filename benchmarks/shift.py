@@ -24,7 +24,7 @@ import numpy as np
 from cells import plain
 from harness import RESULTS, Results, console
 from scr import NodeClassifier
-from scr.experiments._runner import use_one_thread
+from scr.engines import use_one_thread
 from scr.prediction._class_shares import label_shares
 from strangers import VALID_PER_CLASS, scores, split_graph
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from code_version import code_version, is_current
 from harness import RESULTS, Results, console
 from scr import NodeClassifier, load_graph
-from scr.experiments._runner import use_one_thread
+from scr.engines import use_one_thread
 from scr.graph import Graph, per_class_split, random_split
 from scr.synth import SynthConfig, write_synth_store
 from stranger_peers import PEERS, run_peer

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from cells import plain
 from harness import RESULTS, Results, console
 from scr import NodeClassifier
-from scr.experiments._runner import use_one_thread
+from scr.engines import use_one_thread
 from scr.graph import Graph, per_class_split
 from scr.prediction._groups import directions
 from scr.prediction._suggestions import doubt

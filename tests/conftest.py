@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # Read when numpy and torch are imported, here and in processes that tests start: with a thread per
 # core in every worker, threads mostly wait for each other. Tests of threads set their own number.
@@ -72,3 +73,26 @@ def make_random_graph(
 def random_graph() -> Callable[..., Graph]:
     """Make small random graphs: ``random_graph(nodes=60, seed=1)``."""
     return make_random_graph
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[Any]:
+    """Two machines of a Ray cluster with one core each, as processes of this one.
+
+    Tests that use it have the mark `xdist_group("ray")`, so that it is started once.
+    """
+    pytest.importorskip("ray", reason="Ray is not installed")
+    import scr.engines._ray  # noqa: F401 - sets what Ray reads when it is imported
+    from ray.cluster_utils import Cluster
+
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    with pytest.MonkeyPatch.context() as patch:
+        # Processes of the cluster import the tests' modules as this one does.
+        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+        cluster = Cluster(initialize_head=True, head_node_args=small)
+        try:
+            cluster.add_node(**{k: v for k, v in small.items() if k != "include_dashboard"})
+            cluster.wait_for_nodes()
+            yield cluster
+        finally:
+            cluster.shutdown()

@@ -10,6 +10,7 @@ import typer
 
 from scr.cli import _completion, app, main
 from scr.consistency import REGULARIZERS
+from scr.engines import ENGINES
 from scr.metrics import METRICS
 from scr.networks import ENCODERS
 
@@ -65,6 +66,7 @@ def test_names_that_are_completed_are_those_of_the_catalogs():
     assert set(_completion.ENCODERS) == set(ENCODERS)
     assert set(_completion.REGULARIZERS) == set(REGULARIZERS)
     assert set(_completion.METRICS) == set(METRICS)
+    assert _completion.ENGINES == ENGINES
 
 
 def asked(**variables):

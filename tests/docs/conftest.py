@@ -36,7 +36,7 @@ def open_page(given_files, tmp_path, monkeypatch):
     monkeypatch.setattr("scr.classifier.resolve", _with_few_epochs(scr.classifier.resolve))
     members = {"first": {}, "base": {"regularizer": "none"}}
     monkeypatch.setattr("scr.tuning._portfolio.read_portfolio", lambda typed: members)
-    monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
+    monkeypatch.setattr("scr.engines._local._cores", lambda: 1)
 
     def open_page(page: str, text: str | None = None) -> Session:
         shown = text or (REPOSITORY / page).read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ QUICK = {"training": {"epochs": 4, "evaluate_every": 2, "select_after": 0.0}}
 
 @pytest.fixture(autouse=True)
 def _one_process(monkeypatch):
-    monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
+    monkeypatch.setattr("scr.engines._local._cores", lambda: 1)
 
 
 def command(*arguments):

@@ -208,7 +208,7 @@ class TestClassifier:
     @pytest.fixture
     def fitted(self, random_graph, monkeypatch):
         monkeypatch.setattr("scr.tuning._portfolio.read_portfolio", lambda typed: PORTFOLIO)
-        monkeypatch.setattr("scr.tuning._tune._cores", lambda: 1)
+        monkeypatch.setattr("scr.engines._local._cores", lambda: 1)
         graph = random_graph()
         classifier = scr.NodeClassifier(
             effort="best", time_limit=None, epochs=4, select_after=0.0, consistency={"warmup": 1}
@@ -274,7 +274,7 @@ def test_a_damaged_list_of_models_is_refused(damage, tmp_path):
 
 def test_those_that_may_go_on_are_compared_by_the_same_folds(random_graph, tmp_path):
     graphs = fold_graphs(random_graph())
-    race = _race.Race(graphs, tmp_path, _race.Clock(0, None))
+    race = _race.Race(_race.Shared(graphs, tmp_path), _race.Clock(0, None))
 
     def trial(name, right_per_fold):
         folds = {}

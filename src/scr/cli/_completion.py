@@ -13,6 +13,7 @@ REGULARIZERS = (
     "grand",
 )  # fmt: skip
 """As in the catalogs, whose modules import torch; a test compares them."""
+ENGINES = ("local", "ray")
 METRICS = ("accuracy", "balanced", "macro-f1", "roc-auc", "log-loss")
 
 

@@ -52,15 +52,16 @@ FeaturesFile = Annotated[
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes, one thread each.")]
 EngineName = Annotated[
-    Literal["local", "ray"], typer.Option("--engine", help="Where the work runs.")
+    str,
+    typer.Option(
+        "--engine",
+        help="Where the work runs: local, or ray for a cluster.",
+        autocompletion=_completion.one_of(_completion.ENGINES),
+    ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(
-        help="Of a Ray cluster, such as auto or ray://host:10001. [of RAY_ADDRESS, one that runs "
-        "here, or a new one]",
-        show_default=False,
-    ),
+    typer.Option(help="Of the Ray cluster. [RAY_ADDRESS, else one on this machine]"),
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what is there, once the new is whole.")

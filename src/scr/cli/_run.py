@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scr import experiments, networks, runs, storage, training
+from scr import engines, experiments, networks, runs, storage, training
 from scr.cli._console import counted
 from scr.cli._ending import when_stopped
 from scr.cli._replacing import replacing
@@ -163,6 +163,8 @@ def running(
     *,
     splits: str | None,
     jobs: int,
+    engine: str = "local",
+    address: str | None = None,
     seeds: int | None = None,
     extra: int = 0,
 ) -> Iterator[experiments.Runner]:
@@ -176,12 +178,16 @@ def running(
     again = f"Continue with the same command: {shown_command()}"
     kept = "no runs are kept" if out is None else f"finished runs are kept in {out}"
     stopped = f"Stopped; {kept}. {again}"
-    with when_stopped(stopped), counted(title) as show:
+    with (
+        when_stopped(stopped),
+        engines.open_engine(engine, address, jobs=jobs) as opened,
+        counted(title) as show,
+    ):
 
         def on_run(run: Mapping[str, Any]) -> None:
             show(advance=1, state=f"{run['encoder']} {run['regularizer']} seed {run['seed']}")
 
         yield experiments.Runner(
-            graph, splits, out=out, jobs=jobs, command=shown_command(), on_run=on_run,
+            graph, splits, out=out, engine=opened, command=shown_command(), on_run=on_run,
             on_plan=lambda runs: show(total=runs + extra),
         )  # fmt: skip

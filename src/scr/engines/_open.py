@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, get_args
 
 from scr.engines._base import Engine
@@ -18,10 +20,10 @@ def open_engine(name: str = "local", address: str | None = None, *, jobs: int = 
 
     Args:
         name: `local` or `ray`.
-        address: Of a Ray cluster, such as `auto` or `ray://host:10001`; none: that of the variable
-            RAY_ADDRESS, a cluster that runs on this machine, or a new one for as long as this
-            engine is open.
-        jobs: Processes of the local engine.
+        address: Of a Ray cluster, such as `auto` or `host:6379`; none: that of the variable
+            RAY_ADDRESS, a cluster that `ray start` has started on this machine, or a new one for
+            as long as this engine is open.
+        jobs: Processes of the local engine; 0: one for each core.
 
     Raises:
         ConfigError: There is no such engine, or Ray is not installed.
@@ -42,3 +44,13 @@ def open_engine(name: str = "local", address: str | None = None, *, jobs: int = 
     from scr.engines._ray import RayEngine
 
     return RayEngine(address)
+
+
+@contextmanager
+def opened(engine: Engine | str, *, jobs: int = 1) -> Iterator[Engine]:
+    """An engine that is given, which stays open, or one that is named, for the time of a block."""
+    if isinstance(engine, Engine):
+        yield engine
+        return
+    with open_engine(engine, jobs=jobs) as named:
+        yield named

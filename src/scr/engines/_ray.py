@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: the only module that imports Ray.
+"""Workers on a Ray cluster: with `_ray_output.py`, the only module that imports Ray.
 
 A worker is an actor: a process that was set up once and then runs items one after another. Ray
 finds a machine with free cores and memory for it. An actor whose process or machine is lost is
@@ -9,21 +9,32 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# Ray announces by a warning what it will do with the GPUs of tasks that ask for none.
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
 from ray import exceptions
 
+from scr.compute import readable_bytes
 from scr.engines._base import Engine, Item, Needs, Result, Start
-from scr.errors import EngineError, SCRError
+from scr.engines._dispatch import Crew, LostWorkerError, Worker, dispatch
+from scr.engines._failure import Failure, attempt
+from scr.engines._ray_output import Output
+from scr.engines._threads import use_threads
+from scr.errors import EngineError
 
 _untyped: Any = ray
 """Ray's functions without types."""
-MOST_TRIES = 4
-"""Of one item: beyond these, the item itself ends its workers."""
-POLL_SECONDS = 1.0
-"""How long a wait lasts before new machines are looked for."""
+_NOTICES = "ray._private.authentication.authentication_token_setup"
+"""Logs on every start that the new cluster has a token, which is as it should be."""
+GRACE_SECONDS = 60.0
+"""That a cluster without any fitting machine may take to have one again."""
 
 
 class RayEngine(Engine):
@@ -33,15 +44,12 @@ class RayEngine(Engine):
 
     def __init__(self, address: str | None = None) -> None:
         self._is_own = not ray.is_initialized()
+        self._crew: _Actors | None = None
+        self._fitted_at = time.monotonic()
         if self._is_own:
-            address = address or os.environ.get("RAY_ADDRESS")
-            try:
-                ray.init(address=address, log_to_driver=True, logging_level=logging.WARNING)
-            except (ConnectionError, ValueError) as error:
-                raise EngineError(
-                    f"No Ray cluster answers at `{address}`: {error}",
-                    hint="start one with `ray start --head`, or leave `--address` out",
-                ) from None
+            _connect(address)
+        self._output = Output()
+        self._output.listen(silent=self._is_own)
 
     def machines(self) -> list[Needs]:
         alive = [node["Resources"] for node in _untyped.nodes() if node["Alive"]]
@@ -51,15 +59,7 @@ class RayEngine(Engine):
         ]
 
     def slots(self, needs: Needs) -> int:
-        count = 0
-        for node in _untyped.nodes():
-            if node["Alive"]:
-                resources = node["Resources"]
-                fitting = resources.get("CPU", 0) // needs.cores
-                if needs.memory_bytes:
-                    fitting = min(fitting, resources.get("memory", 0) // needs.memory_bytes)
-                count += int(fitting)
-        return max(count, 1)
+        return max(self._fitting(needs), 1)
 
     def run(
         self,
@@ -70,70 +70,177 @@ class RayEngine(Engine):
         needs: Needs,
         most: int | None = None,
     ) -> Iterator[tuple[Item, Result]]:
-        setup = ray.put((start, shared))
-        options: dict[str, Any] = {"num_cpus": needs.cores, "scheduling_strategy": "SPREAD"}
-        if needs.memory_bytes:
-            options["memory"] = needs.memory_bytes
-        actor = _untyped.remote(max_restarts=0, **options)(_Worker)
-        idle: list[Any] = []
-        busy: dict[Any, tuple[Any, Item, int]] = {}
+        if self._fitting(needs) == 0:
+            raise _too_large(needs)
+        self._fitted_at = time.monotonic()
+        if self._crew is None or not self._crew.fits(start, shared, needs):
+            self._dismiss()
+            self._crew = _Actors(start, shared, needs, self._output)
 
-        def submit(item: Item, tries: int) -> None:
-            worker = idle.pop() if idle else actor.remote(setup)
-            busy[worker.run.remote(item)] = worker, item, tries
+        def limit() -> int:
+            count = self._fitting(needs)
+            if count:
+                self._fitted_at = time.monotonic()
+            elif time.monotonic() - self._fitted_at > GRACE_SECONDS:
+                raise _too_large(needs)
+            return count if most is None else min(most, count)
 
-        try:
-            waiting = iter(items)
-            is_over = False
-            while busy or not is_over:
-                limit = self.slots(needs) if most is None else min(most, self.slots(needs))
-                pending = False
-                while not is_over and not pending and len(busy) < limit:
-                    item = next(waiting, _END)
-                    if item is _END:
-                        is_over = True
-                    elif item is None:
-                        pending = True
-                    else:
-                        submit(item, 1)
-                done, _ = ray.wait(list(busy), timeout=POLL_SECONDS) if busy else ([], [])
-                for reference in done:
-                    worker, item, tries = busy.pop(reference)
-                    try:
-                        result = ray.get(reference)
-                    except exceptions.RayTaskError as error:
-                        raise _of_item(error) from None
-                    except exceptions.RayError as error:
-                        if tries >= MOST_TRIES:
-                            raise EngineError(f"A worker was lost {tries} times: {error}") from None
-                        submit(item, tries + 1)
-                    else:
-                        idle.append(worker)
-                        yield item, result
-        finally:
-            for worker in [*idle, *(each for each, _, _ in busy.values())]:
-                ray.kill(worker)
+        yield from dispatch(self._crew, items, limit)
 
     def close(self) -> None:
+        self._dismiss()
+        self._output.close()
         if self._is_own:
             ray.shutdown()
 
+    def _dismiss(self) -> None:
+        if self._crew is not None:
+            self._crew.dismiss()
+            self._crew = None
 
-_END: Any = object()
+    def _fitting(self, needs: Needs) -> int:
+        """How many workers the machines of the cluster hold, 0 if none has room for one."""
+        count = 0
+        for node in _nodes():
+            fitting = node.get("CPU", 0) // max(needs.cores, 1)
+            if needs.memory_bytes:
+                fitting = min(fitting, node.get("memory", 0) // needs.memory_bytes)
+            count += int(fitting)
+        return count
+
+
+def _connect(address: str | None) -> None:
+    """Connect to a cluster, or start one on this machine, without its banners."""
+    logging.getLogger(_NOTICES).setLevel(logging.ERROR)
+    try:
+        try:
+            _init(address)
+        except Exception as error:
+            # Ray waits for half a minute, which is short where all cores are busy.
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            _init(address)
+    except Exception as error:  # noqa: BLE001 - Ray raises many kinds, and plain ones
+        asked = address or os.environ.get("RAY_ADDRESS") or "an address of its own"
+        reason = str(error).strip().splitlines()
+        raise EngineError(
+            f"No Ray cluster answers at `{asked}`: {reason[0] if reason else type(error).__name__}",
+            hint="start one with `ray start --head`, or leave `--address` out",
+        ) from None
+
+
+def _init(address: str | None) -> None:
+    ray.init(
+        address=address, include_dashboard=False, log_to_driver=True, logging_level=logging.ERROR
+    )
+
+
+def _nodes() -> list[dict[str, float]]:
+    """What each machine of the cluster has."""
+    return [node["Resources"] for node in _untyped.nodes() if node["Alive"]]
+
+
+def _too_large(needs: Needs) -> EngineError:
+    cores = max((int(node.get("CPU", 0)) for node in _nodes()), default=0)
+    memory = max((int(node.get("memory", 0)) for node in _nodes()), default=0)
+    asked = f"{needs.cores} cores"
+    if needs.memory_bytes:
+        asked += f" and {readable_bytes(needs.memory_bytes)} of memory"
+    return EngineError(
+        f"A worker needs {asked}; no machine of the Ray cluster has that: the largest have {cores} "
+        f"cores and {readable_bytes(memory)}",
+        hint="ask for less of a worker, or add a larger machine to the cluster",
+    )
+
+
+class _Actors(Crew["_ActorWorker"]):
+    """Actors that read their setup from the object store, where it is once per machine."""
+
+    def __init__(self, start: Start[Any, Any], shared: Any, needs: Needs, output: Output) -> None:
+        super().__init__(start, shared, needs)
+        self._output = output
+        try:
+            self._setup = ray.put((start, shared))
+        except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
+            raise EngineError(
+                "What all workers share does not fit into Ray's object store, nor on the disk "
+                f"that it spills to: {str(error).strip().splitlines()[0]}",
+                hint="start Ray with a larger `--object-store-memory`, or free some disk space",
+            ) from None
+        options: dict[str, Any] = {"num_cpus": needs.cores, "scheduling_strategy": "SPREAD"}
+        if needs.memory_bytes:
+            options["memory"] = needs.memory_bytes
+        self._actor = _untyped.remote(max_restarts=0, **options)(_Worker)
+
+    def hire(self) -> _ActorWorker:
+        # In a list the reference stays one: the worker itself reads, and says what is wrong.
+        return _ActorWorker(self._actor.remote([self._setup], self.needs.cores), self._output)
+
+    def finished(self, busy: Sequence[_ActorWorker], seconds: float) -> Sequence[_ActorWorker]:
+        by_reference = {worker.reference: worker for worker in busy}
+        done, _ = ray.wait(list(by_reference), timeout=seconds)
+        return [by_reference[reference] for reference in done]
+
+
+class _ActorWorker(Worker):
+    """One actor, seen from here."""
+
+    def __init__(self, actor: Any, output: Output) -> None:
+        self._actor, self._output = actor, output
+        self._whereabouts = actor.whereabouts.remote()
+        self.reference: Any = None
+
+    def assign(self, item: Any) -> None:
+        self.reference = self._actor.run.remote(item)
+
+    def result(self) -> Any:
+        try:
+            succeeded, content = ray.get(self.reference)
+        except exceptions.RayTaskError as error:  # before or after the item: it was not sent whole
+            raise Failure.of(error).raised(self._printed()) from None
+        except exceptions.RayError as error:
+            printed = self._printed()
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise LostWorkerError(
+                f"{reason}\n\nIt printed:\n{printed}" if printed else reason
+            ) from None
+        if not succeeded:
+            raise content.raised(self._printed())
+        return content
+
+    def end(self, *, at_once: bool) -> None:
+        with suppress(exceptions.RayError, ValueError):
+            ray.kill(self._actor)
+
+    def _printed(self) -> str:
+        """The last lines that the worker printed, where it is known which worker that was."""
+        try:
+            address, process = ray.get(self._whereabouts, timeout=0.1)
+        except exceptions.RayError:
+            return ""
+        return self._output.tail(address, process)
 
 
 class _Worker:
     """A process of the cluster that runs items."""
 
-    def __init__(self, setup: tuple[Start[Any, Any], Any]) -> None:
-        start, shared = setup
-        self._work: Callable[[Any], Any] = start(shared)
+    def __init__(self, setup: list[Any], cores: int) -> None:
+        self._setup, self._cores = setup, cores
+        self._work: Callable[[Any], Any] | None = None
 
-    def run(self, item: Any) -> Any:
-        return self._work(item)
+    def whereabouts(self) -> tuple[str, int]:
+        """The address of the machine, and the number of the process."""
+        return str(_untyped.util.get_node_ip_address()), os.getpid()
 
+    def run(self, item: Any) -> tuple[bool, Any]:
+        """Whether the item had a result, and the result or the failure."""
+        return attempt(lambda: self._ready()(item))
 
-def _of_item(error: exceptions.RayTaskError) -> Exception:
-    """The error that an item ended with, as it was raised in its worker."""
-    cause = error.cause
-    return cause if isinstance(cause, SCRError) else EngineError(f"A worker failed: {error}")
+    def _ready(self) -> Callable[[Any], Any]:
+        if self._work is None:
+            start, shared = ray.get(self._setup[0])
+            use_threads(self._cores)
+            self._work = start(shared)
+            use_threads(self._cores)  # by libraries that were loaded just now
+        return self._work

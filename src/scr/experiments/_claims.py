@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from scr.errors import StoreError
 from scr.report import read_records, record_checksum
-from scr.storage import POLL_SECONDS, Claim
+from scr.storage import Claim
 
 if TYPE_CHECKING:
     from scr.experiments._runner import Task
@@ -117,11 +116,6 @@ class Waiting:
                 del self._tasks[key]
                 self.finished_elsewhere.append(key)
         return None
-
-
-def pause() -> None:
-    """Wait a moment for other processes."""
-    time.sleep(POLL_SECONDS)
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Run a list of tasks on one graph: tasks in, records out, every finished run kept.
 
-Tasks are independent, so they may run in several processes; a process computes hops once for tasks
+Tasks are independent, so an engine may run several at once; a worker computes hops once for tasks
 in a row that read the same. Each finished run is appended to `runs.jsonl` at once: an experiment
 that was stopped resumes there, and a repeated one with more seeds runs only what is new.
 """
@@ -8,14 +8,8 @@ that was stopped resumes there, and a repeated one with more seeds runs only wha
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from scr.classifier import NodeClassifier
-from scr.errors import InactiveTermWarning, SCRError
-from scr.experiments._claims import RUNS, Claims, Waiting, pause
+from scr.engines import Engine, Needs, opened
+from scr.errors import InactiveTermWarning
+from scr.experiments._claims import RUNS, Claims, Waiting
 from scr.graph import UNKNOWN, Graph, Split
 from scr.prediction.smoothing import smooth_predictions
 from scr.propagation import has_hops_of_some_rows, labeled_nodes, rows_hash
@@ -48,9 +43,6 @@ _CHOSEN = ("metric", "valid_metric", "test_metric")
 NUMERICS = 2
 """Raised when a change of code changes results: runs that older code has kept are then repeated,
 where they would otherwise be taken for new ones."""
-
-
-_HAS_MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +90,8 @@ class Runner:
     """Folder for `runs.jsonl` and results; none keeps nothing."""
     jobs: int = 1
     """Processes; each uses one thread if there are several."""
+    engine: Engine | str = "local"
+    """Where runs take place, `local` or `ray`; an open engine has its own number of processes."""
     on_plan: Callable[[int], None] | None = None
     """Called once, with the number of runs that are not finished yet."""
     on_run: Callable[[Mapping[str, Any]], None] | None = None
@@ -174,47 +168,12 @@ class Runner:
         return result
 
     def _execute(self, tasks: Waiting, count: int) -> Iterator[tuple[Task, dict[str, Any]]]:
-        if self.jobs <= 1 or count <= 1:
-            worker = _Worker(self)
-            for task in tasks:
-                if task is None:
-                    pause()
-                else:
-                    yield task, worker.run(task)
+        if count == 0:
             return
-        others = set(multiprocessing.active_children())
-        with ProcessPoolExecutor(
-            self.jobs,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(self.graph, self.splits),
-        ) as pool:
-            running: dict[Future[dict[str, Any]], Task] = {}
-            try:
-                for task in tasks:
-                    if task is not None:
-                        with _interrupts_wait():
-                            running[pool.submit(_run_in_worker, task)] = task
-                    elif not running:
-                        pause()
-                    if task is None or len(running) >= self.jobs:
-                        yield from _finished(running)
-                while running:
-                    yield from _finished(running)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                # What runs now would be waited for and then thrown away.
-                for process in set(multiprocessing.active_children()) - others:
-                    process.terminate()
-                raise
-
-
-def _finished(
-    running: dict[Future[dict[str, Any]], Task],
-) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """Wait for one of the runs, and take what has finished from those that are running."""
-    for future in wait(running, return_when=FIRST_COMPLETED).done:
-        yield running.pop(future), future.result()
+        with opened(self.engine, jobs=self.jobs) as engine:
+            yield from engine.run(
+                _start, (self.graph, self.splits), tasks, needs=Needs(), most=count
+            )
 
 
 def with_task_split(graph: Graph, split: Split) -> Graph:
@@ -309,54 +268,7 @@ def _smoothed(
     }
 
 
-_worker: _Worker | None = None
-
-
-def _start_worker(graph: Graph, splits: str | None) -> None:
-    """Set up one process: a thread each, since small runs gain nothing from more."""
-    global _worker
-    use_one_thread()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = _Worker(Runner(graph, splits))
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Hold a Ctrl-C back while workers are started: they cannot ignore it from their first line."""
-    if not _HAS_MASKS:
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def use_one_thread() -> None:
-    """Compute with one thread from now on, as a process of several does."""
-    import numba
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    # A Ctrl-C reaches all processes of a terminal; the one that shows it ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if _HAS_MASKS:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    torch.set_num_threads(1)
-    numba.set_num_threads(1)
-    threadpool_limits(1)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _run_in_worker(task: Task) -> dict[str, Any]:
-    if _worker is None:
-        raise SCRError("A worker of the experiment was not set up")
-    return _worker.run(task)
+def _start(shared: tuple[Graph, str | None]) -> Callable[[Task], dict[str, Any]]:
+    """Set up a worker of an engine."""
+    graph, splits = shared
+    return _Worker(Runner(graph, splits)).run

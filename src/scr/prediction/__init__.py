@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scr.prediction._new_nodes import NewPredictions as NewPredictions
     from scr.prediction._onnx import ExportPart as ExportPart
     from scr.prediction._predictor import Predictor as Predictor
+    from scr.prediction._shards import write_prediction_shards as write_prediction_shards
     from scr.prediction._stored_model import TrainedModel as TrainedModel
     from scr.prediction._stored_model import load_run_graph as load_run_graph
     from scr.prediction._stored_model import read_model as read_model

@@ -8,17 +8,16 @@ an answer, and time goes where it counts.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.engines import Engine, LocalEngine, Needs
+from scr.errors import EngineError
 from scr.graph import Graph
 from scr.metrics import ACCURACY, METRICS, Metric
 from scr.tuning._portfolio import Member
@@ -53,38 +52,67 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Race:
-    """What all rounds share."""
+class Shared:
+    """What all workers need of a race."""
 
     graphs: Sequence[Graph]
     """One for each fold."""
     folder: Path
     """Of the trials."""
+    seed: int = 0
+    device: str = "cpu"
+
+
+class _Item(NamedTuple):
+    """One member on some folds."""
+
+    member: Member
+    folds: list[int]
+    deadline: float | None
+
+
+@dataclass(frozen=True)
+class Race:
+    """What all rounds share."""
+
+    shared: Shared
     clock: Clock
     metric: Metric = ACCURACY
     """What counts."""
-    seed: int = 0
-    device: str = "cpu"
-    jobs: int = 1
+    engine: Engine = field(default_factory=LocalEngine)
+    """Which runs trials; workers stay for all rounds."""
     on_trial: Callable[[Trial], None] | None = None
+
+    @property
+    def graphs(self) -> Sequence[Graph]:
+        """One for each fold."""
+        return self.shared.graphs
+
+    @property
+    def slots(self) -> int:
+        """How many trials run at once."""
+        return self.engine.slots(Needs())
 
     def run(self, members: Sequence[Member], rounds: Any = ROUNDS) -> list[Trial]:
         """All rounds; returns a trial for each member that was started, the best first."""
-        trials = {each.name: Trial.read(each, self.folder / each.name) for each in members}
+        folder = self.shared.folder
+        trials = {each.name: Trial.read(each, folder / each.name) for each in members}
         for folds, most, share in rounds:
             wanted = range(min(folds, len(self.graphs)))
             chosen = list(members)
             if most is not None:
                 chosen = [each.member for each in self._best(trials.values(), len(wanted))[:most]]
-            for trial in _in_processes(self._tasks(chosen, trials, wanted, share), self.jobs):
+            items = self._items(chosen, trials, wanted, share)
+            for _, trial in self.engine.run(_start, self.shared, items, needs=Needs()):
+                _check_shared(trial)
                 trials[trial.member.name] = trial
                 if self.on_trial is not None:
                     self.on_trial(trial)
         return self.ranked(trials.values())
 
-    def _tasks(
+    def _items(
         self, members: Sequence[Member], trials: dict[str, Trial], folds: range, share: float
-    ) -> Iterator[Callable[[], Trial]]:
+    ) -> Iterator[_Item]:
         """What is left to do for some folds, as long as there is time; the first always has it."""
         for position, member in enumerate(members):
             if set(folds) <= trials[member.name].folds.keys():
@@ -92,11 +120,7 @@ class Race:
             is_first = position == 0 and folds == range(1)
             if not is_first and self.clock.passed(share):
                 return
-            yield partial(
-                run_trial, member, self.graphs, list(folds), self.folder / member.name,
-                seed=self.seed, device=self.device,
-                deadline=None if is_first else self.clock.deadline,
-            )  # fmt: skip
+            yield _Item(member, list(folds), None if is_first else self.clock.deadline)
 
     def _best(self, trials: Any, wanted: int) -> list[Trial]:
         """Trials by their scores on the folds that all which may go on have finished.
@@ -134,34 +158,24 @@ def held_out(
     return np.concatenate(labels), np.concatenate([trial.folds[fold] for fold in folds])
 
 
-def _in_processes(tasks: Iterator[Callable[[], Trial]], jobs: int) -> Iterator[Trial]:
-    """Run tasks, each taken when there is a process for it; results as they come."""
-    if jobs == 1:
-        for task in tasks:
-            yield task()
-        return
-    from joblib import Parallel, delayed, parallel_config
-
-    # Not `multiprocessing`: its processes import the user's script again.
-    with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
-        parallel = Parallel(pre_dispatch="n_jobs", batch_size=1, return_as="generator_unordered")
-        yield from parallel(delayed(_call)(task) for task in tasks)
+def _check_shared(trial: Trial) -> None:
+    """Refuse trials whose files another machine has written where this one does not see them."""
+    for fold in trial.folds:
+        if not (trial.folder / f"fold-{fold}").is_dir():
+            raise EngineError(
+                f"A worker has written `{trial.folder}`, which is not there on this machine; "
+                "expected a file system that all machines share",
+                hint="choose a shared folder as `out`",
+            )
 
 
-@contextmanager
-def processes(jobs: int) -> Iterator[None]:
-    """For the time of a search; its processes would wait for minutes for more work."""
-    with warnings.catch_warnings():
-        # A process whose memory has grown is replaced, which joblib takes for a failure.
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
-        try:
-            yield
-        finally:
-            if jobs > 1:
-                from joblib.externals.loky import get_reusable_executor
+def _start(shared: Shared) -> Callable[[_Item], Trial]:
+    """Set up a worker of an engine."""
 
-                get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    def run(item: _Item) -> Trial:
+        return run_trial(
+            item.member, shared.graphs, item.folds, shared.folder / item.member.name,
+            seed=shared.seed, device=shared.device, deadline=item.deadline,
+        )  # fmt: skip
 
-
-def _call(task: Callable[[], Trial]) -> Trial:
-    return task()
+    return run

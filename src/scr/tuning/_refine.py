@@ -34,13 +34,14 @@ def refine(race: Race, trials: Sequence[Trial]) -> list[Trial]:
         return list(trials)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
-        direction="maximize", sampler=optuna.samplers.TPESampler(seed=race.seed, n_startup_trials=6)
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=race.shared.seed, n_startup_trials=6),
     )
     best = trials[0].member
     found: dict[str, Trial] = {}
     first_round = ((1, None, SHARE),)
     while len(study.trials) < MOST_PROPOSALS and not race.clock.passed(SHARE):
-        asked = [study.ask() for _ in range(race.jobs)]
+        asked = [study.ask() for _ in range(race.slots)]
         proposed = {trial.number: propose(trial, best) for trial in asked}
         done = race.run(list({each.name: each for each in proposed.values()}.values()), first_round)
         scores = {trial.member.name: race.scored(trial) for trial in done}

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from scr import runs
 from scr.compute import peak_bytes
+from scr.engines import Engine, opened
 from scr.errors import ConfigError, RunError
 from scr.graph import Graph, check_graph
 from scr.metrics import ACCURACY, METRICS, MetricsInParts
@@ -37,7 +38,7 @@ from scr.storage import one_at_a_time
 from scr.training import TermGain, check_trainable
 from scr.tuning._folds import fold_graphs
 from scr.tuning._portfolio import portfolio
-from scr.tuning._race import Clock, Race, held_out, processes
+from scr.tuning._race import Clock, Race, Shared, held_out
 from scr.tuning._refine import refine
 from scr.tuning._trials import TIMES, TIMES_FIELDS, Trial
 from scr.tuning._weights import chosen_members
@@ -55,6 +56,8 @@ class Effort:
     """Seconds; none: until every round is finished."""
     jobs: int = 0
     """Processes; 0: one for each core."""
+    engine: Engine | str = "local"
+    """Where trials run, `local` or `ray`; an open engine has its own number of processes."""
     portfolio: Mapping[str, Mapping[str, Any]] | None = None
     """Members by name, in this order; none: those that come with the package."""
     on_trial: Callable[[Trial, float, float], None] | None = None
@@ -124,21 +127,21 @@ def tune(
         if resume and (out / runs.METRICS).exists() and (out / ENSEMBLE).exists():
             return _finished(out, graph, seed, device)
         runs.start_run(out, run, resume=resume)
-        race = Race(
-            graphs, out / MODELS, clock, METRICS[first.training.metric], seed=seed, device=device,
-            jobs=effort.jobs or _cores(),
-        )  # fmt: skip
+        # Workers of another machine see the same folder by its whole name.
+        shared = Shared(graphs, (out / MODELS).absolute(), seed=seed, device=device)
+        race = Race(shared, clock, METRICS[first.training.metric])
         if effort.on_trial is not None:
             race = replace(race, on_trial=_watched(effort.on_trial, race))
         trials: list[Trial] = []
         try:
-            with processes(race.jobs):
+            with opened(effort.engine, jobs=effort.jobs) as engine:
+                race = replace(race, engine=engine)
                 trials = race.run(members)
                 trials = refine(race, trials)
         except KeyboardInterrupt:
             if effort.on_interrupt == "stop":
                 raise
-            found = [Trial.read(each, out / MODELS / each.name) for each in members]
+            found = [Trial.read(each, shared.folder / each.name) for each in members]
             trials = trials or race.ranked(found)
             if not trials:
                 raise
@@ -180,12 +183,6 @@ def read_tuned(out: Path, graph: Graph | None = None, *, device: str = "cpu") ->
 def _source(graph: Graph) -> str | None:
     """Where the graph can be loaded from again."""
     return graph.source or (None if graph.path is None else str(graph.path.resolve()))
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def _watched(
@@ -266,7 +263,7 @@ def _write(
     runs.write_split(out / runs.SPLIT, graph)
     heaviest = out / models[0].folder
     shutil.copyfile(heaviest / runs.HISTORY, out / runs.HISTORY)
-    predictor = EnsemblePredictor(out, models, graph, device=race.device)
+    predictor = EnsemblePredictor(out, models, graph, device=race.shared.device)
     predictor.write_predictions(out / runs.PREDICTIONS, columns=probabilities)
     write_breakdown(out, graph, np.union1d(graph.train, graph.valid))
     runs.write_json(out / runs.EXPLANATION, predictor.explain(None).tables())

@@ -40,6 +40,8 @@ def compare(
     metric: option.Metric = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
+    engine: option.EngineName = "local",
+    address: option.Address = None,
     overwrite: option.Overwrite = False,
 ) -> Report:
     """Compare encoders and regularizers over seeds."""
@@ -59,7 +61,16 @@ def compare(
     )
     with (
         result_folder(out, experiments.COMPARE_JSON, loaded, overwrite=overwrite) as folder,
-        running("Comparing", loaded, folder, splits=splits, jobs=jobs, seeds=seeds) as runner,
+        running(
+            "Comparing",
+            loaded,
+            folder,
+            splits=splits,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            seeds=seeds,
+        ) as runner,  # fmt: skip
     ):
         result = experiments.compare(runner, tasks)
     console.print(report.comparison_table(result["rows"]))

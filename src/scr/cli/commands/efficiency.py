@@ -37,6 +37,8 @@ def efficiency(
     settings: option.Assignments = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
+    engine: option.EngineName = "local",
+    address: option.Address = None,
     overwrite: option.Overwrite = False,
 ) -> Report:
     """Draw accuracy per epoch, and say when each method is as good as RLU in the end."""
@@ -51,7 +53,16 @@ def efficiency(
     loaded = sources.load_graph(graph)
     with (
         result_folder(out, experiments.EFFICIENCY_JSON, loaded, overwrite=overwrite) as folder,
-        running("Training", loaded, folder, splits=splits, jobs=jobs, seeds=seeds) as runner,
+        running(
+            "Training",
+            loaded,
+            folder,
+            splits=splits,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            seeds=seeds,
+        ) as runner,  # fmt: skip
     ):
         result = experiments.efficiency(runner, tasks, reference=reference)
     console.print(report.efficiency_table(result["methods"], reference))

@@ -44,6 +44,8 @@ def learning_curve(
     assignments: option.Assignments = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
+    engine: option.EngineName = "local",
+    address: option.Address = None,
 ) -> Report:
     """Measure accuracy against labels per class, with and without SCR."""
     layers = read_layers(recipe, assignments, preset)
@@ -66,7 +68,9 @@ def learning_curve(
         loaded, labels=sizes, encoder=encoder or named, regularizer=regularizer or "scr",
         seeds=range(seeds), layers=tables, preset=layers.preset, on_test=on_test,
     )  # fmt: skip
-    with running("Measuring", loaded, out, splits=None, jobs=jobs) as runner:
+    with running(
+        "Measuring", loaded, out, splits=None, jobs=jobs, engine=engine, address=address
+    ) as runner:
         result = experiments.learning_curve(loaded, tasks, runner=runner)
     console.print(_table(result))
     for sentence in result["sentences"]:

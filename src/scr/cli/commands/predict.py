@@ -8,18 +8,22 @@ from typing import Annotated
 import typer
 
 import scr
-from scr import compute, prediction, sources, tables
+from scr import compute, engines, prediction, sources, tables
 from scr.cli import _options as option
 from scr.cli._console import print_line, print_notes, steps_progress
-from scr.cli._ending import Report
-from scr.cli._replacing import refuse_existing_file
+from scr.cli._ending import Report, when_stopped
+from scr.cli._replacing import refuse_existing, refuse_existing_file
 from scr.errors import ConfigError
 
 
 def predict(
     run: option.FinishedRun,
     out: Annotated[
-        Path, typer.Option(help="The file to write: .csv, .tsv, .parquet, .arrow, .json or .jsonl.")
+        Path,
+        typer.Option(
+            help="The file to write: .csv, .tsv, .parquet, .arrow, .json or .jsonl; a name without "
+            "a suffix is a folder of Parquet files."
+        ),
     ],
     graph: Annotated[
         str | None, typer.Option(help="Another graph with the same features, for new nodes.")
@@ -52,6 +56,8 @@ def predict(
     ] = "none",
     spreadsheet_safe: option.SpreadsheetSafe = False,
     device: option.Device = "cpu",
+    engine: option.EngineName = "local",
+    address: option.Address = None,
     overwrite: option.Overwrite = False,
 ) -> Report:
     """Predict every node, some nodes, new nodes, or the nodes of a new graph.
@@ -60,13 +66,40 @@ def predict(
     graph of the run for this prediction only.
     """
     columns = prediction.ProbabilityColumns.parse(probabilities)
-    prediction.table_writer(out, spreadsheet_safe=spreadsheet_safe)
+    is_folder = not out.suffix
+    if engine != "local" and not is_folder:
+        raise ConfigError(
+            "--out", str(out), f"a folder, a name without a suffix, with the engine `{engine}`"
+        )
+    if not is_folder:
+        prediction.table_writer(out, spreadsheet_safe=spreadsheet_safe)
     if per_class and coverage is None:
         raise ConfigError(
             "--per-class", True, "a coverage as well", hint="such as `--coverage 0.9 --per-class`"
         )
-    refuse_existing_file(out, overwrite=overwrite)
     compute.usable_device(device)
+    if is_folder:
+        chosen_options = {
+            "--graph": graph, "--nodes": nodes, "--edges": edges, "--id-column": id_column,
+            "--changed": changed, "--spreadsheet-safe": spreadsheet_safe,
+        }  # fmt: skip
+        for name, value in chosen_options.items():
+            if value:
+                raise ConfigError(name, str(value), "a file as `--out`, such as out.csv")
+        refuse_existing(out, overwrite=overwrite)
+        with (
+            when_stopped("Stopped; files that are whole are used again by the same command."),
+            engines.open_engine(engine, address) as opened,
+            steps_progress() as on_progress,
+        ):
+            count = prediction.write_prediction_shards(
+                run, out, engine=opened, columns=columns, coverage=coverage, per_class=per_class,
+                class_shares=class_shares, device=device, overwrite=overwrite,
+                on_progress=on_progress,
+            )  # fmt: skip
+        print_line(f"Wrote {out}: {count:,} Parquet file{'s' * (count > 1)}")
+        return {"predictions": out, "run": run, "files": count}
+    refuse_existing_file(out, overwrite=overwrite)
     classifier = scr.NodeClassifier.load(run, device=device)
     if edges is not None or (nodes is not None and prediction.is_table_of_nodes(nodes)):
         if nodes is None or graph is not None or class_shares != "none":

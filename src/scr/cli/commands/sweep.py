@@ -32,6 +32,8 @@ def sweep(
     metric: option.Metric = None,
     preset: option.Preset = "auto",
     jobs: option.Jobs = 1,
+    engine: option.EngineName = "local",
+    address: option.Address = None,
     overwrite: option.Overwrite = False,
 ) -> Report:
     """Draw accuracy, or another metric, over the values of a setting, against the base."""
@@ -46,7 +48,16 @@ def sweep(
     loaded = sources.load_graph(graph)
     with (
         result_folder(out, experiments.SWEEP_JSON, loaded, overwrite=overwrite) as folder,
-        running("Sweeping", loaded, folder, splits=splits, jobs=jobs, seeds=seeds) as runner,
+        running(
+            "Sweeping",
+            loaded,
+            folder,
+            splits=splits,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            seeds=seeds,
+        ) as runner,  # fmt: skip
     ):
         result = experiments.sweep(runner, tasks)
     for sentence in [result["headline"], *result["sentences"], *result["cautions"]]:

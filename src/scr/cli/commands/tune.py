@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scr import compute, metrics, prediction, report, runs, sources, storage, tuning
+from scr import compute, engines, metrics, prediction, report, runs, sources, storage, tuning
 from scr.cli import _completion
 from scr.cli import _options as option
 from scr.cli._console import console, counted, print_line, print_notes, table
@@ -54,6 +54,8 @@ def tune(
     split: Annotated[int | None, typer.Option(help="Which split of the file.")] = None,
     features: option.FeaturesFile = None,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
+    engine: option.EngineName = "local",
+    address: option.Address = None,
     resume: Annotated[bool, typer.Option(help="Continue a run, or start it.")] = False,
     probabilities: option.Probabilities = "none",
     device: option.Device = "cpu",
@@ -76,6 +78,7 @@ def tune(
     with (
         run_folder(out, overwrite=overwrite, resume=resume) as folder,
         when_stopped(stopped),
+        engines.open_engine(engine, address, jobs=jobs) as opened,
         counted("Tuning") as show,
     ):
 
@@ -85,7 +88,7 @@ def tune(
             show(advance=1, state=state)
 
         predictor = tuning.tune(
-            loaded, folder, tuning.Effort(time_limit=limit, jobs=jobs, on_trial=on_trial),
+            loaded, folder, tuning.Effort(time_limit=limit, engine=opened, on_trial=on_trial),
             layers=[*layers.tables, named], regularizer=regularizer, preset=layers.preset,
             seed=seed, device=device, source=loaded.source, command=shown_command(),
             resume=resume, probabilities=columns,
