@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from scr.compute import current_group
 from scr.errors import RunError, StoreError
 from scr.storage import digest
 from scr.training._adam import Optimizer
@@ -118,8 +119,10 @@ def restoring(path: Path) -> Iterator[None]:
 
 
 def this_machine() -> Machine:
-    """Threads and versions that a training run has here."""
+    """Threads, versions and, if there are several, workers that a training run has here."""
+    workers = current_group().size
     return {
+        **({"workers": workers} if workers > 1 else {}),
         "threads": torch.get_num_threads(),
         "torch": str(torch.__version__),
         "numpy": np.__version__,
