@@ -14,6 +14,7 @@ REGULARIZERS = (
 )  # fmt: skip
 """As in the catalogs, whose modules import torch; a test compares them."""
 METRICS = ("accuracy", "balanced", "macro-f1", "roc-auc", "log-loss")
+ENGINES = ("local", "ray")
 
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:

@@ -65,3 +65,19 @@ SpreadsheetSafe = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="Where torch computes.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Where work runs: local or ray.",
+        autocompletion=_completion.one_of(_completion.ENGINES),
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Of a Ray cluster, such as auto. [RAY_ADDRESS, else a cluster of its own]"),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Workers of the engine ray. [as many as there is room for]"),
+]
+WorkerCores = Annotated[int, typer.Option(min=1, help="Threads of each worker.")]

@@ -111,7 +111,9 @@ class TorchGroup(Group):
     def sum_all_(self, tensors: Sequence[Tensor]) -> None:
         # One message: each costs as much as thousands of numbers.
         whole = self.sum_(torch.cat([each.reshape(-1) for each in tensors]))
-        for each, part in zip(tensors, whole.split([each.numel() for each in tensors]), strict=True):
+        for each, part in zip(
+            tensors, whole.split([each.numel() for each in tensors]), strict=True
+        ):
             each.copy_(part.view_as(each))
 
     @torch.no_grad()
@@ -120,7 +122,9 @@ class TorchGroup(Group):
             alike = [each for each in tensors if each.dtype == kind]
             whole = torch.cat([each.reshape(-1) for each in alike])
             self._distributed.broadcast(whole, src=0)
-            for each, part in zip(alike, whole.split([each.numel() for each in alike]), strict=True):
+            for each, part in zip(
+                alike, whole.split([each.numel() for each in alike]), strict=True
+            ):
                 each.copy_(part.view_as(each))
 
     def same(self, value: Value) -> Value:

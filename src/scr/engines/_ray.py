@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: the only module that imports Ray.
+"""Workers on a Ray cluster; only this module and `_ray_train.py` import Ray.
 
 A worker is an actor: a process that was set up once and then runs items one after another. Ray
 finds a machine with free cores and memory for it. An actor whose process or machine is lost is
@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray import exceptions
 
-from scr.engines._base import Engine, Item, Needs, Result, Start
+from scr.engines._base import Engine, Item, Needs, Result, Start, Together
 from scr.errors import EngineError, SCRError
 
 _untyped: Any = ray
@@ -106,6 +106,11 @@ class RayEngine(Engine):
         finally:
             for worker in [*idle, *(each for each, _, _ in busy.values())]:
                 ray.kill(worker)
+
+    def together(self, function: Together[Item, Result], argument: Item, **options: Any) -> Result:
+        from scr.engines._ray_train import run_together
+
+        return cast(Result, run_together(function, argument, **options))
 
     def close(self) -> None:
         if self._is_own:

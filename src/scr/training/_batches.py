@@ -74,7 +74,7 @@ class EpochNodes:
         return map(Step, order.tensor_split(steps), confident, reliable)
 
     def index(self, step: Step) -> Tensor:
-        """The nodes of a step: labeled, reliable and unlabeled ones; in a group, a share of each."""
+        """Labeled, reliable and unlabeled nodes of a step; in a group, a share of each."""
         group = current_group()
         labeled, unlabeled, relied_on = (nodes[group.share(len(nodes))] for nodes in step)
         return torch.cat([self.train[labeled], self.reliable[relied_on], unlabeled])

@@ -130,11 +130,14 @@ def this_machine() -> Machine:
     }
 
 
-def resume_notes(checkpoint: Path | None) -> list[str]:
-    """What differs between here and where a run was begun, in a sentence; none if nothing does."""
+def resume_notes(checkpoint: Path | None, here: Machine | None = None) -> list[str]:
+    """What differs between here and where a run was begun, in a sentence; none if nothing does.
+
+    Of a run that is not trained in this process, `here` says where it is.
+    """
     if checkpoint is None:
         return []
-    here, differ = this_machine(), dict[str, Any]()
+    here, differ = {"workers": 1, **(here or this_machine())}, dict[str, Any]()
     for file in sorted(checkpoint.parent.glob(f"{checkpoint.stem}*{checkpoint.suffix}")):
         try:
             _, header = read_tensors(file, what="checkpoint", only_header=True)
@@ -142,6 +145,7 @@ def resume_notes(checkpoint: Path | None) -> list[str]:
         except (StoreError, RunError):
             continue  # said when it is read
         for machine in known["machines"]:
+            machine.setdefault("workers", 1)
             differ |= {name: machine.get(name) for name in here if machine.get(name) != here[name]}
     if not differ:
         return []
