@@ -60,7 +60,7 @@ def trained(encoder, regularizer, sections, train=None):
     with pytest.MonkeyPatch.context() as patch:
         # Adam divides a gradient by its own size: where it is 0, rounding errors become steps.
         patch.setattr("scr.training._adam.EPSILON", 1e-2)
-        fitted = fit(graph, recipe, seed=3)
+        fitted = fit(graph, recipe, seed=4)
     history = [
         {name: value for name, value in record.items() if value is not None and name != "seconds"}
         for record in fitted.outcome.history
@@ -123,11 +123,19 @@ def test_what_depends_on_a_whole_batch_does_so_in_a_group(members, case):
         assert_equal_runs(member, alone)
 
 
-@pytest.mark.parametrize("norm", ["batch", "none"])
-def test_a_process_may_have_no_rows(members, norm):
-    sections = {"encoder": {"norm": norm, "hidden": 2048}, "training": {"batch_size": 2}}
-    alone = trained("mlp", "none", sections, 4)
-    for member in members.call(3, trained, "mlp", "none", sections, 4):
+@pytest.mark.parametrize(
+    ("encoder", "extra"),
+    [
+        ("mlp", {"norm": "batch", "hidden": 2048}),
+        ("sign", {"norm": "none"}),
+        ("gamlp", {"norm": "none", "attention_dropout": 0.0}),
+        ("sagn", {"norm": "none", "attention_dropout": 0.0, "heads": 2}),
+    ],
+)
+def test_a_process_may_have_no_rows(members, encoder, extra):
+    sections = {"encoder": extra, "training": {"batch_size": 2, "epochs": 1}}
+    alone = trained(encoder, "none", sections, 4)
+    for member in members.call(3, trained, encoder, "none", sections, 4):
         assert_equal_runs(member, alone)
 
 
@@ -149,7 +157,7 @@ def of_layers(rows):
     return results
 
 
-@pytest.mark.parametrize("rows", [2, 100, 131])
+@pytest.mark.parametrize("rows", [5, 100, 131])
 def test_batch_norm_is_by_the_rows_of_all_processes(members, rows):
     alone = of_layers(rows)
     for member in members.call(3, of_layers, rows):

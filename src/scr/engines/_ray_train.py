@@ -19,12 +19,13 @@ from typing import Any
 
 import ray
 from ray import cloudpickle, train
-from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig
-from ray.train.torch import TorchConfig, TorchTrainer
+from ray.train.torch import TorchConfig
 from ray.train.v2._internal.callbacks import DatasetsCallback
 from ray.train.v2._internal.callbacks.placement_group_callback import (
     PlacementGroupCleanerCallback,
 )
+from ray.train.v2.api.config import FailureConfig, LoggingConfig, RunConfig, ScalingConfig
+from ray.train.v2.torch.torch_trainer import TorchTrainer
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from scr.compute import TorchGroup, joined
@@ -33,7 +34,8 @@ from scr.engines._board import Board
 from scr.errors import EngineError, SCRError
 
 _untyped: Any = ray
-"""Ray's functions without types."""
+_pickle: Any = cloudpickle
+"""Functions without types."""
 POLL_SECONDS = 0.25
 """Between two looks at what the workers say."""
 ROOM_SECONDS = 60.0
@@ -82,9 +84,9 @@ def run_together(
         while thread.is_alive():
             thread.join(POLL_SECONDS)
             for message in ray.get(board.take.remote(should_stop())):
-                on_message(cloudpickle.loads(message))
+                on_message(_pickle.loads(message))
         for message in ray.get(board.take.remote(False)):
-            on_message(cloudpickle.loads(message))
+            on_message(_pickle.loads(message))
         return _result(ray.get(board.result.remote()), failures)
     finally:
         if thread.is_alive():
@@ -122,9 +124,9 @@ def _resources(needs: Needs) -> dict[str, float]:
 def _result(outcome: tuple[str, Any], failures: list[BaseException]) -> Any:
     kind, value = outcome
     if kind == "finished":
-        return cloudpickle.loads(value)
+        return _pickle.loads(value)
     if kind == "error":
-        raise cloudpickle.loads(value)
+        raise _pickle.loads(value)
     said = value or "; ".join(f"{type(each).__name__}: {each}" for each in failures)
     raise EngineError(f"The workers failed: {said or 'they ended without a result'}") from None
 
@@ -134,7 +136,7 @@ class _BoardLink(Link):
         self._board = board
 
     def send(self, message: Any) -> None:
-        ray.get(self._board.send.remote(cloudpickle.dumps(message)))
+        ray.get(self._board.send.remote(_pickle.dumps(message)))
 
     def should_stop(self) -> bool:
         return bool(ray.get(self._board.stops.remote()))
@@ -152,13 +154,13 @@ def _member(config: dict[str, Any]) -> None:
             function, argument = ray.get(config["setup"][0])
             result = function(argument, _BoardLink(board))
         except SCRError as error:
-            ray.get(board.end.remote("error", cloudpickle.dumps(error)))
+            ray.get(board.end.remote("error", _pickle.dumps(error)))
             raise
         except Exception:
             ray.get(board.note.remote(f"{_host()}\n{traceback.format_exc()}"))
             raise
     if group.rank == 0:
-        ray.get(board.end.remote("finished", cloudpickle.dumps(result)))
+        ray.get(board.end.remote("finished", _pickle.dumps(result)))
 
 
 def _host() -> str:

@@ -91,6 +91,7 @@ class Trainer:
         )  # fmt: skip
         self.progress = Progress()
         self.machines: list[Machine] = []
+        self.checkpoint_seconds = CHECKPOINT_SECONDS
 
     def run(self) -> TrainingOutcome:
         """Train to the end, or until `stage.should_stop` says so; a stopped run can be resumed."""
@@ -116,7 +117,7 @@ class Trainer:
             progress.seconds += record.seconds
             if stage.on_epoch is not None:
                 stage.on_epoch(record)
-            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if time.monotonic() - saved > self.checkpoint_seconds:
                 self._save()
                 saved = time.monotonic()
         if stopped == "interrupted":

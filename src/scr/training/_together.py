@@ -28,7 +28,7 @@ from scr.networks import OwnModule, encoder_class
 from scr.storage import FileRegion, region_of
 from scr.training._checkpoint import Machine, this_machine
 from scr.training._inductive import InductiveRows
-from scr.training._loop import Trainer, denormals_flushed
+from scr.training._loop import CHECKPOINT_SECONDS, Trainer, denormals_flushed
 from scr.training._recipe import Recipe
 from scr.training._records import EpochRecord, Stage, TrainingOutcome
 from scr.training._rows import Rows, RowSource
@@ -50,6 +50,8 @@ class GroupOfWorkers:
     workers: int
     """As many, where there is room for them."""
     needs: Needs
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    """Least time between two checkpoints; what is done after one is lost with a worker."""
 
     def __call__(self, encoder: Encoder, rows: RowSource, stage: Stage) -> TrainingOutcome:
         """Train an encoder in place; all else is as of `Trainer`."""
@@ -64,7 +66,9 @@ class GroupOfWorkers:
                 stage.on_epoch(record)
 
         weights, outcome = self.engine.together(
-            train_share, _Work(encoder, _pack(rows), plain, self.needs.cores),
+            train_share, _Work(
+                encoder, _pack(rows), plain, self.needs.cores, self.checkpoint_seconds
+            ),
             workers=self.workers, needs=self.needs, on_message=on_message,
             should_stop=lambda: stage.should_stop is not None and stage.should_stop(),
         )  # fmt: skip
@@ -140,6 +144,7 @@ class _Work(NamedTuple):
     rows: _Packed
     stage: Stage
     cores: int
+    checkpoint_seconds: float
 
 
 def train_share(work: _Work, link: Link) -> tuple[dict[str, Tensor], TrainingOutcome]:
@@ -152,7 +157,9 @@ def train_share(work: _Work, link: Link) -> tuple[dict[str, Tensor], TrainingOut
         stage = dataclasses.replace(stage, on_epoch=link.send, should_stop=link.should_stop)
     rows = work.rows.unpack()
     with torch.random.fork_rng(devices=[]), denormals_flushed():
-        outcome = train_here(work.encoder, rows, stage)
+        trainer = Trainer(work.encoder, rows, stage)
+        trainer.checkpoint_seconds = work.checkpoint_seconds
+        outcome = trainer.run()
     weights = work.encoder.state_dict() if is_first else {}
     return {name: value.detach().cpu() for name, value in weights.items()}, outcome
 
