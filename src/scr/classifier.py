@@ -18,6 +18,7 @@ from typing import Any, Literal
 from torch import nn
 
 from scr.encoders import ProblemShape
+from scr.engines import Engine
 from scr.errors import ConfigError, InactiveTermWarning
 from scr.graph import Graph, check_graph
 from scr.networks import OwnModule, separate_module
@@ -35,6 +36,7 @@ from scr.training import (
     EpochRecord,
     Prepared,
     Recipe,
+    check_together,
     choose,
     fit,
     graph_facts,
@@ -43,6 +45,7 @@ from scr.training import (
     merge,
     resolve,
     stage_epochs,
+    workers_of,
 )
 from scr.tuning import TIME_LIMIT, Effort, tune
 
@@ -200,6 +203,10 @@ class NodeClassifier(FittedClassifier):
         on_epoch: Callable[[EpochRecord], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
         watch_test: bool = False,
+        engine: str | Engine = "local",
+        address: str | None = None,
+        workers: int | None = None,
+        worker_cores: int = 1,
     ) -> NodeClassifier:
         """Train on the graph's training nodes, with all its other nodes as unlabeled ones.
 
@@ -213,6 +220,10 @@ class NodeClassifier(FittedClassifier):
             on_epoch: Called after every epoch.
             should_stop: Asked after every epoch.
             watch_test: Record test accuracy in `history_`, for curves; nothing reads it back.
+            engine: ``"ray"`` trains with several workers of a Ray cluster, by shares of each batch.
+            address: Of the cluster, such as ``"auto"``; none: as Ray finds one, else a new one.
+            workers: How many; none: as many as there is room for.
+            worker_cores: Threads of each.
 
         Returns:
             Itself.
@@ -223,18 +234,24 @@ class NodeClassifier(FittedClassifier):
         recipe = self.resolve(graph)
         if self.verbose:
             on_epoch = in_turn(EpochLines(stage_epochs(recipe), recipe.training.metric), on_epoch)
-        fitted = fit(
-            graph,
-            recipe,
-            seed=operator.index(self.seed),
-            device=self.device,
-            prepared=prepared,
-            checkpoint=checkpoint,
-            on_epoch=on_epoch,
-            should_stop=should_stop,
-            watch_test=watch_test,
-            own=self._own,
-        )
+        if engine != "local":  # before a cluster is started
+            check_together(recipe, self._own)
+        with workers_of(
+            engine, address, workers=workers, cores=worker_cores, device=self.device
+        ) as group:
+            fitted = fit(
+                graph,
+                recipe,
+                seed=operator.index(self.seed),
+                device=self.device,
+                prepared=prepared,
+                checkpoint=checkpoint,
+                on_epoch=on_epoch,
+                should_stop=should_stop,
+                watch_test=watch_test,
+                own=self._own,
+                workers=group,
+            )
         self._predictor = Predictor(TrainedModel.of(fitted, graph), graph, device=self.device)
         if self.inactive_:
             warnings.warn(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -77,3 +77,15 @@ SpreadsheetSafe = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="Where torch computes.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Where work runs: local or ray.",
+        autocompletion=_completion.one_of(_completion.ENGINES),
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Workers of the engine ray. [as many as there is room for]"),
+]
+WorkerCores = Annotated[int, typer.Option(min=1, help="Threads of each worker.")]

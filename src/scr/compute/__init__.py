@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from scr.compute._buffers import empty_like as empty_like
     from scr.compute._buffers import keep_freed_memory as keep_freed_memory
     from scr.compute._device import usable_device as usable_device
+    from scr.compute._group import ALONE as ALONE
+    from scr.compute._group import Group as Group
+    from scr.compute._group import TorchGroup as TorchGroup
+    from scr.compute._group import current_group as current_group
+    from scr.compute._group import joined as joined
     from scr.compute._loops import CACHE_LINE as CACHE_LINE
     from scr.compute._loops import aligned_empty as aligned_empty
     from scr.compute._loops import compiled as compiled

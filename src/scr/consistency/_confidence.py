@@ -16,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from scr.compute import current_group
 from scr.errors import ConfigError
 
 ROUNDING = 1e-2
@@ -163,12 +164,16 @@ class ConfidentSet:
     def update_by_parts(self, parts: Iterable[Tensor], epoch: int, epochs: int) -> None:
         """The same, by predictions that come part by part and need not be held together.
 
-        Parts are probabilities of shape (nodes, classes), of all nodes of `to_score`, in order.
+        Parts are probabilities of shape (nodes, classes), of all nodes of `to_score`, in order; in
+        a group of processes, of the share of these nodes that is this one's.
         """
         scored = self.to_score(epoch)
         threshold = threshold_at(epoch, epochs, self.start, self.end)
         masks = [confidence_mask(part, threshold).to(scored.device) for part in parts]
         mask = torch.cat(masks) if masks else torch.zeros(0, dtype=torch.bool)
+        group = current_group()
+        if len(mask) == len(scored[group.share(len(scored))]):
+            mask = group.join(mask, len(scored))
         if len(mask) != len(scored):
             raise ConfigError("probabilities", len(mask), f"one row per candidate, {len(scored)}")
         self.threshold = threshold

@@ -14,6 +14,7 @@ from torch import Tensor
 from scr.config import Chance, Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
 from scr.encoders.fused import dropout, make_norm
+from scr.encoders.fused._activation import normalize
 from scr.encoders.layers._feed_forward import FeedForward
 from scr.encoders.layers._label_branch import LabelBranch
 
@@ -97,7 +98,7 @@ class FixedMixture(Encoder):
         hops = batch.hops
         # Trained on hops mixed beforehand, there is only one.
         features = hops[:, 0] if hops.shape[1] == 1 else torch.matmul(self.weights, hops)
-        features = dropout(self.input_norm(features), self.input_dropout, self.training)
+        features = dropout(normalize(features, self.input_norm), self.input_dropout, self.training)
         return self.with_labels(self.get_submodule(self.mlp_name)(features), batch.labels)
 
 

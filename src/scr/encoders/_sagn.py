@@ -105,7 +105,7 @@ class SAGN(Encoder):
         mixed = activate(
             mixed, self.norm, chance=self.config.dropout, training=self.training, overwrite=True
         )
-        logits = self.output(mixed.view(mixed.shape[0], self.config.heads, -1)).mean(1)
+        logits = self.output(mixed.unflatten(1, (self.config.heads, -1))).mean(1)
         return self.with_labels(logits, batch.labels)
 
     def hop_attention(self, batch: HopBatch) -> Tensor:

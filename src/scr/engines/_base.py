@@ -27,6 +27,27 @@ class Needs:
     """Threads that it computes with."""
     memory_bytes: int = 0
     """Most memory of its process; 0: not counted."""
+    gpu: bool = False
+    """Whether it computes on a GPU, one for each worker."""
+
+
+class Link:
+    """What a function that runs in a group of workers tells its caller, and asks."""
+
+    def __init__(self, on_message: Callable[[Any], None], asked: Callable[[], bool]) -> None:
+        self._on_message, self._asked = on_message, asked
+
+    def send(self, message: Any) -> None:
+        """Give the caller something to look at."""
+        self._on_message(message)
+
+    def should_stop(self) -> bool:
+        """Whether the caller wants the function to return what there is."""
+        return self._asked()
+
+
+Together = Callable[[Item, Link], Result]
+"""A function of a module that all workers of a group call at once, each in `current_group`."""
 
 
 class Engine(ABC):
@@ -65,6 +86,31 @@ class Engine(ABC):
             needs: Of one worker.
             most: Most workers at once; none: as many as `slots`.
         """
+
+    def together(
+        self,
+        function: Together[Item, Result],
+        argument: Item,
+        *,
+        workers: int,
+        needs: Needs,
+        on_message: Callable[[Any], None] = lambda message: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Result:
+        """Call one function in a group of workers at once; returns what rank 0 returns.
+
+        When a worker is lost, all of them begin anew, so the function must find by itself where it
+        had been. An `SCRError` of any worker ends all. By default, the group is this process alone.
+
+        Args:
+            function: What each worker calls.
+            argument: Sent to each worker.
+            workers: Most workers of the group; it may have fewer where there is no room.
+            needs: Of one worker.
+            on_message: Called with what rank 0 sends.
+            should_stop: Asked now and then; workers learn it by their `Link`.
+        """
+        return function(argument, Link(on_message, should_stop))
 
     def close(self) -> None:
         """Release what the engine holds."""

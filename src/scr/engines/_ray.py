@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: with `_ray_output.py`, the only module that imports Ray.
+"""Workers on a Ray cluster; with `_ray_output.py` and `_ray_train.py`, all that imports Ray.
 
 A worker is an actor: a process that was set up once and then runs items one after another. Ray
 finds a machine with free cores and memory for it. An actor whose process or machine is lost is
@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 # Ray announces by a warning what it will do with the GPUs of tasks that ask for none.
@@ -22,7 +22,7 @@ import ray
 from ray import exceptions
 
 from scr.compute import readable_bytes
-from scr.engines._base import Engine, Item, Needs, Result, Start
+from scr.engines._base import Engine, Item, Needs, Result, Start, Together
 from scr.engines._dispatch import Crew, LostWorkerError, Worker, dispatch
 from scr.engines._failure import Failure, attempt
 from scr.engines._ray_output import Output
@@ -86,6 +86,11 @@ class RayEngine(Engine):
             return count if most is None else min(most, count)
 
         yield from dispatch(self._crew, items, limit)
+
+    def together(self, function: Together[Item, Result], argument: Item, **options: Any) -> Result:
+        from scr.engines._ray_train import run_together
+
+        return cast(Result, run_together(function, argument, **options))
 
     def close(self) -> None:
         self._dismiss()

@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from scr.training._tensor_file import read_header as read_header
     from scr.training._tensor_file import read_tensors as read_tensors
     from scr.training._tensor_file import write_tensors as write_tensors
+    from scr.training._together import GroupOfWorkers as GroupOfWorkers
+    from scr.training._together import check_together as check_together
+    from scr.training._together import workers_of as workers_of
     from scr.training._trust import TermGain as TermGain
     from scr.training.presets import PRESETS as PRESETS
     from scr.training.presets import GraphFacts as GraphFacts

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from scr.compute import current_group
+
 LARGE_POOL = 1 << 24
 """Nodes from which a few are drawn one by one: an order of all of them would take a second."""
 
@@ -72,9 +74,10 @@ class EpochNodes:
         return map(Step, order.tensor_split(steps), confident, reliable)
 
     def index(self, step: Step) -> Tensor:
-        """The nodes of a step: labeled, reliable and unlabeled ones."""
-        known = self.train[step.labeled], self.reliable[step.relied_on]
-        return torch.cat([*known, step.unlabeled])
+        """Labeled, reliable and unlabeled nodes of a step; in a group, a share of each."""
+        group = current_group()
+        labeled, unlabeled, relied_on = (nodes[group.share(len(nodes))] for nodes in step)
+        return torch.cat([self.train[labeled], self.reliable[relied_on], unlabeled])
 
 
 def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from scr.compute import current_group
 from scr.errors import RunError, StoreError
 from scr.storage import digest
 from scr.training._adam import Optimizer
@@ -118,8 +119,10 @@ def restoring(path: Path) -> Iterator[None]:
 
 
 def this_machine() -> Machine:
-    """Threads and versions that a training run has here."""
+    """Threads, versions and, if there are several, workers that a training run has here."""
+    workers = current_group().size
     return {
+        **({"workers": workers} if workers > 1 else {}),
         "threads": torch.get_num_threads(),
         "torch": str(torch.__version__),
         "numpy": np.__version__,
@@ -127,11 +130,14 @@ def this_machine() -> Machine:
     }
 
 
-def resume_notes(checkpoint: Path | None) -> list[str]:
-    """What differs between here and where a run was begun, in a sentence; none if nothing does."""
+def resume_notes(checkpoint: Path | None, here: Machine | None = None) -> list[str]:
+    """What differs between here and where a run was begun, in a sentence; none if nothing does.
+
+    Of a run that is not trained in this process, `here` says where it is.
+    """
     if checkpoint is None:
         return []
-    here, differ = this_machine(), dict[str, Any]()
+    here, differ = {"workers": 1, **(here or this_machine())}, dict[str, Any]()
     for file in sorted(checkpoint.parent.glob(f"{checkpoint.stem}*{checkpoint.suffix}")):
         try:
             _, header = read_tensors(file, what="checkpoint", only_header=True)
@@ -139,6 +145,7 @@ def resume_notes(checkpoint: Path | None) -> list[str]:
         except (StoreError, RunError):
             continue  # said when it is read
         for machine in known["machines"]:
+            machine.setdefault("workers", 1)
             differ |= {name: machine.get(name) for name in here if machine.get(name) != here[name]}
     if not differ:
         return []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from scr.training._inductive import (
     check_inductive,
     in_whole_graph,
 )
+from scr.training._loop import denormals_flushed
 from scr.training._prepare import Prepared, make_rows, node_dropper, prepare
 from scr.training._recipe import Recipe
 from scr.training._records import (
@@ -61,6 +61,7 @@ from scr.training._rows import (
     predict_probabilities,
 )
 from scr.training._stages import train_in_stages
+from scr.training._together import GroupOfWorkers, TrainStage, check_together, train_here
 from scr.training._trust import TermGain, baseline_note, compares, judge_trust
 from scr.training.presets import GraphFacts
 from scr.training.presets._auto import Choice
@@ -141,6 +142,7 @@ def fit(
     should_stop: Callable[[], bool] | None = None,
     watch_test: bool = False,
     own: OwnModule | None = None,
+    workers: GroupOfWorkers | None = None,
 ) -> Fitted:
     """Train one encoder on one graph, in one stage or in several.
 
@@ -154,8 +156,12 @@ def fit(
         device: Where torch computes.
         prepared: Hops computed before with the same settings, to be shared by runs.
         own: A module of the user's own, where the recipe says that there is one.
+        workers: That train together; none: this process trains.
     """
     check_trainable(graph, recipe)
+    if workers is not None:
+        check_together(recipe, own)
+    train: TrainStage = workers or train_here
     target = usable_device(device)
     keep_freed_memory()
     prepared = prepared or prepare(graph, recipe, device=device)
@@ -206,7 +212,7 @@ def fit(
                     notes.append(note)
         return encoder
 
-    elsewhere = resume_notes(checkpoint)
+    elsewhere = resume_notes(checkpoint, None if workers is None else workers.machine())
     for change in elsewhere:
         warnings.warn(change, ResumeWarning, stacklevel=2)
     gain: TermGain | None = None
@@ -218,12 +224,12 @@ def fit(
             gain = selected.gain
         else:
             encoder, rows, outcome, handover = train_in_stages(
-                stage, recipe.stages, rows_with, make
+                stage, recipe.stages, rows_with, make, train
             )
         if selected is None and compares(consistency, outcome, recipe):
             baseline = dataclasses.replace(stage, consistency=None, checkpoint=None, on_epoch=None)
             alike = rows_with if drops_nodes(recipe.regularizer) else plain_rows
-            other, _, alone, _ = train_in_stages(baseline, recipe.stages, alike, make)
+            other, _, alone, _ = train_in_stages(baseline, recipe.stages, alike, make, train)
             both = [predict_logits(each, rows, stage.validation.nodes) for each in (encoder, other)]
             if not graph.is_multilabel:
                 gain = _gain(graph, *both)
@@ -253,7 +259,9 @@ def fit(
             unlabeled = all_but(labeled.train, graph.num_targets, prepared.kept)
             stage = refit_stage(stage, labeled, selected, unlabeled)
             consistency, known = stage.consistency, labeled
-            encoder, rows, last, handover = train_in_stages(stage, recipe.stages, rows_with, make)
+            encoder, rows, last, handover = train_in_stages(
+                stage, recipe.stages, rows_with, make, train
+            )
             outcome = refitted(outcome, last)
             notes.append(refit_note(labeled, selected.outcome.best_epoch))
     encoder.eval()
@@ -290,17 +298,6 @@ def _identity(graph: Graph, recipe: Recipe, seed: int, prepared: Prepared) -> st
     """Names a run; rows that do not train are its unlabeled nodes, and subsets may have changed."""
     rows = [] if prepared.kept is None else [f"rows {rows_hash(prepared.kept)}"]
     return run_identity(graph, recipe, seed, *rows, *subsets_identity(prepared.subsets))
-
-
-@contextmanager
-def denormals_flushed() -> Iterator[None]:
-    """Round numbers below 1e-38 to 0: weight decay makes many, and each costs 100 cycles."""
-    before = bool((torch.tensor([1e-40]) * 1.0 == 0).item())
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
 
 
 def check_trainable(graph: Graph, recipe: Recipe) -> None:

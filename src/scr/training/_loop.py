@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from scr.compute import current_group, stream_key
 from scr.consistency import MeanTeacher
 from scr.errors import TrainingError
 from scr.selection import Selection
@@ -49,11 +51,16 @@ class Trainer:
     """Trains one encoder on one set of rows.
 
     Validation labels are only ever seen by `stage.validation`; test labels are not given to it.
+
+    In a group of processes, each runs a trainer with the same arguments. All draw the same steps
+    and compute their share of the rows; gradients are added up, and rank 0 decides what the others
+    might decide otherwise by the last bit of their machine. It alone writes checkpoints.
     """
 
     def __init__(self, student: nn.Module, rows: RowSource, stage: Stage) -> None:
         """Take the encoder, which is trained in place and ends with the chosen weights."""
         self.student, self.rows, self.stage = student.to(rows.device), rows, stage
+        self.group = current_group()
         self.training = training = stage.training
         self.targets = stage.train_labels.to(rows.device)
         self.reliable = stage.reliable or Handover.nothing(rows.classes)
@@ -84,13 +91,15 @@ class Trainer:
         )  # fmt: skip
         self.progress = Progress()
         self.machines: list[Machine] = []
+        self.checkpoint_seconds = CHECKPOINT_SECONDS
 
     def run(self) -> TrainingOutcome:
         """Train to the end, or until `stage.should_stop` says so; a stopped run can be resumed."""
         stage, stopped = self.stage, "epochs"
-        if stage.checkpoint is not None and stage.checkpoint.exists():
-            state = Checkpoint.read(stage.checkpoint, stage.identity)
-            check_fields(stage.checkpoint, state.values, _VALUES)
+        # Where files take a moment to be seen everywhere, others might read an older one.
+        state = self.group.same(self._stored() if self.group.rank == 0 else None)
+        if state is not None:
+            assert stage.checkpoint is not None
             with restoring(stage.checkpoint):
                 self.restore(state)
         progress, saved = self.progress, time.monotonic()
@@ -98,7 +107,7 @@ class Trainer:
             if self._patience_is_over():
                 stopped = "patience"
                 break
-            if stage.should_stop is not None and stage.should_stop():
+            if self.group.same(stage.should_stop is not None and stage.should_stop()):
                 stopped = "interrupted"
                 break
             record = self._epoch(progress.epoch)
@@ -108,7 +117,7 @@ class Trainer:
             progress.seconds += record.seconds
             if stage.on_epoch is not None:
                 stage.on_epoch(record)
-            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if time.monotonic() - saved > self.checkpoint_seconds:
                 self._save()
                 saved = time.monotonic()
         if stopped == "interrupted":
@@ -156,8 +165,17 @@ class Trainer:
         self.progress = Progress.restored(state.values["progress"])
         self.machines = state.machines
 
+    def _stored(self) -> Checkpoint | None:
+        """The checkpoint to resume from, if there is one."""
+        path = self.stage.checkpoint
+        if path is None or not path.exists():
+            return None
+        state = Checkpoint.read(path, self.stage.identity)
+        check_fields(path, state.values, _VALUES)
+        return state
+
     def _save(self) -> None:
-        if self.stage.checkpoint is not None:
+        if self.stage.checkpoint is not None and self.group.rank == 0:
             self.state().write(self.stage.checkpoint)
 
     def _outcome(self, stopped: str) -> TrainingOutcome:
@@ -179,6 +197,7 @@ class Trainer:
 
     def _epoch(self, epoch: int) -> EpochRecord:
         started = time.perf_counter()
+        self._begin_in_group(epoch)
         rate = learning_rate_at(epoch, self.training)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -212,6 +231,16 @@ class Trainer:
             **scores,
         )  # fmt: skip
 
+    def _begin_in_group(self, epoch: int) -> None:
+        """Give each process noise of its own, and all of them the same weights."""
+        if self.group.size == 1:
+            return
+        # A function of seed, epoch and rank: a resumed group draws the same, and stores nothing.
+        torch.manual_seed(int(stream_key(self.stage.seed, epoch, self.group.rank)))
+        # Machines of different kinds round differently.
+        models = [self.student, *(each.model for each in self.averages.values())]
+        self.group.copy_all_([value for model in models for value in model.state_dict().values()])
+
     def _step(self, epoch: int, step: Step, batch: Any) -> tuple[float, float]:
         """One update of the student and of all that follows it."""
         loss = mixed_loss(
@@ -226,9 +255,15 @@ class Trainer:
             class_weights=self.class_weights,
             reliable=self.reliable.soft_labels[step.relied_on].to(self.rows.device),
             reliable_weight=self.stage.reliable_weight,
+            unlabeled=len(step.unlabeled),
         )
         self.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()
+        if self.group.size > 1:
+            # Each process has its rows' part of the whole loss's gradient, so it is their sum.
+            # DistributedDataParallel would average, and wrap the student in another module.
+            weights = self.student.parameters()
+            self.group.sum_all_([each.grad for each in weights if each.grad is not None])
         if self.training.clip is not None:
             nn.utils.clip_grad_norm_(self.student.parameters(), self.training.clip)
         self.optimizer.step()
@@ -253,7 +288,7 @@ class Trainer:
         if len(validation.nodes) == 0:
             return {}
         logits = predict_logits(self.evaluated, self.rows, validation.nodes)
-        score = validation.score(logits)
+        score = self.group.same(validation.score(logits))
         if score.joins(progress.extremes):
             progress.hopeful_epoch = epoch + 1
         progress.extremes = score.extremes(progress.extremes)
@@ -281,3 +316,14 @@ def learning_rate_at(epoch: int, training: TrainingConfig) -> float:
     if training.schedule == "constant":
         return training.learning_rate
     return training.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / training.epochs))
+
+
+@contextmanager
+def denormals_flushed() -> Iterator[None]:
+    """Round numbers below 1e-38 to 0: weight decay makes many, and each costs 100 cycles."""
+    before = bool((torch.tensor([1e-40]) * 1.0 == 0).item())
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

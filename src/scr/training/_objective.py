@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from scr.compute import current_group
 from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weak_view
 from scr.encoders import HopBatch
 from scr.networks import GraphBatch
@@ -40,6 +41,7 @@ def mixed_loss(
     class_weights: Tensor | None = None,
     reliable: Tensor | None = None,
     reliable_weight: float = 1.0,
+    unlabeled: int | None = None,
 ) -> BatchLoss:
     r"""Equation of the paper's loss, both terms averaged over the views.
 
@@ -47,10 +49,12 @@ def mixed_loss(
         L = 1/(S N_L) sum_i sum_s CE(y_i, yhat_i^(s))
           + lambda/(S N_U) sum_i sum_s dist(ybar_i^(sharp), yhat_i^(s))
 
-    Labeled and unlabeled rows share each forward pass, so that BatchNorm sees both.
+    Labeled and unlabeled rows share each forward pass, so that BatchNorm sees both. In a group,
+    each process has a share of the rows, and the loss is that of all: their logits are joined.
 
     Args:
-        batch: Labeled rows first, then reliable ones, then the confident ones of the second term.
+        batch: Labeled rows first, then reliable ones, then the confident ones of the second term;
+            in a group, the share of each.
         targets: Classes of the labeled rows, shape (labeled,).
         consistency: The second term; that of SCR and SCR-m is the paper's.
         views: S.
@@ -58,17 +62,26 @@ def mixed_loss(
         teacher_dropout: Leave dropout on in the teacher, or in a term's weak view.
         reliable: Soft labels of the reliable rows, shape (reliable, classes).
         reliable_weight: gamma.
+        unlabeled: Confident rows, in a group those of all processes; none: what is left of the
+            batch.
     """
-    labeled = len(targets)
-    known = labeled if reliable is None else labeled + len(reliable)
+    group = current_group()
+    labeled, relied_on = len(targets), 0 if reliable is None else len(reliable)
+    known = labeled + relied_on
+    unlabeled = len(batch) - known if unlabeled is None else unlabeled
     pseudo_labels = None
-    if known < len(batch):
+    if unlabeled:
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
+        own = sum(len(range(count)[group.share(count)]) for count in (labeled, relied_on))
         if teacher is not None:
-            pseudo_labels = teacher(batch.after(known), dropout=teacher_dropout)
+            pseudo_labels = teacher(batch.after(own), dropout=teacher_dropout)
         elif consistency.needs_weak_view:
-            pseudo_labels = weak_view(student, batch.after(known), dropout=teacher_dropout)
-    logits = noisy_views(student, batch, views)
+            pseudo_labels = weak_view(student, batch.after(own), dropout=teacher_dropout)
+        if pseudo_labels is not None:
+            pseudo_labels = group.join(pseudo_labels, unlabeled)
+    # What a term says of single rows could be weighed and added up, but thresholds that follow a
+    # batch, or the fairness of its classes, need all of it; logits are few beside hidden layers.
+    logits = group.join(noisy_views(student, batch, views), labeled, relied_on, unlabeled, dim=1)
     row_weights = None
     if isinstance(batch, GraphBatch) and batch.loss_weight is not None:
         row_weights = batch.loss_weight[:labeled]

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scr.compute import map_in_order
+from scr.compute import current_group, map_in_order
 from scr.encoders import HopBatch, ProblemShape
 from scr.errors import GraphError
 from scr.propagation import positions_of as positions_of
@@ -213,9 +213,14 @@ def stream_logits(
 def predict_logits(
     model: nn.Module, rows: RowSource, index: Tensor, *, at_once: int = ROWS_AT_ONCE
 ) -> Tensor:
-    """Logits without dropout, on the CPU, in the order of `index`; shape (nodes, classes)."""
-    parts = (logits for _, logits in stream_logits(model, rows, index, at_once=at_once))
-    return stacked((logits.float() for logits in parts), len(index), rows.classes)
+    """Logits without dropout, on the CPU, in the order of `index`; shape (nodes, classes).
+
+    In a group, each process computes its share, and all get all.
+    """
+    group = current_group()
+    own = index[group.share(len(index))]
+    parts = (logits.float() for _, logits in stream_logits(model, rows, own, at_once=at_once))
+    return group.join(stacked(parts, len(own), rows.classes), len(index))
 
 
 def as_probabilities(logits: Tensor, multilabel: bool) -> Tensor:

@@ -26,10 +26,10 @@ from scr.consistency import UNLABELED_LOSSES, ConsistencyConfig, confidence_mask
 from scr.encoders import Encoder
 from scr.training._checkpoint import Checkpoint, restoring
 from scr.training._config import StagesConfig
-from scr.training._loop import Trainer
 from scr.training._recipe import Recipe
 from scr.training._records import Handover, Stage, TermActivity, TrainingOutcome
 from scr.training._rows import RowSource, stream_logits
+from scr.training._together import TrainStage, train_here
 
 SEED_STEP = 1_000_003
 """Between the seeds of two stages; a prime, so that stages of neighboring seeds do not meet."""
@@ -40,12 +40,13 @@ def train_in_stages(
     stages: StagesConfig,
     rows_with: Callable[[Handover | None], RowSource],
     make: Callable[[RowSource], Encoder],
+    train: TrainStage = train_here,
 ) -> tuple[Encoder, RowSource, TrainingOutcome, Handover | None]:
     """Train stage after stage; without the recipe section `stages`, there is just one.
 
     Settings of each stage are derived from the whole run's; `rows_with` makes its rows, with label
-    hops from the training labels and a handover. Returns encoder, rows and handover of the last
-    stage, and the outcome of all.
+    hops from the training labels and a handover, and `train` trains the encoder on them. Returns
+    encoder, rows and handover of the last stage, and the outcome of all.
     """
     count = stages.count if stages.active else 1
     handover: Handover | None = None
@@ -60,7 +61,7 @@ def train_in_stages(
         stage = _stage(whole, stages, number, handover, sum(each.epochs for each in finished))
         torch.manual_seed(stage.seed)
         encoder = make(rows)
-        outcome = Trainer(encoder, rows, stage).run()
+        outcome = train(encoder, rows, stage)
         finished.append(outcome)
         if number == count or outcome.stopped == "interrupted":
             break

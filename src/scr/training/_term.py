@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from scr import consistency
+from scr.compute import current_group
 from scr.training._checkpoint import Checkpoint
 from scr.training._records import Stage, ValidationNodes
 from scr.training._rows import RowSource, as_probabilities, predict_logits, stream_logits
@@ -108,7 +109,9 @@ class UnlabeledTerm(NoTerm):
         # In the warm-up nobody teaches yet.
         if self.teacher is not None and self.is_active(epoch) and self.config.judge == "teacher":
             judge = self.teacher.model
-        scored = stream_logits(judge, rows, self.confident.to_score(epoch))
+        candidates = self.confident.to_score(epoch)
+        share = current_group().share(len(candidates))
+        scored = stream_logits(judge, rows, candidates[share])
         with closing(scored):
             parts = (self.confidences(logits) for _, logits in scored)
             self.confident.update_by_parts(parts, epoch, self.epochs)

@@ -77,6 +77,10 @@ def train(
         str | None, typer.Option(help="Log every epoch: tensorboard:FOLDER or mlflow:URI.")
     ] = None,
     device: option.Device = "cpu",
+    engine: option.Engine = "local",
+    address: option.Address = None,
+    workers: option.Workers = None,
+    worker_cores: option.WorkerCores = 1,
     overwrite: option.Overwrite = False,
 ) -> Report:
     """Train one encoder on one graph."""
@@ -98,6 +102,11 @@ def train(
     )
     resolved = classifier.resolve(loaded)
     training.check_trainable(loaded, resolved)
+    if engine != "local":
+        training.check_together(resolved)
+    on: dict[str, Any] = {
+        "engine": engine, "address": address, "workers": workers, "worker_cores": worker_cores,
+    }  # fmt: skip
     run = runs.describe_run(
         loaded, resolved, seed=seed, source=loaded.source, command=shown_command(),
         threads=torch.get_num_threads(),
@@ -115,7 +124,7 @@ def train(
         if not was_finished:
             console.print(f"Preset {resolved.preset}: {resolved.reason}.")
             with when_stopped(stopped):
-                _fit(classifier, loaded, resolved, folder, log)
+                _fit(classifier, loaded, resolved, folder, log, on)
                 if classifier.stopped_ == "interrupted":
                     raise Stopped(stopped)
                 print_notes(classifier.notes_)
@@ -144,9 +153,17 @@ def train(
 
 
 def _fit(
-    classifier: scr.NodeClassifier, graph: Graph, recipe: Recipe, folder: Path, log: str | None
+    classifier: scr.NodeClassifier,
+    graph: Graph,
+    recipe: Recipe,
+    folder: Path,
+    log: str | None,
+    on: dict[str, Any],
 ) -> None:
-    """Train, watched and stoppable, with checkpoints in the folder of the run."""
+    """Train, watched and stoppable, with checkpoints in the folder of the run.
+
+    Where it is trained, `on`, is as of `NodeClassifier.fit`.
+    """
     try:
         prepared = None  # the training prepares it
         if graph.is_typed:  # features of its types may take long, and that is shown
@@ -164,7 +181,7 @@ def _fit(
             warnings.simplefilter("ignore", InactiveTermWarning)  # said at the end
             classifier.fit(
                 graph, prepared=prepared, checkpoint=folder / runs.CHECKPOINT,
-                on_epoch=training.in_turn(on_epoch, logged), should_stop=should_stop,
+                on_epoch=training.in_turn(on_epoch, logged), should_stop=should_stop, **on,
             )  # fmt: skip
     except SCRError:
         runs.withdraw_run(folder)

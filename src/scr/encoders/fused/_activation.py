@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from scr.compute import empty_like
+from scr.compute import ALONE, Group, current_group, empty_like
 from scr.encoders.fused import _kernels as kernels
 from scr.encoders.fused._dropout import Keep, draw_keep, dropout
 from scr.encoders.fused._parallel import blocks_of, run_rows, suits_kernels
@@ -56,7 +56,7 @@ def activate(
     if isinstance(norm, nn.GroupNorm):
         x, bias, norm = norm(x if bias is None else x + bias), None, None
     if not suits_kernels(x):
-        x = normalize(x if bias is None else x + bias, norm)
+        x = normalize(x, norm, bias)
         x = x if residual is None else x + residual
         x = F.relu(x) if slope is None else torch.where(x > 0, x, x * slope)
         return dropout(x, chance, training)
@@ -64,12 +64,14 @@ def activate(
     keep = draw_keep(chance, training)
     overwrite = overwrite and not torch.is_grad_enabled()
     if isinstance(norm, nn.BatchNorm1d) and norm.training:
-        mean, variance = column_moments(x)
+        group = current_group()
+        mean, variance, rows = batch_moments(x, group)
         if norm.track_running_stats:
-            _update(norm, mean if bias is None else mean + bias.detach(), variance, x.shape[0])
+            _update(norm, mean if bias is None else mean + bias.detach(), variance, rows)
         result = _Activation.apply(  # type: ignore[no-untyped-call]
-            x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite
-        )
+            x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite,
+            rows, group,
+        )  # fmt: skip
         # Batch norm takes the layer's bias away again: it gets a gradient, which is zero.
         return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
     scale, shift = _affine(x, norm, bias)
@@ -77,8 +79,12 @@ def activate(
     return cast(Tensor, _Activation.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
-def normalize(x: Tensor, norm: nn.Module | None) -> Tensor:
-    """A normalization alone, by batch statistics or running ones, as its mode says."""
+def normalize(x: Tensor, norm: nn.Module | None, bias: Tensor | None = None) -> Tensor:
+    """A normalization of x + bias alone, by batch statistics or running ones, as its mode says."""
+    group = current_group()
+    if isinstance(norm, nn.BatchNorm1d) and norm.training and group.size > 1:
+        return _normalize_in_group(x, norm, bias, group)
+    x = x if bias is None else x + bias
     if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) == 1:
         # One row has no variance; torch refuses it, and an epoch's last batch may be one row.
         return F.batch_norm(
@@ -95,6 +101,68 @@ def column_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     run_rows(kernels.sum_moments, blocks, x.numel(), x, sums)
     first, second = sums.sum(1, dtype=torch.float64) / rows
     return first + x[0].detach(), (second - first * first).clamp_(min=0)
+
+
+def batch_moments(x: Tensor, group: Group) -> tuple[Tensor, Tensor, int]:
+    """Moments of every column over the rows of all processes, and how many rows these are."""
+    if group.size == 1:
+        return (*column_moments(x), len(x))
+    mean = variance = x.new_zeros(x.shape[1], dtype=torch.float64)
+    if suits_kernels(x):
+        mean, variance = column_moments(x)
+    elif len(x):
+        variance, mean = torch.var_mean(x.detach().double(), dim=0, correction=0)
+    rows = torch.full_like(mean[:1], len(x))
+    means, variances, counts = group.stack(torch.cat([mean, variance, rows])).split(
+        [len(mean), len(mean), 1], dim=1
+    )
+    total = counts.sum()
+    mean = (counts * means).sum(0) / total
+    return mean, (counts * (variances + (means - mean).square())).sum(0) / total, int(total)
+
+
+def _normalize_in_group(
+    x: Tensor, norm: nn.BatchNorm1d, bias: Tensor | None, group: Group
+) -> Tensor:
+    # torch's SyncBatchNorm takes tensors of a GPU only. Moments are those of x without the bias,
+    # since other processes may have more rows and take the fused pass.
+    mean, variance, rows = batch_moments(x, group)
+    if rows == 1:  # as of a single process
+        x = x if bias is None else x + bias
+        return F.batch_norm(
+            x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+        )
+    if norm.track_running_stats:
+        _update(norm, mean if bias is None else mean + bias.detach(), variance, rows)
+    arguments = (x, norm.weight, norm.bias, mean, variance, norm.eps, rows, group)
+    result = _GroupNormalization.apply(*arguments)  # type: ignore[no-untyped-call]
+    return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
+
+
+class _GroupNormalization(torch.autograd.Function):
+    """Batch norm by the statistics of all processes' rows; parameters get their rows' gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor,
+        epsilon: float, rows: int, group: Group,
+    ) -> Tensor:  # fmt: skip
+        spread = torch.rsqrt(variance + epsilon)
+        ctx.save_for_backward(x, weight, mean, spread)
+        ctx.rows, ctx.group = rows, group
+        return (((x - mean) * spread) * weight + bias).to(x.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean, spread = ctx.saved_tensors
+        normalized = (x - mean) * spread
+        total, weighted = gradient.double().sum(0), (gradient * normalized).sum(0)
+        of_all = ctx.group.sum_(torch.stack([total, weighted]))
+        inner = gradient - (of_all[0] + normalized * of_all[1]) / ctx.rows
+        by_x = (inner * spread * weight).to(x.dtype)
+        parameters = weighted.to(weight.dtype), total.to(weight.dtype)
+        return (by_x, *parameters, None, None, None, None, None)
 
 
 def _affine(x: Tensor, norm: nn.Module | None, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -135,8 +203,10 @@ class _Activation(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, shift: Tensor, slope: Tensor,
         residual: Tensor | None, mean: Tensor | None, variance: Tensor | None, epsilon: float,
-        keep: Keep, overwrite: bool,
+        keep: Keep, overwrite: bool, rows: int = 0, group: Group = ALONE,
     ) -> Tensor:  # fmt: skip
+        # Of a batch in which other processes have rows, too, `rows` is how many these are together.
+        ctx.rows, ctx.group = rows, group
         spread = None if variance is None else torch.rsqrt(variance + epsilon)
         scale = weight if spread is None else (weight * spread).float()
         if mean is not None:
@@ -166,15 +236,19 @@ class _Activation(torch.autograd.Function):
         by_x = constant = torch.zeros_like(total)
         if spread is not None:
             weighted = weighted * spread
-            by_x = -scale * spread * weighted / rows
-            constant = -scale * total / rows - by_x * center
+            of_all = total, weighted
+            if ctx.group.size > 1:
+                total_of_all, weighted_of_all = ctx.group.sum_(torch.stack(of_all))
+                of_all = total_of_all, weighted_of_all
+            by_x = -scale * spread * of_all[1] / ctx.rows
+            constant = -scale * of_all[0] / ctx.rows - by_x * center
         result = inner if residual is None else empty_like(x)
         if ctx.needs_input_grad[0]:
             factors = [_column(each) for each in (scale, by_x, constant)]
             run_rows(kernels.input_gradient, rows, x.numel(), inner, x, *factors, result)
         added = inner if residual is not None else None
         columns_gradients = (weighted.float(), total.float(), sloped.float())
-        return (result, *columns_gradients, added, None, None, None, None, None)
+        return (result, *columns_gradients, added, *[None] * 7)
 
 
 def _column(values: Tensor) -> Tensor:

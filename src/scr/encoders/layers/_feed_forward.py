@@ -64,7 +64,7 @@ class FeedForward(nn.Module):
         x = self._before_last(x)
         last: Tensor = self.layers[-1](x)
         if self.heads > 1 and len(self.layers) == 1:
-            last = last.reshape(x.shape[0], x.shape[1] * self.heads, -1)
+            last = last.unflatten(2, (self.heads, -1)).flatten(1, 2)
         return last
 
     def attend(self, x: Tensor, vectors: Tensor, context: Tensor, weigh: Weigh) -> Tensor:
@@ -73,7 +73,7 @@ class FeedForward(nn.Module):
         From x of shape (rows, hops, inputs) to (rows, heads, outputs).
         """
         if len(self.layers) == 1 and self.heads > 1:  # one product for all heads of a hop
-            hidden = self(x).view(*x.shape[:2], self.heads, -1)
+            hidden = self(x).unflatten(1, (-1, self.heads))
             return mix_hops(hidden, vectors, context, weigh)
         last = cast(GroupedLinear, self.layers[-1])
         bias = cast(Tensor, last.bias)
@@ -98,4 +98,5 @@ class FeedForward(nn.Module):
         )  # fmt: skip
         if not is_before:
             activated = drop(normalize(activated, norm), self.dropout, self.training)
-        return activated.view(activated.shape[0], self.count, -1)
+        grouped: Tensor = activated.unflatten(1, (self.count, -1))  # also of no rows
+        return grouped

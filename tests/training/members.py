@@ -1,0 +1,75 @@
+"""Processes of a group for tests: started once, asked many times."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60
+"""After which a process that waits for another one gives up."""
+
+
+class Members:
+    """Processes with torch.distributed, which form groups of any size up to their number."""
+
+    def __init__(self, count: int, folder: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.folder, self.calls = folder, 0
+        self.pipes, self.processes = [], []
+        for _ in range(count):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(there,), daemon=True)
+            process.start()
+            self.pipes.append(here)
+            self.processes.append(process)
+
+    def call(self, size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What a function of a module returns in each process of a group."""
+        self.calls += 1
+        store = self.folder / f"group-{self.calls}"
+        for rank, pipe in enumerate(self.pipes[:size]):
+            pipe.send((rank, size, store, function, arguments))
+        answers = []
+        for pipe in self.pipes[:size]:
+            assert pipe.poll(SECONDS), "a member does not answer"
+            answers.append(pipe.recv())
+        failed = [text for is_well, text in answers if not is_well]
+        assert not failed, "\n".join(failed)
+        return [value for _, value in answers]
+
+    def close(self) -> None:
+        for pipe, process in zip(self.pipes, self.processes, strict=True):
+            pipe.close()
+            process.join(10)
+            if process.is_alive():
+                process.kill()
+
+
+def _serve(pipe: Any) -> None:
+    import torch
+    import torch.distributed as distributed
+
+    from scr.compute import TorchGroup, joined
+
+    torch.set_num_threads(1)
+    while True:
+        try:
+            rank, size, store, function, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            distributed.init_process_group(
+                "gloo", init_method=f"file://{store}", rank=rank, world_size=size,
+                timeout=timedelta(seconds=SECONDS),
+            )  # fmt: skip
+            with joined(TorchGroup()):
+                answer = True, function(*arguments)
+        except Exception:  # noqa: BLE001 - shown by the test
+            answer = False, f"rank {rank}: {traceback.format_exc()}"
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+        pipe.send(answer)
