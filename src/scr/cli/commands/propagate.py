@@ -237,7 +237,7 @@ def _check_sparse(features: Any, config: FeatureConfig, memory: str) -> None:
 def _print_plan(plan: DiskPlan, team: Team | None, *, walks_subsets: bool) -> None:
     resumed = {
         None: "each hop of a block is on disk when it is done",
-        0: "no room for states on disk: a block begins again",
+        0: "a block begins again",
         1: "one state on disk, replaced after each hop",
         2: "two states on disk take turns",
     }
@@ -248,8 +248,8 @@ def _print_plan(plan: DiskPlan, team: Team | None, *, walks_subsets: bool) -> No
         ("hops on disk", f"{size(plan.disk_bytes)}, {plan.rows:,} rows"),
         ("disk at most", f"{size(plan.work_bytes)} of {compute.readable_bytes(plan.free_bytes)}"),
         ("blocks", f"{plan.blocks:,} of up to {plan.block_columns:,} columns"),
-        ("passes", f"{plan.passes:,} over the edges"),
-        ("after a kill", resumed[plan.state_slots]),
+        ("passes", f"{plan.passes:,} over the edges{', all in memory' if plan.at_once else ''}"),
+        ("after a kill", "all begins again" if plan.at_once else resumed[plan.state_slots]),
         ("time", f"about {plan.seconds:,.0f} s"),
     ]
     if team is not None:
