@@ -82,8 +82,9 @@ def ray_cluster() -> Iterator[Any]:
     Tests that use it have the mark `xdist_group("ray")`, so that it is started once.
     """
     pytest.importorskip("ray", reason="Ray is not installed")
-    import scr.engines._ray  # noqa: F401 - sets what Ray reads when it is imported
     from ray.cluster_utils import Cluster
+
+    import scr.engines._ray  # noqa: F401 - sets what Ray reads when it is imported
 
     small = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
     with pytest.MonkeyPatch.context() as patch:
