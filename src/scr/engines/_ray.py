@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -33,6 +34,8 @@ _untyped: Any = ray
 """Ray's functions without types."""
 _NOTICES = "ray._private.authentication.authentication_token_setup"
 """Logs on every start that the new cluster has a token, which is as it should be."""
+CONNECT_SECONDS = 20.0
+"""That the address of a cluster may take to answer."""
 GRACE_SECONDS = 60.0
 """That a cluster without any fitting machine may take to have one again."""
 
@@ -117,7 +120,9 @@ class RayEngine(Engine):
 def _connect(address: str | None) -> None:
     """Connect to a cluster, or start one on this machine, without its banners."""
     logging.getLogger(_NOTICES).setLevel(logging.ERROR)
+    asked = address or os.environ.get("RAY_ADDRESS")
     try:
+        _check_reachable(asked)
         try:
             _init(address)
         except Exception as error:
@@ -127,12 +132,21 @@ def _connect(address: str | None) -> None:
             ray.shutdown()
             _init(address)
     except Exception as error:  # noqa: BLE001 - Ray raises many kinds, and plain ones
-        asked = address or os.environ.get("RAY_ADDRESS") or "an address of its own"
-        reason = str(error).strip().splitlines()
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if asked is None:
+            raise EngineError(f"Ray could not be started on this machine: {reason}") from None
         raise EngineError(
-            f"No Ray cluster answers at `{asked}`: {reason[0] if reason else type(error).__name__}",
+            f"No Ray cluster answers at `{asked}`: {reason}",
             hint="start one with `ray start --head`, or leave `--address` out",
         ) from None
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise an OSError where nothing listens; Ray itself would try for more than a minute."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS):
+            return
 
 
 def _init(address: str | None) -> None:
