@@ -48,8 +48,8 @@ def run_together(
     *,
     workers: int,
     needs: Needs,
-    on_message: Callable[[Any], None],
-    should_stop: Callable[[], bool],
+    on_message: Callable[[Any], None] = lambda message: None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Any:
     """What a function returns on rank 0; arguments as of `Engine.together`."""
     here = NodeAffinitySchedulingStrategy(_untyped.get_runtime_context().get_node_id(), soft=False)
