@@ -26,8 +26,8 @@ def cluster(tmp_path_factory):
         warnings.simplefilter("ignore")  # Ray's own, on its start
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         # Its workers would have the lowest priority: on a busy machine, they would hardly start.
-        head = {"num_cpus": 1, "object_store_memory": 10**8,
-                "_system_config": {"worker_niceness": 0}}  # fmt: skip
+        system = {"worker_niceness": 0, "health_check_period_ms": 1000}
+        head = {"num_cpus": 1, "object_store_memory": 10**8, "_system_config": system}
         nodes = Cluster(initialize_head=True, head_node_args=head)
         try:
             nodes.add_node(num_cpus=1, object_store_memory=10**8)
@@ -55,7 +55,7 @@ def train_workers(node):
     return [each for each in raylet.children() if "RayTrainWorker" in " ".join(each.cmdline())]
 
 
-@pytest.mark.parametrize("lost", ["node", pytest.param("process", marks=pytest.mark.stress)])
+@pytest.mark.parametrize("lost", ["process", pytest.param("node", marks=pytest.mark.stress)])
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
 def test_workers_train_as_one_process_and_survive_a_loss(cluster, tmp_path, lost):
     graph, epochs = digits(seed=0), 150

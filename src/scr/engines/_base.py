@@ -94,6 +94,7 @@ class Engine(ABC):
         *,
         workers: int,
         needs: Needs,
+        grows: bool = False,
         on_message: Callable[[Any], None] = lambda message: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Result:
@@ -107,6 +108,7 @@ class Engine(ABC):
             argument: Sent to each worker.
             workers: Most workers of the group; it may have fewer where there is no room.
             needs: Of one worker.
+            grows: Whether all may begin anew for the sake of more workers, once there is room.
             on_message: Called with what rank 0 sends.
             should_stop: Asked now and then; workers learn it by their `Link`.
         """

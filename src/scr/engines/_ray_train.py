@@ -10,6 +10,7 @@ controller in a process of its own, so that its callbacks would not reach the ca
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import threading
@@ -39,7 +40,7 @@ _pickle: Any = cloudpickle
 POLL_SECONDS = 0.25
 """Between two looks at what the workers say."""
 ROOM_SECONDS = 60.0
-"""Between two looks for room for more workers, where some were lost before."""
+"""Between two looks for room for more workers."""
 
 
 def run_together(
@@ -48,8 +49,9 @@ def run_together(
     *,
     workers: int,
     needs: Needs,
-    on_message: Callable[[Any], None],
-    should_stop: Callable[[], bool],
+    grows: bool = False,
+    on_message: Callable[[Any], None] = lambda message: None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Any:
     """What a function returns on rank 0; arguments as of `Engine.together`."""
     here = NodeAffinitySchedulingStrategy(_untyped.get_runtime_context().get_node_id(), soft=False)
@@ -62,7 +64,8 @@ def run_together(
         torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if needs.gpu else "gloo"),
         scaling_config=ScalingConfig(
             num_workers=(1, workers), use_gpu=needs.gpu, resources_per_worker=_resources(needs),
-            placement_strategy="SPREAD", elastic_resize_monitor_interval_s=ROOM_SECONDS,
+            placement_strategy="SPREAD",
+            elastic_resize_monitor_interval_s=ROOM_SECONDS if grows else math.inf,
         ),
         run_config=RunConfig(
             storage_path=folder, failure_config=FailureConfig(max_failures=-1),

@@ -69,7 +69,7 @@ class GroupOfWorkers:
             train_share, _Work(
                 encoder, _pack(rows), plain, self.needs.cores, self.checkpoint_seconds
             ),
-            workers=self.workers, needs=self.needs, on_message=on_message,
+            workers=self.workers, needs=self.needs, grows=path is not None, on_message=on_message,
             should_stop=lambda: stage.should_stop is not None and stage.should_stop(),
         )  # fmt: skip
         encoder.load_state_dict(weights)
