@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow.dataset
@@ -14,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from tests.conftest import make_random_graph
 from tests.engines import workers
+from tests.engines.test_local import is_running
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -35,8 +37,15 @@ QUICK = ["--encoders", "sgc,sign", "--regularizers", "none", "--seeds", "2",
 
 
 @pytest.fixture(scope="module")
-def engine(ray_cluster):
-    with open_engine("ray", ray_cluster.address) as engine:
+def connection(ray_cluster):
+    with open_engine("ray", ray_cluster.address):
+        yield
+
+
+@pytest.fixture
+def engine(connection):
+    """Leaves no workers behind, which would hold the cores of the cluster."""
+    with open_engine("ray") as engine:
         yield engine
 
 
@@ -113,6 +122,10 @@ def test_the_item_of_a_machine_that_is_removed_is_run_on_another(engine, ray_clu
         while len(list(tmp_path.glob("*-*"))) < 3:
             time.sleep(0.02)
         ray_cluster.remove_node(node, allow_graceful=False)
+        # Its worker lives a little longer, and must not end its item meanwhile.
+        processes = [int(each.name.partition("-")[2]) for each in tmp_path.glob("*-*")]
+        while all(is_running(Path(f"/proc/{process}")) for process in processes):
+            time.sleep(0.02)
         (tmp_path / "go").touch()
 
     thread = threading.Thread(target=remove)
@@ -141,7 +154,7 @@ def without_times(out):
 
 
 def test_a_comparison_that_was_killed_resumes_and_equals_the_local_one(
-    ray_cluster, engine, store, tmp_path
+    ray_cluster, connection, store, tmp_path
 ):
     out = tmp_path / "out"
     words = ["compare", store, "--out", out, *QUICK, "--engine", "ray", "--address",
@@ -166,7 +179,7 @@ def test_a_comparison_that_was_killed_resumes_and_equals_the_local_one(
 
 
 def test_predictions_in_shards_are_those_of_one_file(
-    ray_cluster, engine, store, tmp_path, monkeypatch
+    ray_cluster, connection, store, tmp_path, monkeypatch
 ):
     run = tmp_path / "run"
     command("train", store, "--encoder", "sign", "--set", "training.epochs=3", "--out", run)
