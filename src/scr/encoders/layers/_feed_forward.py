@@ -98,5 +98,5 @@ class FeedForward(nn.Module):
         )  # fmt: skip
         if not is_before:
             activated = drop(normalize(activated, norm), self.dropout, self.training)
-        grouped: Tensor = activated.unflatten(1, (self.count, -1))  # also of no rows
-        return grouped
+        # Also of no rows, of which `view` cannot tell how wide they are.
+        return cast(Tensor, activated.unflatten(1, (self.count, -1)))
