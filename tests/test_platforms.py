@@ -11,6 +11,10 @@ import os, signal, sys
 # Libraries choose their own way on each system; only this package is tested.
 import filelock, joblib, matplotlib.pyplot, multiprocessing.util, numba, pyarrow.parquet
 import rich.progress, safetensors, scipy.sparse, sklearn.cluster, torch, typer
+try:
+    import ray
+except ImportError:  # an extra
+    ray = None
 for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None
 for name in ("fork", "fdatasync", "getuid", "posix_fallocate", "pread", "preadv", "pwrite",
@@ -30,7 +34,7 @@ Path.read_text = without_proc
 IMPORTS = """
 import importlib, pkgutil, scr
 for module in pkgutil.walk_packages(scr.__path__, "scr."):
-    if not module.name.endswith("__main__"):
+    if not module.name.endswith("__main__") and (ray or not module.name.endswith("._ray")):
         importlib.import_module(module.name)
 print(len([name for name in sys.modules if name.startswith("scr.")]))
 """
