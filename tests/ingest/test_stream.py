@@ -155,7 +155,7 @@ def test_a_bad_node_number_late_in_the_stream_leaves_nothing(tmp_path):
     assert left(tmp_path) == ["source"]
 
 
-@pytest.mark.parametrize("call", ["posix_fallocate", "write"])
+@pytest.mark.parametrize("call", ["posix_fallocate", "pwrite"])
 def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monkeypatch, call):
     source = write_shards(tmp_path / "source")
     load_graph(source).save(tmp_path / "memory")

@@ -130,9 +130,9 @@ def test_the_baseline_of_a_comparison_has_no_nodes_dropped(random_graph, monkeyp
     graph, noises = random_graph(), []
     trained = _fitting.train_in_stages
 
-    def watched(stage, stages, rows_with, make):
+    def watched(stage, stages, rows_with, *rest):
         noises.append(rows_with(None).noise)
-        return trained(stage, stages, rows_with, make)
+        return trained(stage, stages, rows_with, *rest)
 
     monkeypatch.setattr(_fitting, "train_in_stages", watched)
     fit(graph, _recipe(graph, consistency={"trust": "compared", "weight": 1.0}))

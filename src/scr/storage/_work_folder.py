@@ -108,6 +108,8 @@ class WorkFolder:
                     self.restart()
                 self._remove_unfinished()
             except BaseException:
+                if not self._parts:
+                    self._folder.remove()
                 self._close()
                 raise
         return self
