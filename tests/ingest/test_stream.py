@@ -180,8 +180,11 @@ def test_a_full_disk_leaves_what_is_finished_whenever_it_fills_up(tmp_path, monk
             work = tmp_path / ".store.work"
             assert work.exists() == ("what is finished stays in" in said[-1])
             if work.exists():
-                lines = map(json.loads, (work / "journal.jsonl").read_text().splitlines())
-                files = {name for line in lines for name in line.get("files", ())}
+                parts = {}
+                for line in map(json.loads, (work / "journal.jsonl").read_text().splitlines()):
+                    parts[line.get("part")] = line.get("files", ())
+                    parts.pop(line.get("forgotten"), None)
+                files = {name for names in parts.values() for name in names}
                 assert {*left(work)} == {*files, "journal.jsonl", "lock"}
     assert len(said) > 1
     assert all("disk is too full" in each for each in said)

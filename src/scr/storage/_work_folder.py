@@ -107,8 +107,8 @@ class WorkFolder:
                 if not self._recall():
                     self.restart()
                 self._remove_unfinished()
-            except BaseException:
-                if not self._parts:
+            except BaseException as error:
+                if isinstance(error, OSError) and not self._parts:
                     self._folder.remove()
                 self._close()
                 raise
@@ -187,10 +187,9 @@ class WorkFolder:
 
     def forget(self, part: str) -> None:
         """Forget a part, then remove its files."""
-        known = self._parts.pop(part, None)
-        if known is not None:
+        if part in self._parts:
             self._append({"forgotten": part})
-            for name in known.files:
+            for name in self._parts.pop(part).files:
                 remove(self.file(name))
 
     def restart(self) -> None:
