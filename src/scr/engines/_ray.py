@@ -185,7 +185,8 @@ class _Actors(Crew["_ActorWorker"]):
             raise EngineError(
                 "What all workers share does not fit into Ray's object store, nor on the disk "
                 f"that it spills to: {str(error).strip().splitlines()[0]}",
-                hint="start Ray with more (`ray start --object-store-memory BYTES`), or free some disk space",
+                hint="start Ray with more (`ray start --object-store-memory BYTES`), or free some "
+                "disk space",
             ) from None
         options: dict[str, Any] = {"num_cpus": needs.cores, "scheduling_strategy": "SPREAD"}
         if needs.memory_bytes:
