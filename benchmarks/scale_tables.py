@@ -17,7 +17,7 @@ GIB = 2**30
 def scale_lines() -> list[str]:
     """All sections, in order."""
     return [*propagation_lines(), *curve_lines(), *budget_lines(), *papers_lines(),
-            *products_lines()]  # fmt: skip
+            *products_lines(), *cluster_lines()]  # fmt: skip
 
 
 def read(name: str) -> dict[str, Any] | None:
@@ -93,8 +93,51 @@ def curve_lines() -> list[str]:
             f"{row['seconds']:,.1f} | {'' if pace is None else f'{pace:.2f}'} | "
             f"{size(row['memory_bytes'])} | {size(row['disk_peak_bytes'])} |"
         )
+    lines += ["", *roofline_sentence()]
     figure = "![Seconds and memory against the number of nodes](assets/figures/scale.svg)"
     return [*lines, "", figure, ""]
+
+
+def roofline_sentence() -> list[str]:
+    """What this machine's memory allows for rows of one cache line."""
+    found = read("roofline")
+    if found is None:
+        return []
+    rows = [row for row in found["rows"] if row["what"] == "random lines" and row["large_pages"]]
+    best = max(rows, key=lambda row: row["threads"])
+    return [
+        f"The limit of narrow rows on {found['processor']}: {best['ns_per_line']:.1f} ns for a "
+        f"cache line anywhere in {found['settings']['gigabytes']:.0f} GiB, with "
+        f"{best['threads']} threads and large pages, and {best['touched_gb_per_second']:.1f} GB/s "
+        f"for memory that is touched for the first time (`{found['command']}`)."
+    ]
+
+
+def cluster_lines() -> list[str]:
+    """Workers of one thread each on one machine, beside threads of one process."""
+    found = read("cluster")
+    if found is None:
+        return []
+    rows = [row for row in found["rows"] if row["graph"] == "large"]
+    settings = found["settings"]
+    return [
+        "## Workers of a Ray cluster",
+        "",
+        f"{settings['nodes']:,} nodes, {settings['edges']:,} undirected edges, "
+        f"{settings['columns']} columns in {settings['dtype']}, {settings['hops']} hops, on one "
+        "machine: workers of one thread each, and the local engine with as many threads, which "
+        "writes the hops once. Both make the same bytes. Until the hops are put together, and in "
+        f"all, without the start of the cluster (`{found['command']}` on {found['processor']}).",
+        "",
+        "| engine | workers or threads | products | in all |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {row['engine']} | {row['workers']} | {row['passes_seconds']:.1f} s | "
+            f"{row['work_seconds']:.1f} s |"
+            for row in rows
+        ),
+        "",
+    ]
 
 
 def budget_lines() -> list[str]:
@@ -141,8 +184,8 @@ def papers_lines() -> list[str]:
         "",
         "A synthetic graph with as many nodes, edges, features, classes and labeled nodes, each "
         "step one command in a process of its own (`python benchmarks/papers.py`, step by step, "
-        f"on {found['processor']}). Other programs had a part of the two cores during `synth`, "
-        f"`ingest` and `train`.{_earlier_sort(found['rows'])}",
+        f"on {found['processor']}). Another program had a part of the two cores and of the disk "
+        f"during `synth`.{_earlier_sort(found['rows'])}",
         "",
         *_steps(found["rows"]),
         "",
