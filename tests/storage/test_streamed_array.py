@@ -20,6 +20,7 @@ from scr.storage import (
     verify,
 )
 from scr.storage import _manifest as manifest
+from scr.storage import _sequential_writer as sequential_writer
 from scr.storage._manifest import RunningChecksums
 
 
@@ -92,6 +93,20 @@ def test_work_goes_on_after_a_checkpoint(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.load(file, allow_pickle=False), values)
     assert list(entry.checksums) == checksums(values)
     assert file.stat().st_size < 100 * 4 + 300
+
+
+@pytest.mark.parametrize("rows", [3, 5000])
+def test_a_file_that_is_written_past_the_cache_has_the_header_of_the_rows_that_came(
+    tmp_path, monkeypatch, rows
+):
+    monkeypatch.setattr(sequential_writer, "DIRECT_BYTES", 1)
+    values = np.arange(rows, dtype=np.int32)
+    stream = StreamedArray(tmp_path / "x.npy", (10**6,), np.int32, target=tmp_path)
+    stream.write(values)
+    stream.trim()
+    entry = stream.finish()
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy", allow_pickle=False), values)
+    assert list(entry.checksums) == checksums(values)
 
 
 def test_views_of_memory_maps_are_read_where_they_lie(tmp_path):

@@ -103,6 +103,33 @@ def test_a_journal_that_cannot_be_written_keeps_its_lines(tmp_path, monkeypatch)
         assert list(work.parts()) == ["a"]
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
+def test_a_journal_that_cannot_be_read_for_now_loses_nothing(tmp_path, monkeypatch, number):
+    interrupt(tmp_path / "out", parts=("a", "b"))
+    before = left(tmp_path / ".out.work")
+
+    def fails(*_):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkFolder, "_recall", fails)
+        with pytest.raises(StoreError), WorkFolder(tmp_path / "out", "task"):
+            pass
+    assert left(tmp_path / ".out.work") == before
+    with WorkFolder(tmp_path / "out", "task") as work:
+        assert {*work.parts()} == {"a", "b"}
+
+
+def test_a_journal_without_room_for_its_first_line_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StoreError, match="too full"), WorkFolder(tmp_path / "out", "task"):
+        pass
+    assert left(tmp_path) == []
+
+
 def test_two_processes_do_not_work_on_the_same(tmp_path):
     with WorkFolder(tmp_path / "out", "task") as work:
         with (

@@ -136,8 +136,10 @@ def test_an_engine_that_is_open_has_as_many_workers_as_it_has_room_for():
 def test_a_board_gives_up_on_workers_that_are_lost_again_and_again():
     board = Board()
     assert all(board.begin() for _ in range(MOST_STARTS))
-    board.send(b"epoch")
-    assert all(board.begin() for _ in range(MOST_STARTS - 1))
+    board.send(b"epoch 1", 1)
+    for _ in range(MOST_STARTS - 1):
+        assert board.begin()
+        board.send(b"epoch 1", 1)  # again, which is no progress
     board.note("MemoryError")
     assert not board.begin()
     kind, text = board.result()
@@ -155,9 +157,11 @@ def test_of_a_board_the_first_error_counts():
 
 def test_a_board_hands_over_each_message_once():
     board = Board()
-    board.send(b"one")
-    assert board.take(False) == [b"one"]
-    assert board.take(True) == []
+    assert board.take(False) == ([], False)
+    board.begin()
+    board.send(b"one", 1)
+    assert board.take(False) == ([b"one"], True)
+    assert board.take(True) == ([], True)
     assert board.stops()
     assert board.result() == ("lost", None)
 

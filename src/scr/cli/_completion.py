@@ -15,7 +15,6 @@ REGULARIZERS = (
 """As in the catalogs, whose modules import torch; a test compares them."""
 ENGINES = ("local", "ray")
 METRICS = ("accuracy", "balanced", "macro-f1", "roc-auc", "log-loss")
-ENGINES = ("local", "ray")
 
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:

@@ -77,13 +77,6 @@ SpreadsheetSafe = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="Where torch computes.")]
-Engine = Annotated[
-    str,
-    typer.Option(
-        help="Where work runs: local or ray.",
-        autocompletion=_completion.one_of(_completion.ENGINES),
-    ),
-]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, help="Workers of the engine ray. [as many as there is room for]"),

@@ -37,8 +37,9 @@ class Link:
     def __init__(self, on_message: Callable[[Any], None], asked: Callable[[], bool]) -> None:
         self._on_message, self._asked = on_message, asked
 
-    def send(self, message: Any) -> None:
-        """Give the caller something to look at."""
+    def send(self, message: Any, progress: int) -> None:
+        """Give the caller something to look at; `progress` grows with what is done."""
+        del progress
         self._on_message(message)
 
     def should_stop(self) -> bool:
@@ -113,6 +114,10 @@ class Engine(ABC):
             should_stop: Asked now and then; workers learn it by their `Link`.
         """
         return function(argument, Link(on_message, should_stop))
+
+    def release(self) -> None:
+        """Let go of workers that are kept for another `run` of the same."""
+        return
 
     def close(self) -> None:
         """Release what the engine holds."""

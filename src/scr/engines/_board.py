@@ -7,7 +7,7 @@ without torch.
 from __future__ import annotations
 
 MOST_STARTS = 4
-"""Of the workers without a word between them: beyond these, what they do ends them."""
+"""Of the workers without progress between them: beyond these, what they do ends them."""
 
 
 class Board:
@@ -16,7 +16,7 @@ class Board:
     def __init__(self) -> None:
         self.messages: list[bytes] = []
         self.is_stopped = False
-        self.starts = 0
+        self.starts = self.furthest = 0
         self.noted: str | None = None
         """The last error of a worker that may have been lost through another one."""
         self.outcome: tuple[str, bytes | str | None] = "running", None
@@ -27,24 +27,25 @@ class Board:
         self.starts += 1
         if self.starts > MOST_STARTS and self.outcome[0] == "running":
             reason = "" if self.noted is None else f"; the last error of one was\n\n{self.noted}"
-            text = f"Workers were lost {MOST_STARTS} times in a row without a word from them"
+            text = f"Workers were lost {MOST_STARTS} times in a row without progress"
             self.outcome = "lost", f"{text}{reason}"
         return self.outcome[0] == "running"
 
-    def send(self, message: bytes) -> None:
-        """Take a message."""
+    def send(self, message: bytes, progress: int) -> None:
+        """Take a message; what workers that began anew repeat is no progress."""
         self.messages.append(message)
-        self.starts = 1
+        if progress > self.furthest:
+            self.starts, self.furthest = 1, progress
 
     def stops(self) -> bool:
         """Whether the workers should stop."""
         return self.is_stopped
 
-    def take(self, stop: bool) -> list[bytes]:
-        """Hand over messages, and ask the workers to stop, or not."""
+    def take(self, stop: bool) -> tuple[list[bytes], bool]:
+        """Hand over messages, and whether workers have begun; ask these to stop, or not."""
         self.is_stopped = self.is_stopped or stop
         taken, self.messages = self.messages, []
-        return taken
+        return taken, self.starts > 0
 
     def note(self, text: str) -> None:
         """Remember an error."""

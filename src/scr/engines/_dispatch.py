@@ -68,6 +68,10 @@ class Crew(ABC, Generic[AnyWorker]):
     def finished(self, busy: Sequence[AnyWorker], seconds: float) -> Sequence[AnyWorker]:
         """Those of the busy workers that have ended their items; waits at most so long."""
 
+    def make_room(self, busy: Sequence[AnyWorker]) -> None:
+        """Release idle workers if some of the busy ones wait for their place."""
+        return
+
     def dismiss(self) -> None:
         """Release all idle workers."""
         while self.idle:
@@ -94,8 +98,10 @@ def dispatch(
                     worker = crew.idle.pop() if crew.idle else crew.hire()
                     busy[worker] = item, tries
                     worker.assign(item)
-            if not busy and has_none:
+            if not busy and (again or not is_over):
                 time.sleep(PAUSE_SECONDS)
+            elif busy and crew.idle and is_over and not again:
+                crew.make_room(list(busy))
             for worker in crew.finished(list(busy), POLL_SECONDS) if busy else ():
                 item, tries = busy[worker]
                 try:

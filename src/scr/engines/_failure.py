@@ -37,7 +37,7 @@ class Failure:
             output: What the worker printed last.
         """
         printed = f"\n\nThe worker printed:\n{output}" if output else ""
-        if isinstance(self.error, SCRError):
+        if isinstance(self.error, (SCRError, OSError, MemoryError)):
             return self.error
         return EngineError(f"A worker failed with an error of its own.{printed}\n\n{self.text}")
 

@@ -55,10 +55,9 @@ class RayEngine(Engine):
         self._output.listen(silent=self._is_own)
 
     def machines(self) -> list[Needs]:
-        alive = [node["Resources"] for node in _untyped.nodes() if node["Alive"]]
         return [
             Needs(cores=int(each.get("CPU", 0)), memory_bytes=int(each.get("memory", 0)))
-            for each in alive
+            for each in _nodes()
         ]
 
     def slots(self, needs: Needs) -> int:
@@ -77,7 +76,7 @@ class RayEngine(Engine):
             raise _too_large(needs)
         self._fitted_at = time.monotonic()
         if self._crew is None or not self._crew.fits(start, shared, needs):
-            self._dismiss()
+            self.release()
             self._crew = _Actors(start, shared, needs, self._output)
 
         def limit() -> int:
@@ -93,15 +92,18 @@ class RayEngine(Engine):
     def together(self, function: Together[Item, Result], argument: Item, **options: Any) -> Result:
         from scr.engines._ray_train import run_together
 
+        if self._fitting(options["needs"]) == 0:
+            raise _too_large(options["needs"])
+        self.release()
         return cast(Result, run_together(function, argument, **options))
 
     def close(self) -> None:
-        self._dismiss()
+        self.release()
         self._output.close()
         if self._is_own:
             ray.shutdown()
 
-    def _dismiss(self) -> None:
+    def release(self) -> None:
         if self._crew is not None:
             self._crew.dismiss()
             self._crew = None
@@ -113,6 +115,8 @@ class RayEngine(Engine):
             fitting = node.get("CPU", 0) // max(needs.cores, 1)
             if needs.memory_bytes:
                 fitting = min(fitting, node.get("memory", 0) // needs.memory_bytes)
+            if needs.gpu:
+                fitting = min(fitting, node.get("GPU", 0))
             count += int(fitting)
         return count
 
@@ -166,6 +170,8 @@ def _too_large(needs: Needs) -> EngineError:
     asked = f"{needs.cores} cores"
     if needs.memory_bytes:
         asked += f" and {readable_bytes(needs.memory_bytes)} of memory"
+    if needs.gpu:
+        asked += " and a GPU"
     return EngineError(
         f"A worker needs {asked}; no machine of the Ray cluster has that: the largest have {cores} "
         f"cores and {readable_bytes(memory)}",
@@ -202,6 +208,11 @@ class _Actors(Crew["_ActorWorker"]):
         done, _ = ray.wait(list(by_reference), timeout=seconds)
         return [by_reference[reference] for reference in done]
 
+    def make_room(self, busy: Sequence[_ActorWorker]) -> None:
+        # Where others use the cluster too, an actor may wait for what idle ones hold.
+        if not all(worker.has_begun() for worker in busy):
+            self.dismiss()
+
 
 class _ActorWorker(Worker):
     """One actor, seen from here."""
@@ -210,6 +221,10 @@ class _ActorWorker(Worker):
         self._actor, self._output = actor, output
         self._whereabouts = actor.whereabouts.remote()
         self.reference: Any = None
+
+    def has_begun(self) -> bool:
+        """Whether there is a process."""
+        return bool(ray.wait([self._whereabouts], timeout=0)[0])
 
     def assign(self, item: Any) -> None:
         self.reference = self._actor.run.remote(item)

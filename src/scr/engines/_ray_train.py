@@ -16,10 +16,11 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ray
-from ray import cloudpickle, train
+from ray import cloudpickle, exceptions, train
 from ray.train.torch import TorchConfig
 from ray.train.v2._internal.callbacks import DatasetsCallback
 from ray.train.v2._internal.callbacks.placement_group_callback import (
@@ -39,6 +40,8 @@ _pickle: Any = cloudpickle
 """Functions without types."""
 POLL_SECONDS = 0.25
 """Between two looks at what the workers say."""
+END_SECONDS = 10.0
+"""That workers may take to end after an interrupt."""
 ROOM_SECONDS = 60.0
 """Between two looks for room for more workers."""
 
@@ -84,19 +87,25 @@ def run_together(
     thread = threading.Thread(target=fit, name="ray-train", daemon=True)
     thread.start()
     try:
-        while thread.is_alive():
+        is_alive = True
+        while is_alive:
             thread.join(POLL_SECONDS)
-            for message in ray.get(board.take.remote(should_stop())):
+            is_alive, is_stopped = thread.is_alive(), should_stop()
+            messages, has_begun = ray.get(board.take.remote(is_stopped))
+            for message in messages:
                 on_message(_pickle.loads(message))
-        for message in ray.get(board.take.remote(False)):
-            on_message(_pickle.loads(message))
+            if is_alive and is_stopped and not has_begun:
+                raise KeyboardInterrupt  # no worker is there to hear of it
         return _result(ray.get(board.result.remote()), failures)
+    except exceptions.RayError as error:
+        raise EngineError(f"The workers were lost: {error}") from None
     finally:
         if thread.is_alive():
-            ray.get(board.take.remote(True))
-        else:
-            ray.kill(board)
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(exceptions.RayError):
+                ray.get(board.take.remote(True), timeout=END_SECONDS)
+            thread.join(END_SECONDS)
+        ray.kill(board)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Trainer(TorchTrainer):
@@ -138,8 +147,8 @@ class _BoardLink(Link):
     def __init__(self, board: Any) -> None:
         self._board = board
 
-    def send(self, message: Any) -> None:
-        ray.get(self._board.send.remote(_pickle.dumps(message)))
+    def send(self, message: Any, progress: int) -> None:
+        ray.get(self._board.send.remote(_pickle.dumps(message), progress))
 
     def should_stop(self) -> bool:
         return bool(ray.get(self._board.stops.remote()))

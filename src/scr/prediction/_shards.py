@@ -9,7 +9,8 @@ used by the next one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -81,12 +82,13 @@ def write_prediction_shards(
     predictor = open_run(run, device=device)  # what is wrong with it is said before any work
     if coverage is not None:
         predictor.set_limits(coverage, per_class=per_class)
+    del predictor
     check = _check_replaced if overwrite else check_new_folder
     with atomic_folder(out.absolute(), check=check, keep=True, resume=True) as folder:
         _prepare(folder, request)
         with opened(engine) as workers:
             count = _write_all(folder, request, workers, on_progress)
-        (folder / _REQUEST).unlink()
+        _remove([folder / _REQUEST, *folder.glob(".*")])
     return count
 
 
@@ -97,9 +99,17 @@ def _prepare(folder: Path, request: ShardRequest) -> None:
     content = json.dumps(identity, sort_keys=True).encode()
     known = folder / _REQUEST
     if not known.is_file() or known.read_bytes() != content:
-        for entry in folder.iterdir():
-            entry.unlink()
+        _remove(folder.iterdir())
         write_bytes(known, content)
+    _remove(folder.glob(".*"))  # of workers that were killed
+
+
+def _remove(entries: Iterable[Path]) -> None:
+    for entry in list(entries):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _write_all(

@@ -96,7 +96,13 @@ class _DirectWriter:
     def open(cls, path: Path, descriptor: int, offset: int) -> _DirectWriter | None:
         """None where the system or the disk has no such writes."""
         direct = open_direct(path, os.O_WRONLY)
-        return None if direct is None else cls(direct, descriptor, offset)
+        if direct is None:
+            return None
+        try:
+            return cls(direct, descriptor, offset)
+        except BaseException:
+            os.close(direct)
+            raise
 
     def write(self, data: memoryview) -> None:
         rest = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
@@ -130,9 +136,9 @@ class _DirectWriter:
         os.close(self._file)
 
     def _wait(self) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        if self._pending is not None:
+            self._pending.result()  # an error is raised again by whatever comes next
+            self._pending = None
 
     def _write_pages(self, pages: NDArray[np.uint8], offset: int) -> None:
         data, done = pages.data, 0

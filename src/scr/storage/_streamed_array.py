@@ -118,9 +118,11 @@ class StreamedArray:
         header = npy_header(self.shape, self.dtype)
         if len(header) != old:  # NumPy pads headers so that the number of rows may change
             raise AssertionError("the header of a .npy file has changed its length")
-        self._writer.sync()  # what it has collected may hold the header as it was
-        write_at(self._descriptor, header, 0)
-        os.ftruncate(self._descriptor, old + self.rows * self._row_bytes)
+        with disk_errors(self._target):
+            self._writer.sync()
+            self._writer.close()  # what it has collected may hold the header as it was
+            write_at(self._descriptor, header, 0)
+            os.ftruncate(self._descriptor, old + self.rows * self._row_bytes)
 
     def finish(self) -> ArrayEntry:
         """Bring everything to the disk and close the file; returns what a manifest says of it."""

@@ -98,17 +98,19 @@ class WorkFolder:
         self._journal = -1
 
     def __enter__(self) -> Self:
+        is_new = False
         with disk_errors(self.target):
             self._folder.acquire(wait=False)
             try:
                 if not self.file(JOURNAL).is_file() or self.file(JOURNAL).is_symlink():
                     remove(self.file(JOURNAL))
                 self._journal = open_descriptor(self.file(JOURNAL), os.O_RDWR | os.O_CREAT)
-                if not self._recall():
+                is_new = not self._recall()
+                if is_new:
                     self.restart()
                 self._remove_unfinished()
             except BaseException as error:
-                if isinstance(error, OSError) and not self._parts:
+                if isinstance(error, OSError) and is_new:
                     self._folder.remove()
                 self._close()
                 raise

@@ -108,9 +108,11 @@ def workers_of(
         yield GroupOfWorkers(engine, workers or engine.slots(needs), needs)
         return
     if engine == "local":
+        hint = "pass `--engine ray`"
         if workers is not None:
-            hint = "pass `--engine ray`"
             raise ConfigError("workers", workers, "none with the engine `local`", hint=hint)
+        if cores != 1:
+            raise ConfigError("worker_cores", cores, "none with the engine `local`", hint=hint)
         open_engine(engine, address).close()  # refuses an address
         yield None
         return
@@ -154,7 +156,10 @@ def train_share(work: _Work, link: Link) -> tuple[dict[str, Tensor], TrainingOut
     stage, is_first = work.stage, current_group().rank == 0
     if is_first:
         _check_folder(stage.checkpoint)
-        stage = dataclasses.replace(stage, on_epoch=link.send, should_stop=link.should_stop)
+        stage = dataclasses.replace(
+            stage, should_stop=link.should_stop,
+            on_epoch=lambda record: link.send(record, record.epoch),
+        )  # fmt: skip
     rows = work.rows.unpack()
     with torch.random.fork_rng(devices=[]), denormals_flushed():
         trainer = Trainer(work.encoder, rows, stage)

@@ -165,7 +165,7 @@ def propagate(
             print_line(f"The hops are there already: {cached.path}")
             return {"hops": cached.path, "count": cached.count, "written": False}
     started = time.perf_counter()
-    stopped = f"Stopped; the hops are resumed by the same command: {shown_command()}"
+    stopped = f"Stopped; what is finished is resumed by the same command: {shown_command()}"
     with (
         when_stopped(stopped),
         opened_team(engine, address, **asked) as (opened, team),

@@ -77,7 +77,7 @@ def train(
         str | None, typer.Option(help="Log every epoch: tensorboard:FOLDER or mlflow:URI.")
     ] = None,
     device: option.Device = "cpu",
-    engine: option.Engine = "local",
+    engine: option.EngineName = "local",
     address: option.Address = None,
     workers: option.Workers = None,
     worker_cores: option.WorkerCores = 1,

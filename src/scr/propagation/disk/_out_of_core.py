@@ -121,6 +121,7 @@ class OutOfCore:
             for file in work.path.glob(f"*-{task.block}-*.*"):
                 file.unlink(missing_ok=True)
             yield task.block
+        self._engine.release()  # putting the hops together takes memory, too
 
     def _checksums(self, block: int) -> dict[str, list[int]]:
         """Of the pieces that hold all rows of some hop of a block."""

@@ -274,7 +274,8 @@ class DiskRequest:
         matrices = 2 if self._has_others else int(self.config.norm != "row")
         edges = edge_bytes(self.graph, self.graph.num_edges)
         filling = filling_bytes(self.source, self._cores)
-        parts = self._result_bytes + matrices * matrix + filling
+        copied = 0 if self.rows is None else self._kept * self.columns * self._item
+        parts = self._result_bytes + matrices * matrix + max(filling, copied)
         return self._held_bytes + edges + max(parts, _preparing_bytes(self.graph))
 
     @property
