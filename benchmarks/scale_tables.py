@@ -184,8 +184,8 @@ def papers_lines() -> list[str]:
         "",
         "A synthetic graph with as many nodes, edges, features, classes and labeled nodes, each "
         "step one command in a process of its own (`python benchmarks/papers.py`, step by step, "
-        f"on {found['processor']}). Another program had a part of the two cores and of the disk "
-        f"during `synth`.{_earlier_sort(found['rows'])}",
+        f"on {found['processor']}). Other programs had a part of the two cores during `synth`, "
+        f"`ingest` and `train`.{_earlier_sort(found['rows'])}",
         "",
         *_steps(found["rows"]),
         "",

@@ -13,6 +13,7 @@ from scr import NodeClassifier
 from scr.errors import StoreError
 from scr.prediction import ProbabilityColumns
 from scr.prediction import _shards as shards
+from scr.sources import load_graph
 
 PARTIAL = ".part-00001.parquet.partial"
 """What a worker that was killed while it wrote leaves."""
@@ -20,10 +21,10 @@ PARTIAL = ".part-00001.parquet.partial"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    graph = make_random_graph()
-    path = tmp_path_factory.mktemp("runs") / "run"
-    NodeClassifier("sgc", "none", epochs=2).fit(graph).save(path)
-    return path
+    folder = tmp_path_factory.mktemp("runs")
+    graph = load_graph(str(make_random_graph().save(folder / "graph.store")))
+    NodeClassifier("sgc", "none", epochs=2).fit(graph).save(folder / "run")
+    return folder / "run"
 
 
 @pytest.fixture(autouse=True)
