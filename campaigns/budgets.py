@@ -50,6 +50,7 @@ SOURCES: Mapping[str, str] = {
 PROPAGATIONS = (
     "dense", "dense --scale standard", "dense --scale unit", "half", "half --scale standard",
     "directed --direction separate", "directed --direction in", "sparse", "sparse --scale tfidf",
+    "sparse --scale standard", "sparse --reduce svd --reduce-to 64",
     "typed", "typed --subsets single", "foreign", "weighted --scale row",
 )  # fmt: skip
 INGESTS = ("shards", "parquet", "ogb", "tables", "bundle.npz", "typed.npz")
@@ -138,7 +139,8 @@ class Budgets(Campaign):
             store = folder / name
             shutil.copytree(self.shared / "dense", store)
             (store / "verified.json").unlink(missing_ok=True)
-        options += ["--hops", str(random.integers(1, 4)), "--out", "hops", "--reduce", "none"]
+        options += ["--hops", str(random.integers(1, 4)), "--out", "hops"]
+        options += [] if "--reduce" in options else ["--reduce", "none"]
         options += ["--dtype", str(random.choice(["float32", "float16"]))]
         options += ["--threads", str(random.choice([1, 2, 4]))]
         if "--subsets" not in options:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from tests.conftest import make_random_graph
 
-from scr.compute import check_address_space, is_out_of_memory, out_of_memory
+from scr.compute import check_limits, is_out_of_memory, out_of_memory
 from scr.errors import MemoryBudgetError
 from scr.graph import write_store
 
@@ -60,10 +60,24 @@ def test_a_limit_that_libraries_do_not_load_in_is_refused_first(tmp_path):
     limits.parent.mkdir(parents=True)
     (limits.parent / "status").write_text("VmSize: 1000 kB\n")
     limits.write_text(f"Max address space   {2048 * MIB}   unlimited   bytes\n")
-    check_address_space(tmp_path)
+    check_limits(tmp_path)
     limits.write_text(f"Max address space   {700 * MIB}   unlimited   bytes\n")
     with pytest.raises(MemoryBudgetError, match=r"`ulimit -v` allows 700.00MiB of address space"):
-        check_address_space(tmp_path)
+        check_limits(tmp_path)
+
+
+def test_a_group_that_libraries_do_not_load_in_is_refused_first(tmp_path):
+    group = tmp_path / "sys/fs/cgroup/job"
+    group.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/job\n")
+    (group / "memory.current").write_text(str(20 * MIB))
+    (group / "memory.max").write_text(str(512 * MIB))
+    check_limits(tmp_path)
+    (group / "memory.max").write_text(str(200 * MIB))
+    with pytest.raises(MemoryBudgetError, match=r"`/sys/fs/cgroup/job` allows 200.00MiB") as caught:
+        check_limits(tmp_path)
+    assert "640.00MiB" in caught.value.hint
 
 
 RUN = """

@@ -194,6 +194,40 @@ def test_features_on_disk_are_fitted_and_prepared_by_parts_as_in_memory(
     np.testing.assert_array_equal(np.asarray(lazy[512:], np.float32), whole[512:])
 
 
+@pytest.mark.parametrize("reduce", ["none", "svd", "random"])
+@pytest.mark.parametrize("scale", ["none", "row", "unit", "standard", "tfidf"])
+def test_sparse_features_are_prepared_by_parts_as_all_at_once(monkeypatch, scale, reduce):
+    matrix = sp.csr_array(
+        sp.random_array((500, 40), density=0.3, rng=np.random.default_rng(0)), dtype=np.float32
+    )
+    config = FeatureConfig(scale=scale, reduce=reduce, reduce_to=8)
+    expected = fit_features(matrix, config)
+    whole = expected.scaled(matrix)
+    whole = whole.toarray() if sp.issparse(whole) else whole
+    if scale == "standard":
+        np.testing.assert_array_equal(
+            expected.shift, matrix.toarray().mean(0, dtype=np.float64).astype(np.float32)
+        )
+    monkeypatch.setattr(scaling, "_PART_VALUES", 900)
+    fitted, rows = fit_features(matrix, config), []
+    for name, array in expected.arrays().items():
+        np.testing.assert_array_equal(fitted.arrays()[name], array)
+
+    def count_rows(self, part, scaled=FittedFeatures.scaled):
+        rows.append(part.shape[0])
+        return scaled(self, part)
+
+    monkeypatch.setattr(FittedFeatures, "scaled", count_rows)
+    made = fitted.transform(matrix)
+    assert sum(rows) == 500
+    values = 40 if scale == "standard" else max(12, fitted.width)
+    assert max(rows) == 900 // values
+    if sp.issparse(fitted.projection) or fitted.projection is None or scale != "standard":
+        np.testing.assert_array_equal(made, whole)
+    else:  # a dense product, in which BLAS may add in another order
+        np.testing.assert_allclose(made, whole, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("columns", [3, 100, 129])
 @pytest.mark.parametrize("scale", ["row", "unit"])
 def test_rows_prepared_in_parts_of_8192_are_those_of_all_to_the_last_bit(scale, columns):

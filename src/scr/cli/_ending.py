@@ -72,7 +72,7 @@ def reporting(command: Callable[..., Report]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*, as_json: bool = False, **given: Any) -> None:
-        compute.check_address_space()
+        compute.check_limits()
         refuse_undecodable(given)
         if not as_json:
             command(**given)

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from scr.compute._loops import read_only as read_only
     from scr.compute._loops import run_between as run_between
     from scr.compute._loops import run_ranges as run_ranges
+    from scr.compute._memory import NAMED_SLACK as NAMED_SLACK
     from scr.compute._memory import available_bytes as available_bytes
-    from scr.compute._memory import check_address_space as check_address_space
+    from scr.compute._memory import check_limits as check_limits
     from scr.compute._memory import check_memory as check_memory
     from scr.compute._memory import is_out_of_memory as is_out_of_memory
     from scr.compute._memory import memory_budget as memory_budget

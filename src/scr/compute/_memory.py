@@ -27,6 +27,11 @@ _FAILED_ALLOCATIONS = (
 out."""
 LEAST_ADDRESS_SPACE = 3 * 2**29
 """For the command line: torch, Arrow and compiled loops map 1.2 GiB before anything is read."""
+LEAST_MEMORY = 320 * 2**20
+"""For the command line in a control group: torch and compiled loops take 250 MiB of their own; in
+less, the system would end the process without a word."""
+NAMED_SLACK = 16 * 2**20
+"""Added to a budget that an error names: the process may be a little larger the next time."""
 UNKNOWN_BYTES = 4 * 2**30
 """Taken to be free where the system does not say; `memory` can be given there."""
 
@@ -143,8 +148,8 @@ def out_of_memory(error: BaseException, when: str = "", root: Path = ROOT) -> Me
     return MemoryBudgetError(sentence, hint=hint)
 
 
-def check_address_space(root: Path = ROOT) -> None:
-    """Refuse a limit under which libraries fail to start threads, and some then wait for ever."""
+def check_limits(root: Path = ROOT) -> None:
+    """Refuse limits under which libraries fail to start threads, or the system ends the process."""
     for limit in memory_limits(root):
         if limit.name == ADDRESS_SPACE and limit.bytes < LEAST_ADDRESS_SPACE:
             raise MemoryBudgetError(
@@ -152,13 +157,23 @@ def check_address_space(root: Path = ROOT) -> None:
                 f"libraries and their threads take {readable_bytes(LEAST_ADDRESS_SPACE)}",
                 hint=f"raise it to `ulimit -v {2 * LEAST_ADDRESS_SPACE // 1024}` or more",
             )
+        if limit.name != ADDRESS_SPACE and limit.bytes < LEAST_MEMORY:
+            raise MemoryBudgetError(
+                f"{limit.name} allows {readable_bytes(limit.bytes)} of memory; the libraries "
+                f"and a small graph take {readable_bytes(LEAST_MEMORY)}",
+                hint=f"allow `{readable_bytes(2 * LEAST_MEMORY)}` or more",
+            )
 
 
-def check_memory(what: str, needed: int, budget: int, *, hint: str) -> None:
-    """Raise a `MemoryBudgetError` that begins with `what` if more is needed than there is."""
+def check_memory(what: str, needed: int, budget: int, *, hint: str, slack: int = 0) -> None:
+    """Raise a `MemoryBudgetError` that begins with `what` if more is needed than there is.
+
+    Where `needed` counts the process as it is now, a `slack` is added to what the error names.
+    """
     if needed > budget:
         raise MemoryBudgetError(
-            f"{what} {readable_bytes(needed)}; the budget is {readable_bytes(budget)}", hint=hint
+            f"{what} {readable_bytes(needed + slack)}; the budget is {readable_bytes(budget)}",
+            hint=hint,
         )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scr.features._prepare import affordable_reduction as affordable_reduction
     from scr.features._prepare import choose_reduction as choose_reduction
     from scr.features._prepare import fit_features as fit_features
+    from scr.features._prepare import sparse_bytes as sparse_bytes
     from scr.features._prepare import transform_lazily as transform_lazily
     from scr.features._reduction import orthonormal_directions as orthonormal_directions
     from scr.features._reduction import random_directions as random_directions

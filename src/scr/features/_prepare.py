@@ -19,9 +19,17 @@ from numpy.typing import NDArray
 
 from scr.errors import GraphError
 from scr.features._config import FeatureConfig
-from scr.features._reduction import random_directions, singular_directions
-from scr.features._scaling import SCALE_STEPS, Matrix, Scale, apply_scale, choose_scale, fit_columns
-from scr.storage import checksums, region_of
+from scr.features._reduction import OVERSAMPLES, random_directions, singular_directions
+from scr.features._scaling import (
+    SCALE_STEPS,
+    Matrix,
+    Scale,
+    apply_scale,
+    choose_scale,
+    fit_columns,
+    part_rows,
+)
+from scr.storage import checksums, ranges, region_of
 
 WIDE_COLUMNS = 2048
 """Sparse features with more columns are reduced; wider dense rows cost more than they tell."""
@@ -29,6 +37,9 @@ SVD_WORK = 2e11
 """Most stored values times columns for which an SVD is made: some minutes on two cores."""
 SVD_COLUMNS = 1_000_000
 """Most columns for which an SVD is made: its basis is dense."""
+
+SVD_COPIES = 3
+"""Of sparse features while all of them are scaled: by columns, their squares, and by rows."""
 
 Reduction = Literal["none", "svd", "random"]
 _REDUCTIONS = {"svd": "truncated SVD", "random": "sparse random projection"}
@@ -57,9 +68,17 @@ class FittedFeatures:
 
     def transform(self, features: Matrix | None) -> NDArray[np.float32]:
         """Scale, reduce and make dense: float32 rows, C-contiguous."""
-        scaled = self.scaled(features)
-        dense = scaled if isinstance(scaled, np.ndarray) else scaled.toarray()
-        return np.ascontiguousarray(dense, np.float32)
+        if not sp.issparse(features):
+            return _dense(self.scaled(features))
+        count = features.shape[0]
+        values = self.columns if self.shift is not None else features.nnz // max(count, 1)
+        parts = ranges(count, part_rows(max(values, self.width)))
+        if len(parts) <= 1:
+            return _dense(self.scaled(features))
+        dense = np.empty((count, self.width), np.float32)
+        for start, stop in parts:  # each step makes a copy, of a part only
+            dense[start:stop] = _dense(self.scaled(features[start:stop]))
+        return dense
 
     def scaled(self, features: Matrix | None) -> Matrix:
         """As `transform`, but sparse where nothing makes the numbers dense."""
@@ -129,6 +148,12 @@ class FittedFeatures:
         return cls(settings["scale"], columns, tuple(steps), shift, factor, projection)
 
 
+def _dense(matrix: Matrix) -> NDArray[np.float32]:
+    return np.ascontiguousarray(
+        matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), np.float32
+    )
+
+
 class LazyFeatures:
     """Dense features of which rows are prepared when they are read, a part at a time."""
 
@@ -193,6 +218,19 @@ def fit_features(
     elif sp.issparse(features):
         steps += (f"made {columns:,} sparse columns dense",)
     return FittedFeatures(scale, columns, steps, shift, factor, projection)
+
+
+def sparse_bytes(features: sp.csr_array, config: FeatureConfig) -> int:
+    """Memory that preparing sparse features takes: of parts, of an SVD, and of the dense result."""
+    rows, columns = features.shape
+    stored = features.data.nbytes + features.indices.nbytes  # may be a memory map
+    reduce = choose_reduction(features, config)
+    width = columns if reduce == "none" else min(columns, config.reduce_to)
+    needed = 4 * rows * width + 4 * 8 * min(rows, part_rows(columns)) * columns
+    if reduce == "svd":
+        blocks = 3 * 4 * (rows + columns) * (width + OVERSAMPLES)
+        needed = max(needed, SVD_COPIES * stored + blocks)
+    return int(stored + needed)
 
 
 def choose_reduction(features: Matrix, config: FeatureConfig) -> Reduction:

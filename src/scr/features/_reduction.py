@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from scr.features._scaling import Matrix
 
 _ITERATIONS = 5
-_OVERSAMPLES = 16
+OVERSAMPLES = 16
 """Halko et al. 2011, arXiv:0909.4061, section 1.4: a few extra columns and iterations suffice."""
 _TINY = 1e-30
 """Keeps an all-zero block factorable."""
@@ -31,7 +31,7 @@ def singular_directions(features: Matrix, columns: int, seed: int = 0) -> NDArra
     of the long side. The largest entry of each vector is positive, so that equal seeds agree.
     Shape (features, columns), ordered by singular value.
     """
-    width = min(columns + _OVERSAMPLES, *features.shape)
+    width = min(columns + OVERSAMPLES, *features.shape)
     basis = np.random.default_rng(seed).standard_normal((features.shape[1], width), np.float32)
     for _ in range(_ITERATIONS):
         # Both half-steps are orthonormalized: X^T X at once would square the condition, which

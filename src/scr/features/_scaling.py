@@ -70,15 +70,13 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
     - tfidf: nothing, and log((1 + n) / (1 + rows with the column)) + 1, as scikit-learn does.
     """
     count = features.shape[0]
-    large = None
-    # NumPy sums a single column in another order.
-    if isinstance(features, np.ndarray) and features.shape[1] > 1:
-        is_large = features.nbytes > _LARGE_BYTES and region_of(features) is not None
-        large = features if is_large else None
+    is_large = sp.issparse(features) or (
+        features.nbytes > _LARGE_BYTES and region_of(features) is not None
+    )
     if scale == "standard":
-        if large is not None:
-            means = _column_sums(large, lambda rows: rows.astype(np.float64)) / count
-            squares = _column_sums(large, lambda rows: np.square(rows - means))
+        if is_large and features.shape[1] > 1:  # NumPy sums a single column in another order
+            means = _column_sums(features, lambda rows: rows.astype(np.float64)) / count
+            squares = _column_sums(features, lambda rows: np.square(rows - means))
             spreads = np.sqrt(squares / count)
         else:
             dense = features if isinstance(features, np.ndarray) else features.toarray()
@@ -87,27 +85,38 @@ def fit_columns(features: Matrix, scale: Scale) -> ColumnFactors:
         factors = np.divide(1, spreads, out=np.zeros_like(spreads), where=spreads > _CONSTANT)
         return means.astype(np.float32), factors.astype(np.float32)
     if scale == "tfidf":
-        counts: NDArray[Any]
-        if large is not None:
-            counts = _column_sums(large, lambda rows: (rows != 0).astype(np.float64))
-        elif isinstance(features, np.ndarray):
-            counts = np.count_nonzero(features, axis=0)
+        counts: NDArray[Any] = np.zeros(features.shape[1], np.int64)
+        if sp.issparse(features):
+            for part in (slice(*bounds) for bounds in ranges(features.nnz, _PART_VALUES)):
+                present = features.indices[part][features.data[part] != 0]
+                counts += np.bincount(present, minlength=len(counts))
+        elif is_large:
+            counts = _column_sums(features, lambda rows: (rows != 0).astype(np.float64))
         else:
-            counts = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
+            counts = np.count_nonzero(features, axis=0)
         return None, (np.log((1 + count) / (1 + counts)) + 1).astype(np.float32)
     return None, None
 
 
+def part_rows(values: int) -> int:
+    """Rows of so many values handled at once, where copies of all would take too much memory."""
+    return max(_PART_VALUES // max(values, 1), 1)
+
+
 def _column_sums(
-    features: NDArray[Any], values: Callable[[NDArray[Any]], NDArray[np.float64]]
+    features: Matrix, values: Callable[[NDArray[Any]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Sums of dense features on disk, of which only a part is in memory at once.
+    """Sums of columns of features, sparse or on disk, of which a part is dense in memory at once.
 
     NumPy sums columns row after row, so sums that are handed on from part to part are the same.
     """
-    step, count = max(_PART_VALUES // features.shape[1], 1), features.shape[0]
+    parts = ranges(features.shape[0], part_rows(features.shape[1]))
     sums: NDArray[np.float64] | None = None
-    for (rows,) in stream_rows([features], ranges(count, step)):
+    for rows in (
+        (each for (each,) in stream_rows([features], parts))
+        if isinstance(features, np.ndarray)
+        else (features[start:stop].toarray() for start, stop in parts)
+    ):
         part = values(rows)
         if sums is not None:
             part[0] = sums + part[0]

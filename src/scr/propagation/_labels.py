@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, process_budget, resident_bytes
+from scr.compute import NAMED_SLACK, aligned_empty, process_budget, resident_bytes
 from scr.errors import GraphError
 from scr.graph import GraphPart, edge_bytes
 from scr.propagation._config import EXACT_GUARD_HOPS, PropagationConfig
@@ -38,7 +38,7 @@ from scr.propagation._normalization import NormalizedAdjacency, normalize, turne
 from scr.propagation._plan import widest_block
 from scr.propagation._steps import take_turns
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES, edge_chunks, product_by_chunks
-from scr.propagation.disk._plan import LIBRARY_BYTES, NAMED_SLACK
+from scr.propagation.disk._plan import LIBRARY_BYTES
 from scr.propagation.kernel._nonzero_rows import nonzero_bits
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import (
+    NAMED_SLACK,
     check_memory,
     is_out_of_memory,
     memory_errors,
@@ -175,7 +176,7 @@ def check_budget(what: str, needed: int, budget: int | None) -> None:
     limit = process_budget("auto") if limit is None else limit
     check_memory(
         f"{what} takes", resident_bytes() + needed, limit,
-        hint="give more memory, if the file is what you think it is",
+        hint="give more memory, if the file is what you think it is", slack=NAMED_SLACK,
     )  # fmt: skip
 
 

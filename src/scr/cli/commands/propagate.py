@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from scr.graph import Graph
     from scr.propagation.disk import DiskPlan, Team
 
-SPARSE_COPIES = 2
-"""Of sparse features while they are scaled: as they are on disk, and what scaling makes of them."""
-
 
 def propagate(
     graph: option.GraphSource,
@@ -221,16 +218,14 @@ def _features(
 
 def _check_sparse(features: Any, config: FeatureConfig, memory: str) -> None:
     """Refuse sparse features that do not fit the memory once they are scaled and made dense."""
-    from scr.features import choose_reduction
+    from scr.features import sparse_bytes
 
     rows, columns = features.shape
-    if choose_reduction(features, config) != "none":
-        columns = min(columns, config.reduce_to)
-    copies = SPARSE_COPIES * (features.data.nbytes + features.indices.nbytes)
     compute.check_memory(
         f"Making {rows:,} x {columns:,} sparse features dense takes",
-        compute.resident_bytes() + 4 * rows * columns + copies, compute.process_budget(memory),
+        compute.resident_bytes() + sparse_bytes(features, config), compute.process_budget(memory),
         hint="give more memory, or reduce the columns (`--reduce random --reduce-to 128`)",
+        slack=compute.NAMED_SLACK,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from scr.compute import (
     CACHE_LINE,
+    NAMED_SLACK,
     check_memory,
     default_threads,
     process_budget,
@@ -57,8 +58,6 @@ LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
-NAMED_SLACK = 16 * 2**20
-"""Added to a budget that an error names: the process may be a little larger the next time."""
 SLAB_BYTES = (32 * 2**20, 512 * 2**20)
 """Fewest and most bytes of the result put together at once; up to as much again is read for them.
 Each slab waits for the disk, so large ones are faster."""
@@ -178,6 +177,7 @@ class DiskRequest:
             check_memory(
                 "Putting the hops together takes", own, process_budget(self.memory),
                 hint="give this process more with `--memory`; that of the workers is apart",
+                slack=NAMED_SLACK,
             )  # fmt: skip
         return DiskPlan(
             memory_bytes=self._at_once_bytes if at_once else own,
