@@ -7,6 +7,7 @@ with all constants as they are. The system says how much memory a process had at
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -85,6 +86,7 @@ class Budgets(Campaign):
             run_well(line, shared, shared / "log.txt")
         _write_sources(shared)
         _write_stores(shared)
+        _compile(shared)
 
     def start(self, shared: Path) -> None:
         """Import scr once, and use its compiled loops, which stay in memory."""
@@ -211,6 +213,23 @@ def _fresh(words: list[str], folder: Path, log: Path, constants: Mapping[str, An
     text = log.read_text(encoding="utf-8", errors="replace")
     ended = _fork.Ended(done.returncode, time.monotonic() - began, text)
     return _Run(ended, int(peak.read_text()) if peak.exists() else 0)
+
+
+def _compile(shared: Path) -> None:
+    """Run everything once: compiling takes more memory than `LIBRARIES` leaves for it."""
+    for kind in PROPAGATIONS:
+        name, *words = kind.split()
+        if name == "foreign":
+            continue
+        norms = [] if "--subsets" in words else ["--norm sym", "--norm row"]
+        for dtype, norm in itertools.product(("float32", "float16"), norms or [""]):
+            options = f"{' '.join(words)} --dtype {dtype} {norm} --hops 2 --out compiled"
+            for rows in ("", "--rows labeled"):
+                run_well(f"propagate {name} {options} {rows}", shared, shared / "log.txt")
+                shutil.rmtree(shared / "compiled")
+    for name in INGESTS:
+        run_well(f"ingest {name} compiled", shared, shared / "log.txt")
+        shutil.rmtree(shared / "compiled")
 
 
 def _write_sources(shared: Path) -> None:
