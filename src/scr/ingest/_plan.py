@@ -18,8 +18,11 @@ from typing import Literal
 from scr.compute import default_threads, readable_bytes
 from scr.errors import MemoryBudgetError, StoreError
 from scr.ingest._row_buckets import (
+    CHECKPOINT_BYTES,
     KEY_BYTES,
+    LARGEST_BUCKET,
     SMALLEST_CHUNK,
+    TARGET_BYTES,
     UNIT_BITS,
     RowRules,
     bucket_size,
@@ -80,7 +83,7 @@ class IngestSize:
     @property
     def final_bytes(self) -> int:
         """Disk that the store may take."""
-        edges = 4 * self.directions + 8 * (self.nodes + 1)
+        edges = TARGET_BYTES * self.directions + 8 * (self.nodes + 1)
         return edges + self.node_bytes + self.feature_store_bytes
 
 
@@ -161,7 +164,7 @@ def plan_ingest(
     if _budget_for(held + least) > budget:
         what = f"{size.edges:,} edges of {size.nodes:,} nodes"
         raise _too_little(_budget_for(held + least), budget, what)
-    temporary = KEY_BYTES * size.directions
+    temporary = _temporary_bytes(size.directions)
     if size.final_bytes + temporary > free_disk and fits:
         return in_memory
     _check_disk(size.final_bytes, free_disk, store, temporary)
@@ -177,6 +180,13 @@ def plan_ingest(
         edge_bytes=size.edge_bytes,
         seconds=_seconds(size, reads=2, threads=threads, temporary=temporary),
     )  # fmt: skip
+
+
+def _temporary_bytes(directions: int) -> int:
+    """Disk that buckets take beyond the rows, which take their place as they are written."""
+    rows = TARGET_BYTES * directions
+    replaced = max(rows - CHECKPOINT_BYTES - TARGET_BYTES * LARGEST_BUCKET, 0)
+    return KEY_BYTES * directions - replaced
 
 
 def _usable(budget: int) -> int:

@@ -6,7 +6,8 @@ its row high and its target low, into the file of its bucket. Then the buckets a
 one, and buckets in order are rows in order.
 
 Memory: some chunks of edges, and a bucket for each thread and for the writer. Disk: 8 bytes per
-direction until the end. Edges are read twice, however little memory there is.
+direction, of buckets that are removed when their rows are written, which take half. Edges are read
+twice, however little memory there is.
 """
 
 from __future__ import annotations
@@ -30,10 +31,15 @@ from scr.storage import as_bytes
 UNIT_BITS = 10
 """Rows that are counted together, as a power of two: no bucket has fewer."""
 KEY_BYTES = 8
+TARGET_BYTES = 4
+"""Of a direction in the store."""
 SMALLEST_CHUNK = 1 << 14
 """Edges read at a time, at least."""
 LARGEST_BUCKET = 1 << 24
 """Directions in a bucket: beyond 128 MiB, sorting leaves the processor's caches."""
+CHECKPOINT_BYTES = 1 << 30
+"""Rows written between two records, after which their buckets are removed: bringing them to the
+disk stops everything else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +142,15 @@ class Buckets:
     def __init__(self, folder: Path, rules: RowRules, ranges: Sequence[tuple[int, int]]) -> None:
         self.folder, self.ranges, self._rules = folder, ranges, rules
 
+    def names(self, first: int = 0, last: int | None = None) -> list[str]:
+        """Files of buckets from one to before another, within the folder of their folder."""
+        return [
+            f"{self.folder.name}/{bucket:05}.keys"
+            for bucket in range(first, len(self.ranges) if last is None else last)
+        ]
+
     def _file(self, bucket: int) -> Path:
-        return self.folder / f"{bucket:05}.keys"
+        return self.folder.parent / self.names(bucket, bucket + 1)[0]
 
     def fill(
         self, source: EdgeSource, counts: NDArray[np.int64], on_progress: OnProgress | None = None

@@ -15,6 +15,7 @@ from scr.compute import OnProgress, resident_bytes
 from scr.graph import edge_steps
 from scr.ingest._plan import IngestPlan
 from scr.ingest._row_buckets import (
+    CHECKPOINT_BYTES,
     LARGEST_BUCKET,
     Buckets,
     RowRules,
@@ -26,8 +27,6 @@ from scr.ingest._row_buckets import (
 from scr.sources import EdgeSource
 from scr.storage import ArrayEntry, ChangedFileError, StreamedArray, WorkFolder, sync
 
-CHECKPOINT_BYTES = 1 << 30
-"""Written between two records: bringing it to the disk stops everything else."""
 FILES = ("indptr.npy", "indices.npy")
 _BUCKETS, _SO_FAR = "buckets", "rows so far"
 
@@ -65,9 +64,13 @@ def write_rows(
                     largest = int(counts.directions[first:].max())
                     rules, keys = plan.fit(rules, largest, resident_bytes())
                 buckets = _filled(source, rules, work, counts, keys, first, on_progress)
-                bucket = [start for start, _ in buckets.ranges].index(first)
+                bucket = used = [start for start, _ in buckets.ranges].index(first)
                 for rows in buckets.rows(bucket, on_progress):
-                    written.write(rows)
+                    bucket += 1
+                    if written.write(rows):
+                        value = {"ranges": buckets.ranges, "first": bucket}
+                        work.use_up(_BUCKETS, value, buckets.names(used, bucket))
+                        used = bucket
             finished = written.finish(counts.loops)
         finally:
             written.close()
@@ -105,15 +108,20 @@ def _filled(
     on_progress: OnProgress | None,
 ) -> Buckets:
     """Buckets of at most so many keys, of which one begins with a given unit."""
-    directions, ranges = counts.directions, work.finished(_BUCKETS) or []
-    largest = max((int(directions[start:stop].sum()) for start, stop in ranges), default=0)
-    if ranges and largest <= max(keys, int(directions.max())):
-        return Buckets(work.file(_BUCKETS), rules, ranges)
+    directions, known = counts.directions, work.finished(_BUCKETS)
+    if known is not None:
+        ranges = known["ranges"]
+        left = ranges[known["first"] :]
+        largest = max((int(directions[start:stop].sum()) for start, stop in left), default=0)
+        begins = [start for start, _ in left]
+        if first in begins and largest <= max(keys, int(directions.max())):
+            return Buckets(work.file(_BUCKETS), rules, ranges)
+        work.forget(_BUCKETS)
     ranges = bucket_ranges(directions, keys, boundary=first)
     buckets = Buckets(work.file(_BUCKETS), rules, ranges)
     shutil.rmtree(buckets.folder, ignore_errors=True)
     buckets.fill(source, directions, on_progress)
-    work.finish(_BUCKETS, ranges, [_BUCKETS])
+    work.finish_files(_BUCKETS, {"ranges": ranges, "first": 0}, buckets.names())
     return buckets
 
 
@@ -140,7 +148,7 @@ class _Output:
             self._indices, self._indptr = (
                 stack.enter_context(closing(StreamedArray(
                     self._work.file(f"{name}.npy"), shape, dtype, target=self._work.target,
-                    checkpoint=known.get(name),
+                    checkpoint=known.get(name), reserve=name == "indptr",
                 )))
                 for name, (shape, dtype) in shapes.items()
             )  # fmt: skip
@@ -148,20 +156,22 @@ class _Output:
         if not known:
             self._indptr.write(np.zeros(1, np.int64))
 
-    def write(self, rows: SortedRows) -> None:
-        """Append some rows, and record them now and then."""
+    def write(self, rows: SortedRows) -> bool:
+        """Append some rows, and record them now and then; returns whether it did."""
         self._indices.write(rows.targets)
         self._indptr.write(self._total + np.cumsum(rows.degrees))
         self.row, self._listed = rows.last, self._listed + rows.listed
         self._total += len(rows.targets)
         self._unrecorded += rows.targets.nbytes
-        if self._unrecorded >= CHECKPOINT_BYTES:
-            self._unrecorded = 0
-            known = {
-                "row": self.row, "listed": self._listed, "total": self._total,
-                "indices": self._indices.checkpoint(), "indptr": self._indptr.checkpoint(),
-            }  # fmt: skip
-            self._work.finish(_SO_FAR, known, changing=FILES)
+        if self._unrecorded < CHECKPOINT_BYTES:
+            return False
+        self._unrecorded = 0
+        known = {
+            "row": self.row, "listed": self._listed, "total": self._total,
+            "indices": self._indices.checkpoint(), "indptr": self._indptr.checkpoint(),
+        }  # fmt: skip
+        self._work.finish(_SO_FAR, known, changing=FILES)
+        return True
 
     def finish(self, loops: int) -> dict[str, Any]:
         """Close both files and record them."""

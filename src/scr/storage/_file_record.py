@@ -33,6 +33,11 @@ def record_of(path: Path, entry: ArrayEntry | None = None) -> dict[str, Any]:
     return record
 
 
+def stats_of(path: Path) -> dict[str, Any]:
+    """What is known of a file that is not read for it."""
+    return {"stats": _stats(path)}
+
+
 def kind_of(path: Path) -> dict[str, Any]:
     """What is known of a file or a folder that changes still."""
     return {"folder": path.is_dir()}

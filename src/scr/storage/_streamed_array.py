@@ -44,11 +44,13 @@ class StreamedArray:
         *,
         target: Path,
         checkpoint: Mapping[str, Any] | None = None,
+        reserve: bool = True,
     ) -> None:
         """Allocate the file, or resume after the rows that a `checkpoint` counts.
 
         `shape` has the rows in all, or at most (`trim`); `target` is what the user asked for, for
         messages. Rows that are resumed after are read once, and compared with their checksums.
+        Without `reserve` the disk holds what was written only, where others make room meanwhile.
 
         Raises:
             ChangedFileError: They are not those of the checkpoint.
@@ -60,8 +62,10 @@ class StreamedArray:
         self._hash = RunningChecksums()
         with disk_errors(target):
             begin = len(npy_header(self.shape, self.dtype))
-            if checkpoint is None:
+            if checkpoint is None and reserve:
                 allocate(file, self.shape, self.dtype)
+            elif checkpoint is None:
+                file.write_bytes(npy_header(self.shape, self.dtype))
             self._descriptor = open_descriptor(file, os.O_RDWR)
             self._writer = self._writer_at(begin)
             if checkpoint is not None:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Self
 from scr.errors import EngineError, MemoryBudgetError, SCRError, StoreError
 from scr.storage._atomic import NOTHING, disk_error, disk_errors
 from scr.storage._descriptors import open_descriptor, write_at
-from scr.storage._file_record import is_unchanged, kind_of, record_of
+from scr.storage._file_record import is_unchanged, kind_of, record_of, stats_of
 from scr.storage._manifest import MANIFEST, ArrayEntry
 from scr.storage._staging import LockedFolder, remove
 
@@ -183,9 +183,28 @@ class WorkFolder:
         entries = files if isinstance(files, Mapping) else dict.fromkeys(files)
         records = {name: record_of(self.file(name), entry) for name, entry in entries.items()}
         records |= {name: kind_of(self.file(name)) for name in changing}
-        self._append({"part": part, "value": value, "files": records})
-        self._parts[part] = _Part(value, records)
-        self._checked.add(part)
+        self._record(part, _Part(value, records))
+
+    def finish_files(self, part: str, value: Any, files: Iterable[str]) -> None:
+        """As `finish`, of files that are many and used up one by one (`use_up`).
+
+        They are recognized by their sizes and times alone, as those of a folder are.
+        """
+        self._record(part, _Part(value, {name: stats_of(self.file(name)) for name in files}))
+
+    def use_up(self, part: str, value: Any, files: Iterable[str]) -> None:
+        """Record that a part needs some of its files no more, then remove them."""
+        records, used = dict(self._parts[part].files), list(files)
+        for name in used:
+            del records[name]
+        self._record(part, _Part(value, records))
+        for name in used:
+            remove(self.file(name))
+
+    def _record(self, name: str, part: _Part) -> None:
+        self._append({"part": name, "value": part.value, "files": part.files})
+        self._parts[name] = part
+        self._checked.add(name)
 
     def forget(self, part: str) -> None:
         """Forget a part, then remove its files."""
