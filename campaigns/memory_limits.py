@@ -125,16 +125,25 @@ def control_group(size: int) -> Iterator[Path | None]:
                 time.sleep(0.05)
 
 
+_CODE = """
+import importlib, sys
+from scr.cli import main
+from scr.compute import check_limits
+from scr.errors import MemoryBudgetError
+try:
+    check_limits()
+except MemoryBudgetError:
+    main(sys.argv[1:])  # says so before modules with constants, and torch with them, are imported
+for name, value in {constants!r}.items():
+    module, _, constant = name.partition(":")
+    setattr(importlib.import_module(module), constant, value)
+main(sys.argv[1:])
+"""
+
+
 def _in_group(scenario: Scenario, work: Path, log: Path, group: Path) -> _fork.Ended:
     """Run a command in a process of its own: what a fork shares would be charged to its parent."""
-    code = (
-        "import importlib, sys\n"
-        f"for name, value in {dict(scenario.constants)!r}.items():\n"
-        "    module, _, constant = name.partition(':')\n"
-        "    setattr(importlib.import_module(module), constant, value)\n"
-        "from scr.cli import main\n"
-        "main(sys.argv[1:])\n"
-    )
+    code = _CODE.format(constants=dict(scenario.constants))
     environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
     def join() -> None:
