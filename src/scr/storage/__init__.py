@@ -73,8 +73,10 @@ if TYPE_CHECKING:
     from scr.storage._manifest import RunningChecksums as RunningChecksums
     from scr.storage._manifest import array_file as array_file
     from scr.storage._manifest import checksums as checksums
+    from scr.storage._manifest import chunk_digest as chunk_digest
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
+    from scr.storage._manifest import whole_chunks as whole_chunks
     from scr.storage._npy_header import array_bytes as array_bytes
     from scr.storage._npy_header import read_npy_header as read_npy_header
     from scr.storage._plain_file import check_plain as check_plain
@@ -86,7 +88,9 @@ if TYPE_CHECKING:
     from scr.storage._sealed_folder import is_sealed as is_sealed
     from scr.storage._sealed_folder import replace_sealed as replace_sealed
     from scr.storage._sealed_folder import seal_folder as seal_folder
+    from scr.storage._sequential_writer import PAGE as PAGE
     from scr.storage._sequential_writer import SequentialWriter as SequentialWriter
+    from scr.storage._sequential_writer import page_buffer as page_buffer
     from scr.storage._sequential_writer import write_all as write_all
     from scr.storage._staging import LockedFolder as LockedFolder
     from scr.storage._staging import discard_partial as discard_partial

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +159,14 @@ class ArtifactWriter:
             raise ValueError(f"array {name!r} holds Python objects, which are never stored")
         return self._folder / f"{name}.npy", wanted
 
-    def take_array(self, name: str) -> None:
-        """Take in `name.npy`, which is whole and in the staging folder already."""
+    def take_array(self, name: str, known: Mapping[int, str] | None = None) -> None:
+        """Take in `name.npy`, which is whole and in the staging folder already.
+
+        Its checksums are made, but for those that are `known` by the number of their chunk.
+        """
         file, _ = self._new_file(name, np.uint8)
         sync(file)
-        self._arrays[name] = describe(np.lib.format.open_memmap(file, mode="r"))
+        self._arrays[name] = describe(np.lib.format.open_memmap(file, mode="r"), known)
 
     def check_target(self) -> None:
         """Raise a `StoreError` if there is something at the path that may not be replaced."""

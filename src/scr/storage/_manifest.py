@@ -14,7 +14,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,9 +214,33 @@ def _reason(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:_LONGEST_REASON]
 
 
-def describe(array: NDArray[Any]) -> ArrayEntry:
-    """What a manifest says of an array."""
-    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
+def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> ArrayEntry:
+    """What a manifest says of an array; checksums that are `known`, by number, are not made."""
+    flat, step, digests = array.reshape(-1), CHUNK_BYTES // array.dtype.itemsize, []
+    if known:
+        for number, (start, stop) in enumerate(ranges(len(flat), step)):
+            digests += [known[number]] if number in known else checksums(flat[start:stop])
+    return ArrayEntry(
+        array.shape, array.dtype.str, array.nbytes, tuple(digests if known else checksums(array))
+    )
+
+
+def whole_chunks(data: memoryview, offset: int, total: int) -> Iterator[tuple[int, memoryview]]:
+    """Chunks that lie in some bytes of an array of so many, from an offset on; with their numbers.
+
+    The array has an item size that divides `CHUNK_BYTES`.
+    """
+    for number in range(-(-offset // CHUNK_BYTES), -(-total // CHUNK_BYTES)):
+        start = number * CHUNK_BYTES - offset
+        stop = min(start + CHUNK_BYTES, total - offset)
+        if stop > len(data):
+            return
+        yield number, data[start:stop]
+
+
+def chunk_digest(data: memoryview) -> str:
+    """Hash a chunk, as `checksums` does."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:

@@ -9,29 +9,41 @@ from __future__ import annotations
 
 import math
 import os
+import queue
 import zlib
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scr.compute import aligned_empty
+from scr.compute import aligned_empty, run_on_threads
 from scr.propagation._steps import unit_rows
-from scr.propagation.disk._pieces import STATE, Pieces
+from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces, stream_checked
 from scr.propagation.disk._plan import DiskPlan, DiskRequest
 from scr.storage import (
+    PAGE,
+    FileRegion,
     SequentialWriter,
     as_bytes,
+    chunk_digest,
     npy_header,
     open_descriptor,
+    page_buffer,
     ranges,
+    whole_chunks,
     write_all,
 )
 
 _READ_BYTES = 1 << 22
+_READERS = 2
+"""Threads that read parts: one waits for the disk while the other one copies."""
+_WRITERS = 3
+"""Threads behind them: one writes a slab, two hash it."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +91,11 @@ def assemble(
     unit: bool,
     threads: int | None,
     on_rows: Callable[[int, int], None],
-) -> None:
+) -> dict[int, str]:
     """Write a `.npy` from finished parts, or resume it; `unit` gives all rows of hops length 1.
+
+    While one slab is written and hashed, the next one is read. Returns the checksums of the chunks
+    of the result that lay in one slab, by their number, so that they need not be read again.
 
     Raises:
         DamagedPieceError: A part is not what was written; what was assembled stays.
@@ -89,37 +104,88 @@ def assemble(
     # Before the file is made: a record of a result that is gone would count again with a new one.
     left = work.assembled
     descriptor, begin = _open(file, layout)
-    try:
-        if left is None:
-            left = rows
-            work.record_assembled(left)
-        slab_rows = work.slab_rows
-        buffer = aligned_empty((min(slab_rows, rows), matrices, columns), layout.dtype)
-        for slab in reversed(range(-(-left // slab_rows))):
-            start, stop = slab * slab_rows, min((slab + 1) * slab_rows, rows)
-            chunk = buffer[: stop - start]
-            for block, part in enumerate(layout.blocks):
-                piece = np.empty((stop - start, part.stop - part.start), layout.dtype)
-                for place in range(matrices):
-                    work.read_slab(layout.part(block, place), slab, piece)
-                    chunk[:, place, part] = piece
-            if unit:
-                for place in range(matrices):
-                    unit_rows(chunk[:, place], threads=threads)
-            row_bytes = matrices * columns * layout.dtype.itemsize
-            writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
-            with closing(writer):
-                writer.write(as_bytes(chunk))
-                writer.sync()
-            work.record_assembled(start, zlib.crc32(as_bytes(chunk)))
+    row_bytes, slab_rows = matrices * columns * layout.dtype.itemsize, work.slab_rows
+    buffers = [
+        aligned_empty((min(slab_rows, rows), matrices, columns), layout.dtype) for _ in range(2)
+    ]
+    digests: dict[int, str] = {}
+    pending: list[tuple[int, Future[int], dict[int, Future[str]]]] = []
+
+    def write(chunk: NDArray[Any], start: int) -> int:
+        writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
+        with closing(writer):
+            writer.write(as_bytes(chunk))
+            writer.sync()
+        return zlib.crc32(as_bytes(chunk))
+
+    def settle() -> None:
+        """Wait for the slab that is being written, then let go of its parts."""
+        while pending:
+            start, written, hashed = pending.pop()
+            digests.update((number, digest.result()) for number, digest in hashed.items())
+            work.record_assembled(start, written.result())
             for block in range(len(layout.blocks)):
                 for place in range(matrices):
                     os.truncate(
                         work.file(layout.part(block, place)), start * layout.row_bytes(block)
                     )
             on_rows(rows - start, rows)
+
+    try:
+        if left is None:
+            left = rows
+            work.record_assembled(left)
+        with ThreadPoolExecutor(_WRITERS) as behind:
+            for slab in reversed(range(-(-left // slab_rows))):
+                start, stop = slab * slab_rows, min((slab + 1) * slab_rows, rows)
+                chunk = buffers[slab % 2][: stop - start]
+                try:
+                    _fill(chunk, work, layout, slab)
+                except DamagedPieceError as damaged:
+                    settle()
+                    work.remove(damaged.name)
+                    raise
+                if unit:
+                    for place in range(matrices):
+                        unit_rows(chunk[:, place], threads=threads)
+                settle()
+                written = behind.submit(write, chunk, start)
+                whole = whole_chunks(as_bytes(chunk), start * row_bytes, layout.bytes)
+                hashed = {number: behind.submit(chunk_digest, data) for number, data in whole}
+                pending.append((start, written, hashed))
+            settle()
     finally:
         os.close(descriptor)
+    return digests
+
+
+def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slab: int) -> None:
+    """Read one slab of all parts, each to its place in the rows."""
+    rows, matrices, _ = layout.shape
+    start, blocks = slab * work.slab_rows, range(len(layout.blocks))
+    parts = [
+        (block, place, work.part_crc32(layout.part(block, place), slab))
+        for block in blocks
+        for place in range(matrices)
+    ]
+    free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()
+    for _ in parts[:_READERS]:
+        free.put(page_buffer(len(chunk) * max(map(layout.row_bytes, blocks)) + 2 * PAGE))
+
+    def read(part: tuple[int, int, int | None]) -> None:
+        block, place, crc32 = part
+        name, columns, buffer = layout.part(block, place), layout.blocks[block], free.get()
+        shape = (rows, columns.stop - columns.start)
+        piece = FileRegion(work.file(name), 0, shape, layout.dtype)
+        try:
+            found = stream_checked(piece, (start, start + len(chunk)), crc32, buffer)
+            if found is None:
+                raise DamagedPieceError(name)
+            chunk[:, place, columns] = found
+        finally:
+            free.put(buffer)
+
+    run_on_threads(read, parts, _READERS)
 
 
 def _open(file: Path, layout: Layout) -> tuple[int, int]:

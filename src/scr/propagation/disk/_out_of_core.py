@@ -52,8 +52,8 @@ class OutOfCore:
         self._on_progress = on_progress or (lambda *_: None)
         self._layout = Layout.of(request, plan)
 
-    def run(self, file: Path) -> None:
-        """Make the hops in a `.npy`, resuming earlier work."""
+    def run(self, file: Path) -> dict[int, str]:
+        """Make the hops in a `.npy`, resuming earlier work; returns checksums as `assemble`."""
         work = self.work
         if work.assembled is not None and not result_is_there(work, file, self._layout):
             # With the half-made result, rows of the parts are gone.
@@ -61,7 +61,7 @@ class OutOfCore:
         while True:
             try:
                 self._compute_missing()
-                assemble(
+                return assemble(
                     self.work, self._layout, file, unit=self.request.config.hop_scale == "unit",
                     threads=self.request.threads,
                     on_rows=functools.partial(self._on_progress, "Putting hops together"),
@@ -72,8 +72,6 @@ class OutOfCore:
                     "it is made again",
                     stacklevel=2,
                 )
-            else:
-                return
 
     def _compute_missing(self) -> None:
         blocks = range(len(self._layout.blocks))

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.storage import (
+    FileRegion,
+    FileRows,
     SequentialWriter,
     WorkFolder,
     as_bytes,
@@ -145,18 +147,18 @@ class Pieces(WorkFolder):
         crc32: int | None = self.finished(f"{_SLAB}{row}")
         return crc32
 
-    def read_slab(self, name: str, slab: int, out: NDArray[Any]) -> None:
-        """Fill an array with one slab of a piece; raise `DamagedPieceError` if it has changed."""
+    def part_crc32(self, name: str, slab: int) -> int | None:
+        """The checksum of one slab of a piece; none if there is no such piece."""
         piece = self.finished(name)
-        crc32 = None if piece is None else piece["crc32"][slab]
-        if not read_checked(self.file(name), slab * self.slab_rows, crc32, out):
-            self.remove(name)
-            raise DamagedPieceError(name)
+        return None if piece is None else int(piece["crc32"][slab])
 
     def read(self, name: str, out: NDArray[Any]) -> None:
-        """Fill a matrix with all rows of a piece; as `read_slab`."""
+        """Fill a matrix with all rows of a piece; raise `DamagedPieceError` if it has changed."""
         for slab, at in enumerate(range(0, len(out), self.slab_rows)):
-            self.read_slab(name, slab, out[at : at + self.slab_rows])
+            crc32, rows = self.part_crc32(name, slab), out[at : at + self.slab_rows]
+            if not read_checked(self.file(name), at, crc32, rows):
+                self.remove(name)
+                raise DamagedPieceError(name)
 
     def begin(self, layout: Mapping[str, Any]) -> None:
         """Remove everything and begin with another layout."""
@@ -173,6 +175,20 @@ def read_checked(file: Path, row: int, crc32: int | None, out: NDArray[Any]) -> 
     except (EOFError, FileNotFoundError):
         return False
     return zlib.crc32(as_bytes(out)) == crc32
+
+
+def stream_checked(
+    piece: FileRegion, rows: tuple[int, int], crc32: int | None, buffer: NDArray[np.uint8]
+) -> NDArray[Any] | None:
+    """Rows of a piece that are read once, in memory of a buffer; none without that checksum.
+
+    Of a large piece they are read past the page cache.
+    """
+    try:
+        found = FileRows(piece, in_order=True).stream(*rows, buffer)
+    except (FileNotFoundError, StoreError):
+        return None
+    return found if zlib.crc32(as_bytes(found)) == crc32 else None
 
 
 class PieceWriter:

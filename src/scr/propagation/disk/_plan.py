@@ -45,7 +45,7 @@ from scr.storage import READ_SPEED, WRITE_SPEED
 if TYPE_CHECKING:
     from scr.graph import Graph
 
-LINES_PER_SECOND = 20e6
+LINES_PER_SECOND = 40e6
 """Cache lines that one core gathers from all over gigabytes of memory in a second; three times as
 many from a few hundred megabytes, where an estimate is of no use anyway."""
 STATE_SECONDS = 300.0
@@ -58,9 +58,11 @@ LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
-SLAB_BYTES = (32 * 2**20, 512 * 2**20)
-"""Fewest and most bytes of the result put together at once; up to as much again is read for them.
-Each slab waits for the disk, so large ones are faster."""
+SLAB_BYTES = (24 * 2**20, 320 * 2**20)
+"""Fewest and most bytes of the result put together at once. One slab is written while parts are
+read for the next."""
+SLABS = 3
+"""Slabs in memory: both, and up to as much again of parts."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -247,9 +249,11 @@ class DiskRequest:
 
     @property
     def _slab_rows(self) -> int:
-        # Two slabs take no more than half of the narrowest block, which is given back by then.
+        # Slabs take no more than half of the narrowest block, which is given back by then.
         narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self._item
-        rows = max(max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // 4)) // self._row_bytes, 1)
+        rows = max(
+            max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // (2 * SLABS))) // self._row_bytes, 1
+        )
         return rows // SLAB_ROWS * SLAB_ROWS or rows
 
     def _memory_bytes(self, width: int) -> int:
@@ -281,7 +285,7 @@ class DiskRequest:
     @property
     def _slabs_bytes(self) -> int:
         """What puts the result together."""
-        return 2 * min(self._slab_rows, self._kept) * self._row_bytes
+        return SLABS * min(self._slab_rows, self._kept) * self._row_bytes
 
     @property
     def _held_bytes(self) -> int:

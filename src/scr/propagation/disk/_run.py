@@ -58,13 +58,14 @@ def propagate_to_disk(
         width = work.layout.get("block_columns")
         plan = request.plan(target, used_bytes=work_bytes(target), block_columns=width)
         result = work.file(RESULT)
-        array = None
+        array, known = None, {}
         if plan.at_once:
             array = _hops_at_once(request, on_progress)
         else:
             if width != plan.block_columns:
                 work.begin(plan.layout)
-            OutOfCore(request, plan, work, on_progress, engine).run(result / f"{ARRAY}.npy")
+            made = OutOfCore(request, plan, work, on_progress, engine)
+            known = made.run(result / f"{ARRAY}.npy")
         for file in result.iterdir() if result.exists() else ():
             if array is not None or file.name != f"{ARRAY}.npy":
                 file.unlink()
@@ -73,7 +74,7 @@ def propagate_to_disk(
         ) as writer:
             writer.metadata.update(hop_settings(request.config, request.subsets))
             if array is None:
-                writer.take_array(ARRAY)
+                writer.take_array(ARRAY, known)
             else:
                 writer.write_array(ARRAY, array)
                 del array
