@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from scr.compute import cut_rows
+from scr.compute import cut_rows, run_on_threads
 from scr.config import check_value
 from scr.errors import GraphError
 from scr.graph import GraphPart
@@ -102,10 +102,12 @@ def normalize(
     edges = directed_edges(graph, direction)
     symmetric = not graph.directed or direction == "both"
 
-    def degrees(axis: int) -> NDArray[np.float64]:
+    def degrees(axis: int) -> NDArray[np.float64] | _RowLengths:
         if isinstance(graph, GraphPart):
             return graph.degrees[direction][axis]
-        return row_sums(*edges[::2]) if axis == 0 or symmetric else _column_sums(*edges)
+        if axis == 1 and not symmetric:
+            return _column_sums(*edges)
+        return _RowLengths(edges[0]) if edges[2] is None else row_sums(*edges[::2])
 
     rows = columns = None
     if norm in ("row", "sym"):
@@ -207,6 +209,19 @@ def _column_sums(
     return sums
 
 
+class _RowLengths:
+    """Numbers of edges, as `row_sums` gives them, of a few rows at a time: all take memory."""
+
+    def __init__(self, indptr: NDArray[np.int64]) -> None:
+        self._indptr = indptr
+
+    def __len__(self) -> int:
+        return len(self._indptr) - 1
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float64]:
+        return np.diff(self._indptr[rows.start : rows.stop + 1]).astype(np.float64)
+
+
 def _balance(
     rows: FloatVector | None, columns: FloatVector | None, count: int
 ) -> tuple[FloatVector | None, FloatVector | None]:
@@ -219,16 +234,23 @@ def _balance(
     exponent = np.frexp(largest)[1]
     if columns is None or largest == 0 or largest == 1 or exponent == 0:
         return rows, columns
-    ones = np.ones(count, dtype=np.float32)
-    return np.ldexp(ones if rows is None else rows, exponent), np.ldexp(columns, -exponent)
+    scaled = np.ldexp(columns, -exponent)
+    if rows is None:
+        return np.full(count, np.ldexp(np.float32(1), exponent)), scaled
+    return np.ldexp(rows, exponent, out=rows), scaled
 
 
-def _inverse(sums: NDArray[np.float64], self_loops: bool, *, root: bool) -> FloatVector:
+def _inverse(
+    sums: NDArray[np.float64] | _RowLengths, self_loops: bool, *, root: bool
+) -> FloatVector:
     """1 / d or d^-1/2, in float32; 0 for nodes without edges."""
     made = np.empty(len(sums), dtype=np.float32)
-    for at in range(0, len(sums), CHUNK_ROWS):
-        degrees = sums[at : at + CHUNK_ROWS] + self_loops
+
+    def invert(part: slice) -> None:
+        degrees = sums[part] + self_loops
         scale, filled = np.zeros(len(degrees)), degrees > 0
         scale[filled] = degrees[filled] ** (-0.5 if root else -1.0)
-        made[at : at + CHUNK_ROWS] = scale
+        made[part] = scale
+
+    run_on_threads(invert, [slice(*part) for part in ranges(len(sums), CHUNK_ROWS)], None)
     return made
