@@ -1,8 +1,9 @@
 """Put the parts of all blocks and hops together, so that all hops of a row lie side by side.
 
-The result is written from its end, a slab of rows at a time, and the parts are cut shorter behind
-it: the disk never holds more than one copy and a slab. After each slab the journal says how far it
-went, so a killed assembly resumes. A part whose checksum is wrong is found here at the latest.
+The result is written from its end, some slabs of rows at a time, and the parts are cut shorter
+behind it: the disk never holds more than one copy and those slabs. After them the journal says how
+far it went, so a killed assembly resumes. A part whose checksum is wrong is found here at the
+latest.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import aligned_empty, run_on_threads
+from scr.errors import StoreError
 from scr.propagation._steps import unit_rows
-from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces, stream_checked
+from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import DiskPlan, DiskRequest
 from scr.storage import (
     PAGE,
     FileRegion,
+    FileRows,
     SequentialWriter,
     as_bytes,
     chunk_digest,
@@ -88,14 +91,23 @@ def assemble(
     layout: Layout,
     file: Path,
     *,
+    slabs: int,
     unit: bool,
     threads: int | None,
     on_rows: Callable[[int, int], None],
 ) -> dict[int, str]:
-    """Write a `.npy` from finished parts, or resume it; `unit` gives all rows of hops length 1.
+    """Write a `.npy` from finished parts, or resume it.
 
-    While one slab is written and hashed, the next one is read. Returns the checksums of the chunks
-    of the result that lay in one slab, by their number, so that they need not be read again.
+    While some slabs are written and hashed, the next ones are read.
+
+    Args:
+        slabs: How many are put together at once.
+        unit: Give all rows of hops length 1.
+        threads: For that.
+        on_rows: Told how many rows there are by now, of how many.
+
+    Returns:
+        The checksums of chunks of the result that were at hand in one piece, by their number.
 
     Raises:
         DamagedPieceError: A part is not what was written; what was assembled stays.
@@ -105,25 +117,24 @@ def assemble(
     left = work.assembled
     descriptor, begin = _open(file, layout)
     row_bytes, slab_rows = matrices * columns * layout.dtype.itemsize, work.slab_rows
-    buffers = [
-        aligned_empty((min(slab_rows, rows), matrices, columns), layout.dtype) for _ in range(2)
-    ]
+    shape = (min(slabs * slab_rows, rows), matrices, columns)
+    buffers = [aligned_empty(shape, layout.dtype) for _ in range(2)]
     digests: dict[int, str] = {}
-    pending: list[tuple[int, Future[int], dict[int, Future[str]]]] = []
+    pending: list[_Written] = []
 
-    def write(chunk: NDArray[Any], start: int) -> int:
+    def write(chunk: NDArray[Any], start: int) -> list[int]:
         writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
         with closing(writer):
             writer.write(as_bytes(chunk))
             writer.sync()
-        return zlib.crc32(as_bytes(chunk))
+        return _slab_crc32s(chunk, slab_rows)
 
     def settle() -> None:
-        """Wait for the slab that is being written, then let go of its parts."""
+        """Wait for the slabs that are being written, then let go of their parts."""
         while pending:
-            start, written, hashed = pending.pop()
+            start, crc32s, hashed = pending.pop()
             digests.update((number, digest.result()) for number, digest in hashed.items())
-            work.record_assembled(start, written.result())
+            work.record_assembled(start, crc32s.result())
             for block in range(len(layout.blocks)):
                 for place in range(matrices):
                     os.truncate(
@@ -135,12 +146,14 @@ def assemble(
         if left is None:
             left = rows
             work.record_assembled(left)
+        last = -(-left // slab_rows)
         with ThreadPoolExecutor(_WRITERS) as behind:
-            for slab in reversed(range(-(-left // slab_rows))):
-                start, stop = slab * slab_rows, min((slab + 1) * slab_rows, rows)
-                chunk = buffers[slab % 2][: stop - start]
+            while last > 0:
+                first = max(last - slabs, 0)
+                start, stop = first * slab_rows, min(last * slab_rows, rows)
+                chunk = buffers[0][: stop - start]
                 try:
-                    _fill(chunk, work, layout, slab)
+                    _fill(chunk, work, layout, range(first, last))
                 except DamagedPieceError as damaged:
                     settle()
                     work.remove(damaged.name)
@@ -149,22 +162,39 @@ def assemble(
                     for place in range(matrices):
                         unit_rows(chunk[:, place], threads=threads)
                 settle()
-                written = behind.submit(write, chunk, start)
+                crc32s = behind.submit(write, chunk, start)
                 whole = whole_chunks(as_bytes(chunk), start * row_bytes, layout.bytes)
                 hashed = {number: behind.submit(chunk_digest, data) for number, data in whole}
-                pending.append((start, written, hashed))
+                pending.append(_Written(start, crc32s, hashed))
+                buffers.reverse()
+                last = first
             settle()
     finally:
         os.close(descriptor)
     return digests
 
 
-def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slab: int) -> None:
-    """Read one slab of all parts, each to its place in the rows."""
+class _Written(NamedTuple):
+    """Slabs on their way to the disk."""
+
+    start: int
+    """Their first row."""
+    crc32s: Future[list[int]]
+    """Of each of them, once they are there."""
+    digests: dict[int, Future[str]]
+
+
+def _slab_crc32s(rows: NDArray[Any], slab_rows: int) -> list[int]:
+    """A checksum for each slab of rows, the first of which begins one."""
+    return [zlib.crc32(as_bytes(rows[slice(*part)])) for part in ranges(len(rows), slab_rows)]
+
+
+def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slabs: range) -> None:
+    """Read some slabs of all parts, each to its place in the rows."""
     rows, matrices, _ = layout.shape
-    start, blocks = slab * work.slab_rows, range(len(layout.blocks))
+    start, blocks = slabs.start * work.slab_rows, range(len(layout.blocks))
     parts = [
-        (block, place, work.part_crc32(layout.part(block, place), slab))
+        (block, place, work.part_crc32s(layout.part(block, place), slabs))
         for block in blocks
         for place in range(matrices)
     ]
@@ -172,16 +202,18 @@ def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slab: int) -> None:
     for _ in parts[:_READERS]:
         free.put(page_buffer(len(chunk) * max(map(layout.row_bytes, blocks)) + 2 * PAGE))
 
-    def read(part: tuple[int, int, int | None]) -> None:
-        block, place, crc32 = part
+    def read(part: tuple[int, int, list[int] | None]) -> None:
+        block, place, crc32s = part
         name, columns, buffer = layout.part(block, place), layout.blocks[block], free.get()
         shape = (rows, columns.stop - columns.start)
         piece = FileRegion(work.file(name), 0, shape, layout.dtype)
         try:
-            found = stream_checked(piece, (start, start + len(chunk)), crc32, buffer)
-            if found is None:
+            found = FileRows(piece, in_order=True).stream(start, start + len(chunk), buffer)
+            if _slab_crc32s(found, work.slab_rows) != crc32s:
                 raise DamagedPieceError(name)
             chunk[:, place, columns] = found
+        except (FileNotFoundError, StoreError):
+            raise DamagedPieceError(name) from None
         finally:
             free.put(buffer)
 
@@ -204,13 +236,18 @@ def result_is_there(work: Pieces, file: Path, layout: Layout) -> bool:
         return False
     begin = len(npy_header(layout.shape, layout.dtype))
     row_bytes = layout.bytes // max(layout.shape[0], 1)
-    slab_rows = work.slab_rows
+    slab_rows, row = work.slab_rows, work.assembled or 0
     with file.open("rb") as stream:
-        for row in range(work.assembled or 0, layout.shape[0], slab_rows):
-            crc32, left = 0, min(slab_rows, layout.shape[0] - row) * row_bytes
-            stream.seek(begin + row * row_bytes)
-            while left and (data := stream.read(min(left, _READ_BYTES))):
-                crc32, left = zlib.crc32(data, crc32), left - len(data)
-            if left or crc32 != work.slab_crc32(row):
+        while row < layout.shape[0]:
+            expected = work.assembled_crc32s(row)
+            if not expected:
                 return False
+            for known in expected:
+                crc32, left = 0, min(slab_rows, layout.shape[0] - row) * row_bytes
+                stream.seek(begin + row * row_bytes)
+                while left and (data := stream.read(min(left, _READ_BYTES))):
+                    crc32, left = zlib.crc32(data, crc32), left - len(data)
+                if left or crc32 != known:
+                    return False
+                row += slab_rows
     return True

@@ -62,8 +62,8 @@ class OutOfCore:
             try:
                 self._compute_missing()
                 return assemble(
-                    self.work, self._layout, file, unit=self.request.config.hop_scale == "unit",
-                    threads=self.request.threads,
+                    self.work, self._layout, file, slabs=self.plan.slabs,
+                    unit=self.request.config.hop_scale == "unit", threads=self.request.threads,
                     on_rows=functools.partial(self._on_progress, "Putting hops together"),
                 )  # fmt: skip
             except DamagedPieceError as damaged:

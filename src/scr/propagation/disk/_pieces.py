@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.storage import (
-    FileRegion,
-    FileRows,
     SequentialWriter,
     WorkFolder,
     as_bytes,
@@ -136,27 +134,31 @@ class Pieces(WorkFolder):
         self.forget(name)
         self.file(name).unlink(missing_ok=True)
 
-    def record_assembled(self, row: int, crc32: int | None = None) -> None:
-        """Note that rows from here on are in the result and synced, and a checksum of the first."""
-        if crc32 is not None:
-            self.finish(f"{_SLAB}{row}", crc32)
+    def record_assembled(self, row: int, crc32s: list[int] | None = None) -> None:
+        """Note that rows from here on are in the result and synced.
+
+        Of those that were not before, there is a checksum for each slab.
+        """
+        if crc32s is not None:
+            self.finish(f"{_SLAB}{row}", crc32s)
         self.finish(_ASSEMBLED, row, changing=[RESULT])
 
-    def slab_crc32(self, row: int) -> int | None:
-        """The checksum of the slab of the result that begins with a row."""
-        crc32: int | None = self.finished(f"{_SLAB}{row}")
-        return crc32
+    def assembled_crc32s(self, row: int) -> list[int]:
+        """The checksums that were noted with a row; none if there are no such."""
+        found = self.finished(f"{_SLAB}{row}")
+        return found if isinstance(found, list) else []
 
-    def part_crc32(self, name: str, slab: int) -> int | None:
-        """The checksum of one slab of a piece; none if there is no such piece."""
+    def part_crc32s(self, name: str, slabs: range) -> list[int] | None:
+        """The checksums of some slabs of a piece; none if there is no such piece."""
         piece = self.finished(name)
-        return None if piece is None else int(piece["crc32"][slab])
+        return None if piece is None else piece["crc32"][slabs.start : slabs.stop]
 
     def read(self, name: str, out: NDArray[Any]) -> None:
         """Fill a matrix with all rows of a piece; raise `DamagedPieceError` if it has changed."""
-        for slab, at in enumerate(range(0, len(out), self.slab_rows)):
-            crc32, rows = self.part_crc32(name, slab), out[at : at + self.slab_rows]
-            if not read_checked(self.file(name), at, crc32, rows):
+        rows, piece = self.slab_rows, self.finished(name)
+        known = [] if piece is None else piece["crc32"]
+        for slab, at in enumerate(range(0, len(out), rows)):
+            if not known or not read_checked(self.file(name), at, known[slab], out[at : at + rows]):
                 self.remove(name)
                 raise DamagedPieceError(name)
 
@@ -167,7 +169,7 @@ class Pieces(WorkFolder):
         self.finish(_LAYOUT, dict(layout))
 
 
-def read_checked(file: Path, row: int, crc32: int | None, out: NDArray[Any]) -> bool:
+def read_checked(file: Path, row: int, crc32: int, out: NDArray[Any]) -> bool:
     """Fill an array with rows of a file; returns whether they have the checksum."""
     try:
         with open_for_reading(file) as descriptor:
@@ -175,20 +177,6 @@ def read_checked(file: Path, row: int, crc32: int | None, out: NDArray[Any]) -> 
     except (EOFError, FileNotFoundError):
         return False
     return zlib.crc32(as_bytes(out)) == crc32
-
-
-def stream_checked(
-    piece: FileRegion, rows: tuple[int, int], crc32: int | None, buffer: NDArray[np.uint8]
-) -> NDArray[Any] | None:
-    """Rows of a piece that are read once, in memory of a buffer; none without that checksum.
-
-    Of a large piece they are read past the page cache.
-    """
-    try:
-        found = FileRows(piece, in_order=True).stream(*rows, buffer)
-    except (FileNotFoundError, StoreError):
-        return None
-    return found if zlib.crc32(as_bytes(found)) == crc32 else None
 
 
 class PieceWriter:

@@ -58,11 +58,10 @@ LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
-SLAB_BYTES = (24 * 2**20, 320 * 2**20)
-"""Fewest and most bytes of the result put together at once. One slab is written while parts are
-read for the next."""
+SLAB_BYTES = (24 * 2**20, 512 * 2**20)
+"""Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
 SLABS = 3
-"""Slabs in memory: both, and up to as much again of parts."""
+"""Times that slabs are in memory: some are written while others are read, and their parts, too."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -89,7 +88,9 @@ class DiskPlan:
     state_slots: int | None
     """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
     slab_rows: int
-    """Rows under one checksum, and put together at once."""
+    """Rows under one checksum."""
+    slabs: int
+    """How many such are put together at once."""
     chunk_edges: int
     rows: int
     """Rows that are kept."""
@@ -170,12 +171,14 @@ class DiskRequest:
             and self._block_seconds(width, 0) > STATE_SECONDS
         )  # fmt: skip
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
+        slabs = 1 if at_once else self._slabs(width, free - self._disk_bytes - slots * state)
         blocks = -(-self.columns // width) if self.columns else 0
         # Parts and what they are put together to, or that alone.
         result, copies = self._result_bytes, 1 if at_once else 2
         own, of_worker = self._memory_bytes(width), 0
         if self.team is not None:
-            own, of_worker = resident_bytes() + LIBRARY_BYTES + self._slabs_bytes, own
+            own = resident_bytes() + LIBRARY_BYTES + slabs * self._slabs_bytes
+            of_worker = self._memory_bytes(width)
             check_memory(
                 "Putting the hops together takes", own, process_budget(self.memory),
                 hint="give this process more with `--memory`; that of the workers is apart",
@@ -184,11 +187,12 @@ class DiskRequest:
         return DiskPlan(
             memory_bytes=self._at_once_bytes if at_once else own,
             budget_bytes=process_budget(self.memory),
-            disk_bytes=result, work_bytes=self._disk_bytes + slots * state,
+            disk_bytes=result,
+            work_bytes=self._disk_bytes + slots * state + (slabs - 1) * self._slab_bytes,
             free_bytes=free, block_columns=width, blocks=blocks,
             passes=blocks * (self.matrices - 1),
             state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
-            chunk_edges=self._chunk_edges, rows=self._kept,
+            slabs=slabs, chunk_edges=self._chunk_edges, rows=self._kept,
             at_once=at_once,
             seconds=self._passes_seconds(width, slots)
             + copies * result / WRITE_SPEED + 2 * (copies - 1) * result / READ_SPEED,
@@ -284,8 +288,21 @@ class DiskRequest:
 
     @property
     def _slabs_bytes(self) -> int:
-        """What puts the result together."""
-        return SLABS * min(self._slab_rows, self._kept) * self._row_bytes
+        """What puts the result together, slab by slab."""
+        return SLABS * self._slab_bytes
+
+    @property
+    def _slab_bytes(self) -> int:
+        return min(self._slab_rows, self._kept) * self._row_bytes
+
+    def _slabs(self, width: int, free: int) -> int:
+        """Slabs to put together at once, in the memory of a block, and on so much free disk."""
+        room = 2 * width * self.graph.num_nodes * self._item
+        if self.team is not None:
+            room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
+        slab = max(self._slab_bytes, 1)
+        most = min(room // SLABS, SLAB_BYTES[1], slab + max(free, 0))
+        return int(max(min(most // slab, -(-self._kept // max(self._slab_rows, 1))), 1))
 
     @property
     def _held_bytes(self) -> int:
@@ -316,11 +333,10 @@ class DiskRequest:
     @property
     def _disk_bytes(self) -> int:
         """The result and one slab of it, its rows, and the edges of the largest subset."""
-        slab = min(self._slab_rows, self._kept) * self._row_bytes
         subset = 0
         if self.subsets is not None and self.graph.edge_types is not None:
             subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
-        return self._result_bytes + slab + 8 * self._kept + subset
+        return self._result_bytes + self._slab_bytes + 8 * self._kept + subset
 
     def _state_bytes(self, width: int) -> int:
         """A whole hop of a block, kept to resume from where parts have only some of its rows."""
