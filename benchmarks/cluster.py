@@ -4,7 +4,9 @@
 
 A synthetic graph of the size of ogbn-products is propagated by 1, 2 and 4 workers of one thread
 each, and by the local engine with as many threads; the hops must be the same bytes. A small graph
-shows what Ray itself costs. Each is a process of its own; `work_seconds` begin when the cluster is
+shows what Ray itself costs. Each is a process of its own, with as many cores for it and all that it
+starts as it has workers, as far as there are so many: otherwise one worker would have the second
+core to itself for reading and writing. `work_seconds` begin when the cluster is
 there and count the start of its workers; `passes_seconds` of them end with the last block, before
 this process puts the hops together; `start_seconds` are those of the cluster. Rows are kept as they
 come, each repeat on its own, and a run that was stopped resumes. Writes results/cluster.json.
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import statistics
 import sys
 import time
@@ -118,6 +121,8 @@ def _measure(
 
 def once(options: argparse.Namespace) -> None:
     """Propagate in this process or by workers of a new cluster; prints seconds and a hash."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.workers])
     import scr
 
     graph = scr.load_graph(str(options.store))

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from scr.storage._lock import one_at_a_time as one_at_a_time
     from scr.storage._manifest import MANIFEST as MANIFEST
     from scr.storage._manifest import ArrayEntry as ArrayEntry
+    from scr.storage._manifest import BackwardChunks as BackwardChunks
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
     from scr.storage._manifest import array_file as array_file
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from scr.storage._manifest import chunk_digest as chunk_digest
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
-    from scr.storage._manifest import whole_chunks as whole_chunks
     from scr.storage._npy_header import array_bytes as array_bytes
     from scr.storage._npy_header import read_npy_header as read_npy_header
     from scr.storage._plain_file import check_plain as check_plain

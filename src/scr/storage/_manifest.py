@@ -225,22 +225,41 @@ def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> Arr
     )
 
 
-def whole_chunks(data: memoryview, offset: int, total: int) -> Iterator[tuple[int, memoryview]]:
-    """Chunks that lie in some bytes of an array of so many, from an offset on; with their numbers.
+def chunk_digest(*parts: memoryview | bytes) -> str:
+    """Hash a chunk, as `checksums` does; it may be in parts."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
-    The array has an item size that divides `CHUNK_BYTES`.
+
+class BackwardChunks:
+    """Chunks of an array whose bytes come in large pieces, from the last to the first.
+
+    What a piece begins with, up to the first chunk that begins in it, is copied for the next one.
     """
-    for number in range(-(-offset // CHUNK_BYTES), -(-total // CHUNK_BYTES)):
-        start = number * CHUNK_BYTES - offset
-        stop = min(start + CHUNK_BYTES, total - offset)
-        if stop > len(data):
-            return
-        yield number, data[start:stop]
 
+    def __init__(self, total: int) -> None:
+        """Begin, of an array of so many bytes."""
+        self._total, self._rest = total, b""
 
-def chunk_digest(data: memoryview) -> str:
-    """Hash a chunk, as `checksums` does."""
-    return hashlib.blake2b(data, digest_size=8).hexdigest()
+    def whole(self, data: memoryview, offset: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Chunks that are at hand with a piece that begins at an offset: numbers and parts.
+
+        Those whose end was in a piece that did not come, or that no chunk began in, are left out,
+        but for the last piece.
+        """
+        stop, rest = offset + len(data), self._rest
+        first, last = -(-offset // CHUNK_BYTES), -(-stop // CHUNK_BYTES)
+        is_kept = first < last or stop == self._total
+        self._rest = bytes(data[: first * CHUNK_BYTES - offset]) if is_kept else b""
+        for number in range(first, last):
+            part = data[number * CHUNK_BYTES - offset : (number + 1) * CHUNK_BYTES - offset]
+            missing = min((number + 1) * CHUNK_BYTES, self._total) - stop
+            if missing <= 0:
+                yield number, (part,)
+            elif len(rest) == missing:
+                yield number, (part, rest)
 
 
 def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:

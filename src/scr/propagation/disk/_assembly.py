@@ -29,6 +29,7 @@ from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import DiskPlan, DiskRequest
 from scr.storage import (
     PAGE,
+    BackwardChunks,
     FileRegion,
     FileRows,
     SequentialWriter,
@@ -38,7 +39,6 @@ from scr.storage import (
     open_descriptor,
     page_buffer,
     ranges,
-    whole_chunks,
     write_all,
 )
 
@@ -119,7 +119,7 @@ def assemble(
     row_bytes, slab_rows = matrices * columns * layout.dtype.itemsize, work.slab_rows
     shape = (min(slabs * slab_rows, rows), matrices, columns)
     buffers = [aligned_empty(shape, layout.dtype) for _ in range(2)]
-    digests: dict[int, str] = {}
+    chunks, digests = BackwardChunks(layout.bytes), dict[int, str]()
     pending: list[_Written] = []
 
     def write(chunk: NDArray[Any], start: int) -> list[int]:
@@ -163,8 +163,8 @@ def assemble(
                         unit_rows(chunk[:, place], threads=threads)
                 settle()
                 crc32s = behind.submit(write, chunk, start)
-                whole = whole_chunks(as_bytes(chunk), start * row_bytes, layout.bytes)
-                hashed = {number: behind.submit(chunk_digest, data) for number, data in whole}
+                whole = chunks.whole(as_bytes(chunk), start * row_bytes)
+                hashed = {number: behind.submit(chunk_digest, *parts) for number, parts in whole}
                 pending.append(_Written(start, crc32s, hashed))
                 buffers.reverse()
                 last = first

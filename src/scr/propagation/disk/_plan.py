@@ -61,7 +61,8 @@ WORKER_BYTES = 384 * 2**20
 SLAB_BYTES = (24 * 2**20, 512 * 2**20)
 """Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
 SLABS = 3
-"""Times that slabs are in memory: some are written while others are read, and their parts, too."""
+"""Times that slabs are in memory: some are written while others are read, and their parts, too. Of
+several, what the first chunk begins with is kept as well."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -301,7 +302,7 @@ class DiskRequest:
         if self.team is not None:
             room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
         slab = max(self._slab_bytes, 1)
-        most = min(room // SLABS, SLAB_BYTES[1], slab + max(free, 0))
+        most = min(room // (SLABS + 1), SLAB_BYTES[1], slab + max(free, 0))
         return int(max(min(most // slab, -(-self._kept // max(self._slab_rows, 1))), 1))
 
     @property
