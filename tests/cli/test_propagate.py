@@ -235,10 +235,10 @@ def test_sparse_features_that_do_not_fit_are_refused_before_they_are_made_dense(
     monkeypatch.setattr("scr.features._prepare.FittedFeatures.transform", None)
     monkeypatch.setattr("scr.compute.resident_bytes", lambda: 0)
     words = [tmp_path / "store", "--reduce", "none", "--out", tmp_path / "hops", "--memory"]
-    # Dense numbers of 4 bytes, and 60 sparse ones of 4 and 4 bytes, twice.
-    needed = 60 * 5000 * 4 + 2 * 60 * 8
+    # Dense numbers of 4 bytes, 60 sparse ones of 4 and 4 bytes, and a part that is being scaled.
+    needed = 60 * 5000 * 4 + 60 * 8 + 4 * 8 * 60 * 5000
     refused = run(*words, needed - 1)
     assert refused.exit_code == 2
-    assert "60 x 5,000 sparse features dense takes 1.15MiB" in refused.output
+    assert "60 x 5,000 sparse features dense takes 26.31MiB" in refused.output
     assert isinstance(run(*words, needed).exception, TypeError)  # it goes on
     assert not (tmp_path / "hops").exists()

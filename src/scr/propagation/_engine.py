@@ -24,7 +24,7 @@ from scr.propagation._config import Direction, HopScale, Norm, PropagationConfig
 from scr.propagation._hops import Hops
 from scr.propagation._in_memory import each_hop, hops_in_memory
 from scr.propagation._kept_rows import kept_rows
-from scr.propagation._plan import plan_propagation
+from scr.propagation._plan import computes_apart, fast_block, plan_propagation
 from scr.propagation._steps import add_scaled
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import hop_settings
@@ -121,8 +121,11 @@ def propagate(
     width = plan_propagation(
         graph, config, int(source.shape[1]), memory=memory, subsets=chosen, rows=count
     )
+    apart = count == graph.num_nodes and computes_apart(
+        graph, config, int(source.shape[1]), memory=memory
+    )
     array = hops_in_memory(
-        graph, config, source, kept=kept, subsets=chosen, width=width, threads=threads
+        graph, config, source, kept=kept, subsets=chosen, width=width, apart=apart, threads=threads
     )
     return Hops(array, settings=hop_settings(config, chosen), nodes_kept=kept)
 
@@ -173,8 +176,11 @@ def propagate_mixture(
         targets = graph.reach[0]
     total = np.zeros((targets, shape[1]), dtype=np.float32)
     is_unit = config.hop_scale == "unit"
-    for place, _, hop in each_hop(graph, config, shape[1], source, None, threads):
-        add_scaled(total, hop[:targets], factors[place], is_unit, threads)
+    width = fast_block(shape[1], dtype)
+    if is_unit:  # which takes whole rows
+        width = shape[1]
+    for place, block, hop in each_hop(graph, config, width, source, None, threads):
+        add_scaled(total[:, block], hop[:targets], factors[place], is_unit, threads)
     return total
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scr.compute import aligned_empty
 from scr.graph import GraphPart
 from scr.propagation._config import PropagationConfig
-from scr.propagation._plan import keeps_some_rows
-from scr.propagation._steps import advance, fill, fill_block, unit_rows, walk
+from scr.propagation._plan import fast_block, keeps_some_rows, padded
+from scr.propagation._steps import advance, copy_rows, fill_block, unit_rows, walk
 from scr.propagation._walks import Subsets, adjacency_of, matrices_of, ways_of
 from scr.storage import ranges
 
@@ -29,6 +29,7 @@ def hops_in_memory(
     kept: NDArray[np.int64] | None,
     subsets: Subsets,
     width: int,
+    apart: bool,
     threads: int | None,
     on_hop: Callable[[], None] = lambda: None,
 ) -> NDArray[Any]:
@@ -37,15 +38,17 @@ def hops_in_memory(
     Args:
         graph: As for `propagate`, like all that is not named here.
         source: X, as `check_features` returns it.
-        width: Columns that are multiplied together.
+        width: Most columns that are multiplied together.
+        apart: Whether hops of all rows are computed apart from the result as well.
         on_hop: Called after each product.
     """
     rows = graph.num_targets if kept is None else len(kept)
-    if keeps_some_rows(graph, subsets, rows):
+    if apart or keeps_some_rows(graph, subsets, rows):
+        width = min(width, fast_block(width, config.dtype))
         array = aligned_empty((rows, matrices_of(config, subsets), source.shape[1]), config.dtype)
         for place, block, hop in each_hop(graph, config, width, source, subsets, threads):
-            part = hop[: graph.num_targets] if kept is None else hop[kept]
-            fill(array[:, place, block], part, threads=threads)
+            part = hop[:rows] if kept is None else hop[kept]
+            copy_rows(array[:, place, block], part, threads=threads)
             if place:
                 on_hop()
     else:
@@ -96,24 +99,31 @@ def each_hop(
     Each must be read before the next one is asked for. Of the last hop of a walk, rows of nodes
     that are not of the target type hold anything; of a part of a graph, those that are not needed.
     """
-    columns = int(source.shape[1])
-    buffers = [aligned_empty((graph.num_nodes * width,), config.dtype) for _ in range(2)]
+    columns, ways = int(source.shape[1]), ways_of(config, subsets)
+    flat = [aligned_empty((graph.num_nodes * padded(width),), config.dtype) for _ in range(2)]
 
     def filled(block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        shape = (graph.num_nodes, block.stop - block.start)
-        current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
-        fill_block(current, source, block, threads=threads)
+        width = block.stop - block.start
+        shape = (graph.num_nodes, padded(width))
+        current, spare = (each[: math.prod(shape)].reshape(shape) for each in flat)
+        fill_block(current[:, :width], source, block, threads=threads)
+        current[:, width:] = 0
         return current, spare
 
-    for block in _blocks(width, columns):
-        yield 0, block, filled(block)[0]
-    for way in ways_of(config, subsets):
+    if not ways:
+        for block in _blocks(width, columns):
+            yield 0, block, filled(block)[0][:, : block.stop - block.start]
+    for number, way in enumerate(ways):
         adjacency = adjacency_of(graph, config, way)
         for block in _blocks(width, columns):
+            wanted = slice(0, block.stop - block.start)
+            current, spare = filled(block)
+            if number == 0:
+                yield 0, block, current[:, wanted]
             rows = _needed_rows(graph, config.hops)
-            hops = walk(adjacency, *filled(block), config.hops, threads=threads, rows=rows)
+            hops = walk(adjacency, current, spare, config.hops, threads=threads, rows=rows)
             for place, hop in zip(way.places, hops, strict=True):
-                yield place, block, hop
+                yield place, block, hop[:, wanted]
 
 
 def _needed_rows(graph: Graph, hops: int) -> list[int]:

@@ -2,9 +2,11 @@
 
 Columns of A X do not depend on each other, so a matrix that does not fit is cut into blocks of
 columns, and the adjacency is read once per block and hop. In memory, the result itself is held,
-and beside it one block (none for `row`, which scales no columns). Where hops of other nodes than
-those of the result are computed on the way, of other types or over subsets of relations, two blocks
-of all nodes are held beside it, and the edges of one subset. `_plan.py` is for results on disk.
+and beside it two blocks of a few columns, between which the hops go back and forth before they are
+copied to their places. Where memory is short, hops are computed in their places, with one block
+beside them (none for `row`, which scales no columns). Where hops of other nodes than those of the
+result are computed on the way, of other types or over subsets of relations, there are always two
+blocks, and the edges of one subset. `disk/_plan.py` is for results on disk.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
     from scr.graph import Graph
 
 NARROWEST_BLOCK = 16
-"""Columns: narrower rows would fill less than the cache line that is read anyway."""
+"""Columns: narrower rows would fill less than the cache line that is read anyway. The kernel's
+vectors have as many, so wider blocks are padded to a multiple of them (`padded`)."""
+FAST_BYTES = 128
+"""Of a row, up to which gathering is fastest: 64 columns in float16 of 2.4 million nodes took 2.1
+ns per edge and 32 columns, 128 columns 3.4 ns (2 cores, AMD EPYC): more rows stay in the caches."""
 BYTES_PER_NODE = 40
 """Degrees and scales, at their peak."""
 
@@ -64,6 +70,32 @@ def plan_propagation(
         what=f"{matrices} hops of {kept:,} nodes x {columns:,} columns in {config.dtype} in memory",
         less="; less with the result on disk (`out`), fewer hops or float16",
     )  # fmt: skip
+
+
+def padded(columns: int) -> int:
+    """Columns of a matrix of so many whose rows all begin with a whole vector.
+
+    Vectors that straddle cache lines took twice the time with 36 columns in float16 as with 48.
+    """
+    if columns <= NARROWEST_BLOCK:
+        return columns
+    return -(-columns // NARROWEST_BLOCK) * NARROWEST_BLOCK
+
+
+def fast_block(columns: int, dtype: str) -> int:
+    """Columns that are best multiplied together, where the edges are in memory."""
+    return min(columns, FAST_BYTES // np.dtype(dtype).itemsize)
+
+
+def computes_apart(
+    graph: Graph, config: PropagationConfig, columns: int, *, memory: str | int = "auto"
+) -> bool:
+    """Whether two fast blocks fit beside a result of all rows, in which hops are not computed."""
+    itemsize = np.dtype(config.dtype).itemsize
+    fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes
+    fixed += graph.num_nodes * config.matrices * columns * itemsize
+    block = 2 * padded(fast_block(columns, config.dtype)) * graph.num_nodes * itemsize
+    return fixed + block <= memory_budget(memory)
 
 
 def widest_block(

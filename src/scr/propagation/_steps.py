@@ -38,6 +38,15 @@ def fill(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None)
     _for_rows(len(out), copy, threads)
 
 
+def copy_rows(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None) -> None:
+    """Copy rows of the same type, every bit of them: `fill` makes 0.0 of -0.0."""
+
+    def copy(part: slice) -> None:
+        out[part] = matrix[part]
+
+    _for_rows(len(out), copy, threads)
+
+
 def fill_block(
     out: NDArray[Any], source: Any, columns: slice, *, threads: int | None = None
 ) -> None:

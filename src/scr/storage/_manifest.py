@@ -242,6 +242,7 @@ class BackwardChunks:
     def __init__(self, total: int) -> None:
         """Begin, of an array of so many bytes."""
         self._total, self._rest = total, b""
+        self._begin = total
 
     def whole(self, data: memoryview, offset: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Chunks that are at hand with a piece that begins at an offset: numbers and parts.
@@ -249,7 +250,8 @@ class BackwardChunks:
         Those whose end was in a piece that did not come, or that no chunk began in, are left out,
         but for the last piece.
         """
-        stop, rest = offset + len(data), self._rest
+        stop = offset + len(data)
+        rest, self._begin = self._rest if stop == self._begin else b"", offset
         first, last = -(-offset // CHUNK_BYTES), -(-stop // CHUNK_BYTES)
         is_kept = first < last or stop == self._total
         self._rest = bytes(data[: first * CHUNK_BYTES - offset]) if is_kept else b""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
-    from scr.propagation.disk._plan import DiskPlan as DiskPlan
+    from scr.propagation.disk._disk_plan import DiskPlan as DiskPlan
     from scr.propagation.disk._plan import DiskRequest as DiskRequest
     from scr.propagation.disk._run import propagate_to_disk as propagate_to_disk
     from scr.propagation.disk._team import Team as Team

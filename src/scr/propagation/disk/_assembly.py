@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from scr.compute import aligned_empty, run_on_threads
 from scr.errors import StoreError
 from scr.propagation._steps import unit_rows
+from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
-from scr.propagation.disk._plan import DiskPlan, DiskRequest
+from scr.propagation.disk._plan import DiskRequest
 from scr.storage import (
     PAGE,
     BackwardChunks,

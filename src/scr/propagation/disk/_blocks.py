@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from scr.compute import aligned_empty
 from scr.graph import relation_codes, select_edges
 from scr.propagation._normalization import NormalizedAdjacency, normalize
+from scr.propagation._plan import padded
 from scr.propagation._steps import fill_block, take_turns
 from scr.propagation._subsets import Subset
 from scr.propagation._walks import Way
 from scr.propagation.disk._assembly import Layout
+from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.disk._pieces import PieceFiles, PieceWriter
-from scr.propagation.disk._plan import DiskPlan, DiskRequest
+from scr.propagation.disk._plan import DiskRequest
 from scr.propagation.disk._steps import Step
 
 GATHER_BYTES = 16 * 2**20
@@ -48,13 +50,14 @@ class Blocks:
         self._rows = request.picked
         self._layout = Layout.of(request, plan)
         self._adjacencies: dict[tuple[str, Subset | None], NormalizedAdjacency] = {}
-        size = request.graph.num_nodes * plan.block_columns
+        size = request.graph.num_nodes * padded(plan.block_columns)
         self._buffers = [aligned_empty((size,), request.config.dtype) for _ in range(2)]
 
     def compute(self, block: int, steps: Iterable[Step]) -> None:
         """Make the missing pieces of a block."""
         columns, threads = self._layout.blocks[block], self._request.threads
-        shape = (self._request.graph.num_nodes, columns.stop - columns.start)
+        width = columns.stop - columns.start
+        shape = (self._request.graph.num_nodes, padded(width))
         current, spare = (buffer[: math.prod(shape)].reshape(shape) for buffer in self._buffers)
         for step in steps:
             part, state = (
@@ -62,22 +65,31 @@ class Blocks:
                 self._layout.state(block, step.place),
             )
             if step.way is None and step.place == 0:
-                fill_block(current, self._request.source, columns, threads=threads)
+                fill_block(current[:, :width], self._request.source, columns, threads=threads)
+                current[:, width:] = 0
             elif step.way is None:
-                self._pieces.read(state, current)
+                self._read(state, current, width)
             elif self._is_written_behind(step):
                 with PieceWriter(self._pieces, state) as writer:
+                    writer.columns = width
                     current, spare = self._multiply(step, current, spare, writer)
             else:
                 current, spare = self._multiply(step, current, spare)
             if step.is_part and (step.way is None or self._rows is not None):
-                self._write(part, current, self._rows)
+                self._write(part, current[:, :width], self._rows)
             # The state before is needed until this part is whole.
             if step.is_state and self._rows is not None:
                 self._remove_states(but=state)
                 if self._plan.state_slots == 1:
-                    self._write(state, current, None)
+                    self._write(state, current[:, :width], None)
         self._remove_states()
+
+    def _read(self, name: str, hop: NDArray[Any], width: int) -> None:
+        """Fill the first columns of one of the matrices with a piece, by way of the other one."""
+        other = next(each for each in self._buffers if not np.may_share_memory(each, hop))
+        stored = other[: len(hop) * width].reshape(len(hop), width)
+        self._pieces.read(name, stored)
+        hop[:, :width], hop[:, width:] = stored, 0
 
     def _is_written_behind(self, step: Step) -> bool:
         """Whether all rows of a hop are written while later rows of it are still computed."""
@@ -104,7 +116,8 @@ class Blocks:
                 rows = None
         multiply = functools.partial(
             product_by_chunks, chunks=edge_chunks(indptr, self._plan.chunk_edges), rows=rows,
-            on_rows=None if writer is None else writer.write_behind, on_edges=self._on_edges,
+            on_rows=None if writer is None else writer.write_behind,
+            on_edges=self._on_edges,
         )  # fmt: skip
         matrices = take_turns(
             adjacency, current, spare, threads=self._request.threads, multiply=multiply

@@ -29,8 +29,9 @@ from scr.compute import OnProgress, ProgressCount
 from scr.engines import Engine, LocalEngine, Needs
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
 from scr.propagation.disk._blocks import EDGES, Blocks
+from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
-from scr.propagation.disk._plan import DiskPlan, DiskRequest
+from scr.propagation.disk._plan import DiskRequest
 from scr.propagation.disk._sending import sendable
 from scr.propagation.disk._steps import Step, block_steps
 from scr.propagation.disk._worker import BlockTask, Setup, start_worker

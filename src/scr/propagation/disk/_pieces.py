@@ -29,6 +29,8 @@ from scr.storage import (
 
 RESULT = "result"
 """Folder of the work folder that becomes the artifact."""
+COPIED_BYTES = 16 * 2**20
+"""Rows copied at once where they do not lie one after the other."""
 STATE = "state-"
 """Begins the names of pieces with all rows of a hop of which the result has only some."""
 _LAYOUT, _ASSEMBLED, _SLAB = "layout", "assembled", "slab of row "
@@ -189,6 +191,8 @@ class PieceWriter:
         self._file = SequentialWriter(pieces.file(name), self._descriptor)
         self._crc32: list[int] = []
         self._rows = self._bytes = 0
+        self.columns: int | None = None
+        """How many first ones of rows are written; none: all."""
         self._thread = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
 
@@ -196,11 +200,15 @@ class PieceWriter:
         return self
 
     def write(self, rows: NDArray[Any]) -> None:
-        """Append rows; C-contiguous."""
+        """Append rows, which are copied unless they lie one after the other."""
+        rows = rows[:, : self.columns]
+        most = self._slab_rows
+        if not rows.flags.c_contiguous:
+            most = max(COPIED_BYTES // rows.strides[0], 1)
         while len(rows):
             inside = self._rows % self._slab_rows
-            part, rows = np.split(rows, [min(self._slab_rows - inside, len(rows))])
-            data = as_bytes(part)
+            part, rows = np.split(rows, [min(self._slab_rows - inside, most, len(rows))])
+            data = as_bytes(np.ascontiguousarray(part))
             if inside == 0:
                 self._crc32.append(0)
             self._crc32[-1] = zlib.crc32(data, self._crc32[-1])

@@ -33,9 +33,10 @@ from scr.errors import MemoryBudgetError, StoreError
 from scr.graph import edge_bytes, selection_bytes
 from scr.propagation._config import PropagationConfig
 from scr.propagation._normalization import CHUNK_ROWS, turned_bytes
-from scr.propagation._plan import NARROWEST_BLOCK, subset_sizes
+from scr.propagation._plan import NARROWEST_BLOCK, fast_block, padded, subset_sizes
 from scr.propagation._steps import filling_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
+from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.disk._team import Team
 from scr.propagation.kernel import _rows
@@ -58,7 +59,7 @@ LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
-SLAB_BYTES = (24 * 2**20, 512 * 2**20)
+SLAB_BYTES = (24 * 2**20, 192 * 2**20)
 """Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
 SLABS = 3
 """Times that slabs are in memory: some are written while others are read, and their parts, too. Of
@@ -66,52 +67,6 @@ several, what the first chunk begins with is kept as well."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiskPlan:
-    """What a propagation out of core will take."""
-
-    memory_bytes: int
-    """Most memory of the whole process."""
-    budget_bytes: int
-    disk_bytes: int
-    """Size of the hops."""
-    work_bytes: int
-    """Most disk in use beside the graph, the result included."""
-    free_bytes: int
-    """Disk that may be used."""
-    block_columns: int
-    """Columns that are multiplied together."""
-    blocks: int
-    passes: int
-    """Times that the adjacency is read."""
-    state_slots: int | None
-    """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
-    slab_rows: int
-    """Rows under one checksum."""
-    slabs: int
-    """How many such are put together at once."""
-    chunk_edges: int
-    rows: int
-    """Rows that are kept."""
-    at_once: bool
-    """Whether the result is put together in memory and written once, without parts on disk."""
-    seconds: float
-    """Estimated time."""
-    read_bytes: int
-    """Edges and features read by all, and parts that are put together."""
-    written_bytes: int
-    """Parts and the result."""
-    workers: int = 0
-    """Workers of a cluster with a block to compute; 0: this process computes all of them."""
-    worker_bytes: int = 0
-    """Most memory of a worker."""
-
-    @property
-    def layout(self) -> dict[str, int]:
-        """How the work is cut into files, which stays the same when it is resumed."""
-        return {"block_columns": self.block_columns, "slab_rows": self.slab_rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +219,7 @@ class DiskRequest:
     def _memory_bytes(self, width: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
         filling = filling_bytes(self.source, self._cores)
-        block = 2 * width * self.graph.num_nodes * self._item + filling
+        block = 2 * padded(width) * self.graph.num_nodes * self._item + filling
         slabs = self._slabs_bytes if self.team is None else 0
         return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
 
@@ -279,12 +234,12 @@ class DiskRequest:
     @property
     def _at_once_bytes(self) -> int:
         """Most memory with the whole result in it, and its edges, which may be a memory map."""
-        matrix = self.graph.num_nodes * self.columns * self._item
-        matrices = 2 if self._has_others else int(self.config.norm != "row")
+        columns = padded(fast_block(self.columns, self.config.dtype))
+        blocks = 2 * self.graph.num_nodes * columns * self._item
         edges = edge_bytes(self.graph, self.graph.num_edges)
         filling = filling_bytes(self.source, self._cores)
         copied = 0 if self.rows is None else self._kept * self.columns * self._item
-        parts = self._result_bytes + matrices * matrix + max(filling, copied)
+        parts = self._result_bytes + blocks + max(filling, copied)
         return self._held_bytes + edges + max(parts, _preparing_bytes(self.graph))
 
     @property

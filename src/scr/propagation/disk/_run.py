@@ -89,7 +89,8 @@ def _hops_at_once(request: DiskRequest, on_progress: OnProgress | None) -> NDArr
     progress = ProgressCount("Propagating", products, on_progress)
     return hops_in_memory(
         request.graph, request.config, request.source, kept=request.rows, subsets=None,
-        width=request.columns, threads=request.threads, on_hop=lambda: progress.add(1),
+        width=request.columns, apart=True, threads=request.threads,
+        on_hop=lambda: progress.add(1),
     )  # fmt: skip
 
 

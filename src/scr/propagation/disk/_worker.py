@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from scr.errors import StoreError
 from scr.propagation.disk._blocks import Blocks
+from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import DamagedPieceError, WrittenPiece, read_checked
-from scr.propagation.disk._plan import DiskPlan
 from scr.propagation.disk._sending import SentRequest, received
 from scr.propagation.disk._steps import Step
 from scr.storage import disk_errors
