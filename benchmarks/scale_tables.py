@@ -126,7 +126,8 @@ def cluster_lines() -> list[str]:
         f"{settings['nodes']:,} nodes, {settings['edges']:,} undirected edges, "
         f"{settings['columns']} columns in {settings['dtype']}, {settings['hops']} hops, on one "
         "machine: workers of one thread each, and the local engine with as many threads, which "
-        "writes the hops once. Both make the same bytes. Until the hops are put together, and in "
+        "writes the hops once; each with as many cores. Both make the same bytes. Until the hops "
+        "are put together, and in "
         f"all, without the start of the cluster (`{found['command']}` on {found['processor']}).",
         "",
         "| engine | workers or threads | products | in all |",
