@@ -64,7 +64,8 @@ def write_rows(
                     largest = int(counts.directions[first:].max())
                     rules, keys = plan.fit(rules, largest, resident_bytes())
                 buckets = _filled(source, rules, work, counts, keys, first, on_progress)
-                bucket = used = [start for start, _ in buckets.ranges].index(first)
+                bucket = [start for start, _ in buckets.ranges].index(first)
+                used = work.finished(_BUCKETS)["first"]
                 for rows in buckets.rows(bucket, on_progress):
                     bucket += 1
                     if written.write(rows):
@@ -109,14 +110,14 @@ def _filled(
 ) -> Buckets:
     """Buckets of at most so many keys, of which one begins with a given unit."""
     directions, known = counts.directions, work.finished(_BUCKETS)
-    if known is not None:
+    if isinstance(known, dict):
         ranges = known["ranges"]
         left = ranges[known["first"] :]
         largest = max((int(directions[start:stop].sum()) for start, stop in left), default=0)
         begins = [start for start, _ in left]
         if first in begins and largest <= max(keys, int(directions.max())):
             return Buckets(work.file(_BUCKETS), rules, ranges)
-        work.forget(_BUCKETS)
+    work.forget(_BUCKETS)
     ranges = bucket_ranges(directions, keys, boundary=first)
     buckets = Buckets(work.file(_BUCKETS), rules, ranges)
     shutil.rmtree(buckets.folder, ignore_errors=True)

@@ -19,8 +19,11 @@ from scr.storage import FileRows, ranges, region_of, release
 
 ROWS_PER_STEP = 1 << 13
 """Rows handled at once by elementwise passes: a few megabytes, which stay in the cache."""
-PART_BYTES = 16 * 2**20
+PART_BYTES = 8 * 2**20
 """Features read at once."""
+READERS = 2
+"""Threads for each core that fill a matrix from a file: while one waits for the disk, another one
+copies, and waits for memory that is touched for the first time."""
 PART_ROWS = 1 << 13
 """Parts are a multiple of this, on which NumPy's own buffers end as they do for all rows."""
 
@@ -53,9 +56,9 @@ def fill_block(
     """Copy some columns of the features (dense, lazy or in CSR form) part by part into a matrix."""
     matrix = source.source if isinstance(source, LazyFeatures) else source
     file = FileRows.behind(matrix, in_order=True) if isinstance(matrix, np.ndarray) else None
-    parts = ranges(source.shape[0], _part_rows(source))
+    parts, threads = ranges(source.shape[0], _part_rows(source)), _fillers(source, threads)
     free: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for _ in parts[: default_threads() if threads is None else threads]:
+    for _ in parts[:threads]:
         free.put(None if file is None else file.buffer(parts[0][1]))
 
     def copy(bounds: tuple[int, int]) -> None:
@@ -78,14 +81,28 @@ def fill_block(
 
 
 def _part_rows(source: Any) -> int:
-    row_bytes: int = max(source.shape[1] * np.dtype(source.dtype).itemsize, 1)
-    return max(PART_BYTES // row_bytes // PART_ROWS, 1) * PART_ROWS
+    return max(PART_BYTES // _row_bytes(source) // PART_ROWS, 1) * PART_ROWS
+
+
+def _row_bytes(source: Any) -> int:
+    return max(int(source.shape[1]) * int(np.dtype(source.dtype).itemsize), 1)
+
+
+def _fillers(source: Any, threads: int | None) -> int:
+    """Threads that fill a matrix; of very wide rows, whose parts are large, no more than cores."""
+    cores = default_threads() if threads is None else threads
+    matrix = source.source if isinstance(source, LazyFeatures) else source
+    is_read = isinstance(matrix, np.ndarray) and region_of(matrix) is not None
+    rows = _part_rows(source)
+    is_small = rows * _row_bytes(source) <= PART_BYTES
+    most = READERS * cores if is_read and is_small else cores
+    return max(min(most, -(-int(source.shape[0]) // rows)), 1)
 
 
 def filling_bytes(source: Any, threads: int | None = None) -> int:
     """Memory that `fill_block` takes."""
     rows = min(_part_rows(source), source.shape[0])
-    dense = rows * source.shape[1] * (default_threads() if threads is None else threads)
+    dense = rows * source.shape[1] * _fillers(source, threads)
     if isinstance(source, LazyFeatures):
         # What is read, and what scaling makes of it: a few matrices in float32.
         return int(dense * (source.source.dtype.itemsize + 3 * 4))

@@ -116,8 +116,7 @@ class Blocks:
                 rows = None
         multiply = functools.partial(
             product_by_chunks, chunks=edge_chunks(indptr, self._plan.chunk_edges), rows=rows,
-            on_rows=None if writer is None else writer.write_behind,
-            on_edges=self._on_edges,
+            on_rows=None if writer is None else writer.write_behind, on_edges=self._on_edges,
         )  # fmt: skip
         matrices = take_turns(
             adjacency, current, spare, threads=self._request.threads, multiply=multiply

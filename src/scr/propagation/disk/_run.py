@@ -17,6 +17,7 @@ from scr.graph import Graph
 from scr.propagation._hops import ARRAY, KIND, ROWS, SCHEMA, Hops
 from scr.propagation._in_memory import hops_in_memory
 from scr.propagation._kept_rows import rows_hash
+from scr.propagation._plan import fast_block
 from scr.propagation._walks import hop_settings
 from scr.propagation.disk._out_of_core import OutOfCore
 from scr.propagation.disk._pieces import RESULT, Pieces
@@ -85,7 +86,8 @@ def propagate_to_disk(
 
 def _hops_at_once(request: DiskRequest, on_progress: OnProgress | None) -> NDArray[Any]:
     """The whole result, in memory."""
-    products = len(request.walks) * request.config.hops
+    blocks = -(-request.columns // max(fast_block(request.columns, request.config.dtype), 1))
+    products = len(request.walks) * request.config.hops * blocks
     progress = ProgressCount("Propagating", products, on_progress)
     return hops_in_memory(
         request.graph, request.config, request.source, kept=request.rows, subsets=None,
