@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from code_version import code_version, is_current
 from harness import RESULTS, size
 
 GIB = 2**30
@@ -184,24 +183,11 @@ def papers_lines() -> list[str]:
         "## A graph of the size of ogbn-papers100M",
         "",
         "A synthetic graph with as many nodes, edges, features, classes and labeled nodes, each "
-        "step one command in a process of its own (`python benchmarks/papers.py`, step by step, "
-        f"on {found['processor']}). Other programs had a part of the two cores during `synth`, "
-        f"`ingest` and `train`.{_earlier_sort(found['rows'])}",
+        f"step one command in a process of its own (`{found['command']}` on {found['processor']}).",
         "",
         *_steps(found["rows"]),
         "",
     ]
-
-
-def _earlier_sort(rows: list[dict[str, Any]]) -> str:
-    """Says so while `ingest` was measured with the sort that went over the edges several times."""
-    version = code_version("papers")
-    if all(is_current(row, version) for row in rows if row["step"] == "ingest"):
-        return ""
-    return (
-        " `synth` and `ingest` were measured with an earlier version; the current one sorts "
-        "edges through files of rows, which takes 8 bytes of disk for each direction of an edge."
-    )
 
 
 def papers_sentence() -> list[str]:
@@ -215,7 +201,7 @@ def papers_sentence() -> list[str]:
         f"from raw files to predictions: {sum(row['seconds'] for row in rows) / 60:,.0f} minutes, "
         f"at most {max(row['memory_bytes'] for row in rows) / GIB:.1f} GiB of memory and "
         f"{size(max(row['disk_peak_bytes'] for row in rows))} of disk "
-        f"(`python benchmarks/papers.py`, step by step).{_earlier_sort(rows)}",
+        f"(`{found['command']}`).",
         "",
         "| step | minutes | memory | disk at the peak |",
         "| --- | --- | --- | --- |",
