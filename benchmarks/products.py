@@ -2,6 +2,7 @@
 
     git clone https://github.com/THUDM/SCR official
     python benchmarks/products.py --official official
+    python benchmarks/products.py --official official --preprocessing     nothing but that
 
 A synthetic graph with as many nodes, edges, features, classes and training nodes as the real one.
 Ours: `scr synth`, `scr propagate`, `scr train` (a few epochs of GAMLP + SCR) and `scr predict`,
@@ -12,7 +13,7 @@ mean over neighbors per hop, all hops as full float32 matrices in a list, rows p
 of the splits, one file per hop. Two of its imports, old libraries that are not installed with
 ours, are stood in for: OGB's loader, by arrays of the same store, and CogDL's sparse product, by
 torch's CSR product. `matching` is our propagation with the same normalization, hops and type; the
-last hops of both sides are compared. Writes results/products.json.
+last hops of both sides are compared. Writes results/products.json, or results/preprocessing.json.
 """
 
 from __future__ import annotations
@@ -50,16 +51,22 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("products-work"), help="folder for data")
     parser.add_argument("--keep", action="store_true", help="do not remove the data at the end")
-    parser.add_argument("--out", type=Path, default=RESULTS / "products.json")
+    parser.add_argument("--preprocessing", action="store_true", help="synth, matching and official")
+    parser.add_argument("--out", type=Path, help="JSON to write")
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.store is not None:
         official_preprocessing(options.store, options.official)
         return
     names = ("fraction", "epochs", "hidden", "threads")
-    results = Results(options.out, {name: getattr(options, name) for name in names})
+    out = (
+        options.out or RESULTS / f"{'preprocessing' if options.preprocessing else 'products'}.json"
+    )
+    results = Results(out, {name: getattr(options, name) for name in names})
     work = options.work.resolve()
     steps = commands(options, work)
+    if options.preprocessing:
+        steps = {step: steps[step] for step in ("synth", "matching", "official") if step in steps}
     if all(results.find(step=step) for step in steps):
         return
     if not (work / "store").exists():  # then what the rows tell of is gone, too
