@@ -1,5 +1,6 @@
 """Two processes with one experiment in one folder: every run is made once, and used by both."""
 
+import errno
 import json
 import os
 import signal
@@ -10,7 +11,8 @@ import time
 import pytest
 from tests.conftest import make_random_graph
 
-from scr.experiments import RUNS, Runner, compare, plan
+from scr.errors import StoreError
+from scr.experiments import RUNS, Runner, _claims, compare, plan
 
 COMMAND = ["--encoders", "ssgc", "--regularizers", "none,scr", "--seeds", "3",
            "--set", "training.epochs=15"]  # fmt: skip
@@ -85,3 +87,24 @@ def test_an_impossible_folder_is_refused_before_the_graph_is_read(command, tmp_p
         main([command, "no-such-graph", "--out", str(tmp_path / "file" / "out")])
     assert ended.value.code == 2
     assert "is a file; expected a folder" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_full_disk_leaves_no_part_of_a_line(tmp_path, monkeypatch):
+    file = tmp_path / "runs.jsonl"
+    file.write_bytes(b'{"key": "first"}\n{"key": "torn by a ki')
+    real = _claims.write_all
+
+    def fills_up(descriptor, data, offset):
+        real(descriptor, data[:7], offset)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_claims, "write_all", fills_up)
+        with pytest.raises(StoreError, match="No space left on device"):
+            _claims._append(file, {"key": "second"})
+    assert file.read_bytes() == b'{"key": "first"}\n'
+    _claims._append(file, {"key": "second"})
+    assert [json.loads(line)["key"] for line in file.read_text().splitlines()] == [
+        "first",
+        "second",
+    ]

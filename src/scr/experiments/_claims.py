@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from scr.errors import StoreError
 from scr.report import read_records, record_checksum
-from scr.storage import Claim
+from scr.storage import Claim, open_descriptor, write_all
 
 if TYPE_CHECKING:
     from scr.experiments._runner import Task
@@ -119,17 +119,24 @@ class Waiting:
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a finished run to a line of its own, also after a torn line of a killed process."""
+    """Write a finished run to a line of its own, whole or not at all.
+
+    A torn line, of a process that was killed, is cut off first.
+    """
+    line = json.dumps({**record, "checksum": record_checksum(record)}) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            torn = False
-            if file.tell() > 0:
-                file.seek(-1, os.SEEK_END)
-                torn = file.read(1) != b"\n"
-            line = json.dumps({**record, "checksum": record_checksum(record)}) + "\n"
-            file.write((f"\n{line}" if torn else line).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
+        try:
+            end = path.read_bytes().rfind(b"\n") + 1
+            os.ftruncate(descriptor, end)
+            try:
+                write_all(descriptor, memoryview(line.encode()), end)
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, end)
+                raise
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise StoreError(f"`{path}` could not be written: {error.strerror}") from None
