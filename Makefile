@@ -52,6 +52,7 @@ a11y: $(VENV)/.test ## report pages in Chromium, by axe-core; needs npm
 
 bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/results
 	$(BIN)/python benchmarks/propagation.py
+	$(BIN)/python benchmarks/block_widths.py
 	$(BIN)/python benchmarks/scale.py curve
 	$(BIN)/python benchmarks/scale.py budget
 	$(BIN)/python benchmarks/papers.py all

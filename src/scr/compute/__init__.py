@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from scr._front_door import front_door
 
 if TYPE_CHECKING:
+    from scr.compute._allocator import keep_freed_memory as keep_freed_memory
     from scr.compute._buffers import empty as empty
     from scr.compute._buffers import empty_like as empty_like
-    from scr.compute._buffers import keep_freed_memory as keep_freed_memory
     from scr.compute._device import usable_device as usable_device
     from scr.compute._group import ALONE as ALONE
     from scr.compute._group import Group as Group
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scr.compute._memory import resident_bytes as resident_bytes
     from scr.compute._ordered_threads import map_in_order as map_in_order
     from scr.compute._ordered_threads import run_on_threads as run_on_threads
+    from scr.compute._ordered_threads import run_with_buffers as run_with_buffers
     from scr.compute._progress import OnProgress as OnProgress
     from scr.compute._progress import ProgressCount as ProgressCount
     from scr.compute._random_bits import below as below

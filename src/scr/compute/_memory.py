@@ -5,23 +5,21 @@ A budget counts the whole process, interpreter and libraries included, as the op
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import math
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from scr.compute._allocator import share_arena
 from scr.compute._limits import ADDRESS_SPACE, ROOT, memory_limits, number_after
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError
 
 AUTO_SHARE = 0.8
 """Share of the available memory that `memory="auto"` takes: the rest is for the page cache."""
-_ARENA_MAX = -8
-"""`M_ARENA_MAX` of `mallopt(3)`."""
 _FAILED_ALLOCATIONS = (
     "can't allocate memory", "out of memory", "std::bad_alloc", "can't start new thread",
     "failed to map segment", "excessive memory usage", "failed to launch worker thread",
@@ -158,7 +156,7 @@ def check_limits(root: Path = ROOT) -> None:
     """
     for limit in memory_limits(root):
         if limit.name == ADDRESS_SPACE:
-            _share_arena()
+            share_arena()
         if limit.name == ADDRESS_SPACE and limit.bytes < LEAST_ADDRESS_SPACE:
             raise MemoryBudgetError(
                 f"{limit.name} allows {readable_bytes(limit.bytes)} of address space; the "
@@ -171,15 +169,6 @@ def check_limits(root: Path = ROOT) -> None:
                 f"and a small graph take {readable_bytes(LEAST_MEMORY)}",
                 hint=f"allow `{readable_bytes(2 * LEAST_MEMORY)}` or more",
             )
-
-
-def _share_arena() -> None:
-    """Let threads allocate from one arena: each of its own would reserve 64 MiB of addresses.
-
-    Where a thread of a C++ library gets none, it ends the process.
-    """
-    with suppress(OSError, AttributeError):  # not of glibc
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def check_memory(what: str, needed: int, budget: int, *, hint: str, slack: int = 0) -> None:

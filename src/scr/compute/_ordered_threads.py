@@ -7,8 +7,9 @@ doing one after the other.
 
 from __future__ import annotations
 
+import queue
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -49,3 +50,21 @@ def run_on_threads(task: Callable[[Any], Any], pieces: list[Any], threads: int |
         return [task(piece) for piece in pieces]
     with ThreadPoolExecutor(min(threads, len(pieces))) as pool:
         return list(pool.map(task, pieces))
+
+
+def run_with_buffers(
+    task: Callable[[Any, Any], Any], pieces: list[Any], buffers: Sequence[Any]
+) -> None:
+    """As `run_on_threads`, on a thread for each buffer; each call has one that no other has."""
+    free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for buffer in buffers:
+        free.put(buffer)
+
+    def run(piece: Any) -> None:
+        buffer = free.get()
+        try:
+            task(piece, buffer)
+        finally:
+            free.put(buffer)
+
+    run_on_threads(run, pieces, len(buffers))

@@ -68,17 +68,19 @@ class FittedFeatures:
 
     def transform(self, features: Matrix | None) -> NDArray[np.float32]:
         """Scale, reduce and make dense: float32 rows, C-contiguous."""
-        if not sp.issparse(features):
+        parts = self._parts(features) if sp.issparse(features) else []
+        if features is None or len(parts) <= 1:
             return _dense(self.scaled(features))
-        count = features.shape[0]
-        values = self.columns if self.shift is not None else features.nnz // max(count, 1)
-        parts = ranges(count, part_rows(max(values, self.width)))
-        if len(parts) <= 1:
-            return _dense(self.scaled(features))
-        dense = np.empty((count, self.width), np.float32)
+        dense = np.empty((features.shape[0], self.width), np.float32)
         for start, stop in parts:  # each step makes a copy, of a part only
             dense[start:stop] = _dense(self.scaled(features[start:stop]))
         return dense
+
+    def _parts(self, features: sp.csr_array) -> list[tuple[int, int]]:
+        """Rows of sparse features that are prepared together."""
+        count = features.shape[0]
+        values = self.columns if self.shift is not None else features.nnz // max(count, 1)
+        return ranges(count, part_rows(max(values, self.width)))
 
     def scaled(self, features: Matrix | None) -> Matrix:
         """As `transform`, but sparse where nothing makes the numbers dense."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -103,6 +103,13 @@ def part_rows(values: int) -> int:
     return max(_PART_VALUES // max(values, 1), 1)
 
 
+def _dense_parts(features: Matrix, parts: list[tuple[int, int]]) -> Iterator[NDArray[Any]]:
+    if isinstance(features, np.ndarray):
+        yield from (rows for (rows,) in stream_rows([features], parts))
+    else:
+        yield from (features[start:stop].toarray() for start, stop in parts)
+
+
 def _column_sums(
     features: Matrix, values: Callable[[NDArray[Any]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
@@ -112,11 +119,7 @@ def _column_sums(
     """
     parts = ranges(features.shape[0], part_rows(features.shape[1]))
     sums: NDArray[np.float64] | None = None
-    for rows in (
-        (each for (each,) in stream_rows([features], parts))
-        if isinstance(features, np.ndarray)
-        else (features[start:stop].toarray() for start, stop in parts)
-    ):
+    for rows in _dense_parts(features, parts):
         part = values(rows)
         if sums is not None:
             part[0] = sums + part[0]

@@ -58,13 +58,13 @@ def plan_propagation(
     """
     itemsize = np.dtype(config.dtype).itemsize
     matrices = matrices_of(config, subsets)
-    fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes
+    edges = 0
     if keeps_some_rows(graph, subsets, rows):
         kept, spares = graph.num_targets if rows is None else rows, 2
-        fixed += edge_bytes(graph, max(subset_sizes(graph, subsets), default=0))
+        edges = edge_bytes(graph, max(subset_sizes(graph, subsets), default=0))
     else:
         kept, spares = graph.num_nodes, int(config.norm != "row")
-    fixed += kept * matrices * columns * itemsize
+    fixed = _fixed_bytes(graph, config, kept * matrices * columns) + edges
     return widest_block(
         columns, fixed, spares * graph.num_nodes * itemsize, memory_budget(memory),
         what=f"{matrices} hops of {kept:,} nodes x {columns:,} columns in {config.dtype} in memory",
@@ -92,10 +92,15 @@ def computes_apart(
 ) -> bool:
     """Whether two fast blocks fit beside a result of all rows, in which hops are not computed."""
     itemsize = np.dtype(config.dtype).itemsize
-    fixed = turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes
-    fixed += graph.num_nodes * config.matrices * columns * itemsize
+    fixed = _fixed_bytes(graph, config, graph.num_nodes * config.matrices * columns)
     block = 2 * padded(fast_block(columns, config.dtype)) * graph.num_nodes * itemsize
     return fixed + block <= memory_budget(memory)
+
+
+def _fixed_bytes(graph: Graph, config: PropagationConfig, values: int) -> int:
+    """A result of so many numbers, degrees and scales, and edges that were turned."""
+    result = values * np.dtype(config.dtype).itemsize
+    return turned_bytes(graph, config.direction) + BYTES_PER_NODE * graph.num_nodes + result
 
 
 def widest_block(

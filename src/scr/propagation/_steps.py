@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import default_threads, run_on_threads
+from scr.compute import default_threads, run_on_threads, run_with_buffers
 from scr.errors import ConfigError
 from scr.features import LazyFeatures
 from scr.propagation._normalization import NormalizedAdjacency
@@ -57,27 +56,21 @@ def fill_block(
     matrix = source.source if isinstance(source, LazyFeatures) else source
     file = FileRows.behind(matrix, in_order=True) if isinstance(matrix, np.ndarray) else None
     parts, threads = ranges(source.shape[0], _part_rows(source)), _fillers(source, threads)
-    free: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for _ in parts[:threads]:
-        free.put(None if file is None else file.buffer(parts[0][1]))
 
-    def copy(bounds: tuple[int, int]) -> None:
+    def copy(bounds: tuple[int, int], buffer: Any) -> None:
         start, stop = bounds
-        buffer = free.get()
-        try:
-            rows = matrix[start:stop] if file is None else file.stream(start, stop, buffer)
-            if isinstance(source, LazyFeatures):
-                rows = source.fitted.transform(rows)
-            part = rows[:, columns]
-            dense = part if isinstance(part, np.ndarray) else part.toarray()
-            fill(out[start:stop], dense, threads=1)
-        finally:
-            free.put(buffer)
-            if not isinstance(matrix, np.ndarray):
-                release(matrix.data)  # maps of sparse features are touched page by page
-                release(matrix.indices)
+        rows = matrix[start:stop] if file is None else file.stream(start, stop, buffer)
+        if isinstance(source, LazyFeatures):
+            rows = source.fitted.transform(rows)
+        part = rows[:, columns]
+        dense = part if isinstance(part, np.ndarray) else part.toarray()
+        fill(out[start:stop], dense, threads=1)
+        if not isinstance(matrix, np.ndarray):
+            release(matrix.data)  # maps of sparse features are touched page by page
+            release(matrix.indices)
 
-    run_on_threads(copy, parts, threads)  # one part is read while another is copied
+    buffers = [None if file is None else file.buffer(parts[0][1]) for _ in parts[:threads]]
+    run_with_buffers(copy, parts, buffers)  # one part is read while another is copied
 
 
 def _part_rows(source: Any) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import queue
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, run_on_threads
+from scr.compute import aligned_empty, run_with_buffers
 from scr.errors import StoreError
 from scr.propagation._steps import unit_rows
 from scr.propagation.disk._disk_plan import DiskPlan
@@ -199,26 +198,22 @@ def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slabs: range) -> No
         for block in blocks
         for place in range(matrices)
     ]
-    free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()
-    for _ in parts[:_READERS]:
-        free.put(page_buffer(len(chunk) * max(map(layout.row_bytes, blocks)) + 2 * PAGE))
+    size = len(chunk) * max(map(layout.row_bytes, blocks)) + 2 * PAGE
 
-    def read(part: tuple[int, int, list[int] | None]) -> None:
+    def read(part: tuple[int, int, list[int] | None], buffer: NDArray[np.uint8]) -> None:
         block, place, crc32s = part
-        name, columns, buffer = layout.part(block, place), layout.blocks[block], free.get()
+        name, columns = layout.part(block, place), layout.blocks[block]
         shape = (rows, columns.stop - columns.start)
         piece = FileRegion(work.file(name), 0, shape, layout.dtype)
         try:
             found = FileRows(piece, in_order=True).stream(start, start + len(chunk), buffer)
-            if _slab_crc32s(found, work.slab_rows) != crc32s:
-                raise DamagedPieceError(name)
-            chunk[:, place, columns] = found
         except (FileNotFoundError, StoreError):
             raise DamagedPieceError(name) from None
-        finally:
-            free.put(buffer)
+        if _slab_crc32s(found, work.slab_rows) != crc32s:
+            raise DamagedPieceError(name)
+        chunk[:, place, columns] = found
 
-    run_on_threads(read, parts, _READERS)
+    run_with_buffers(read, parts, [page_buffer(size) for _ in parts[:_READERS]])
 
 
 def _open(file: Path, layout: Layout) -> tuple[int, int]:

@@ -70,8 +70,7 @@ class Blocks:
             elif step.way is None:
                 self._read(state, current, width)
             elif self._is_written_behind(step):
-                with PieceWriter(self._pieces, state) as writer:
-                    writer.columns = width
+                with PieceWriter(self._pieces, state, columns=width) as writer:
                     current, spare = self._multiply(step, current, spare, writer)
             else:
                 current, spare = self._multiply(step, current, spare)

@@ -184,15 +184,15 @@ def read_checked(file: Path, row: int, crc32: int, out: NDArray[Any]) -> bool:
 class PieceWriter:
     """Writes the rows of one piece in their order; the journal knows it once this is left."""
 
-    def __init__(self, pieces: PieceFiles, name: str) -> None:
+    def __init__(self, pieces: PieceFiles, name: str, columns: int | None = None) -> None:
+        """Begin a piece, of which rows have so many first columns of those that come; none: all."""
+        self._columns = columns
         self._pieces, self._name, self._slab_rows = pieces, name, pieces.slab_rows
         pieces.remove(name)
         self._descriptor = open_descriptor(pieces.file(name), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._file = SequentialWriter(pieces.file(name), self._descriptor)
         self._crc32: list[int] = []
         self._rows = self._bytes = 0
-        self.columns: int | None = None
-        """How many first ones of rows are written; none: all."""
         self._thread = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
 
@@ -201,7 +201,7 @@ class PieceWriter:
 
     def write(self, rows: NDArray[Any]) -> None:
         """Append rows, which are copied unless they lie one after the other."""
-        rows = rows[:, : self.columns]
+        rows = rows[:, : self._columns]
         most = self._slab_rows
         if not rows.flags.c_contiguous:
             most = max(COPIED_BYTES // rows.strides[0], 1)

@@ -133,8 +133,7 @@ class DiskRequest:
         result, copies = self._result_bytes, 1 if at_once else 2
         own, of_worker = self._memory_bytes(width), 0
         if self.team is not None:
-            own = resident_bytes() + LIBRARY_BYTES + slabs * self._slabs_bytes
-            of_worker = self._memory_bytes(width)
+            own, of_worker = resident_bytes() + LIBRARY_BYTES + slabs * self._slabs_bytes, own
             check_memory(
                 "Putting the hops together takes", own, process_budget(self.memory),
                 hint="give this process more with `--memory`; that of the workers is apart",
