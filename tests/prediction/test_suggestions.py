@@ -18,6 +18,7 @@ from scr.prediction import _suggestions as module
 from scr.prediction._groups import directions, group, k_means
 from scr.prediction._suggestions import doubt
 from scr.report.page import run_page
+from scr.training import prepare
 
 QUICK = {"preset": "none", "epochs": 20}
 
@@ -154,6 +155,17 @@ def test_labeled_nodes_are_never_suggested(random_graph):
     chance = fitted(graph).predict_proba([suggestions[0].node])[0]
     assert suggestions[0].confidence == pytest.approx(chance.max(), abs=1e-4)
     assert suggestions[0].prediction == graph.class_names[chance.argmax()]
+
+
+def test_of_hops_that_were_kept_for_some_nodes_only_these_are_suggested(random_graph):
+    graph = with_unlabeled(random_graph())
+    unlabeled = np.flatnonzero(~known_labels(graph.labels))
+    kept = np.sort(np.concatenate([graph.train, graph.valid, unlabeled[::2]]))
+    classifier = scr.NodeClassifier("sign", "none", **QUICK)
+    prepared = prepare(graph, classifier.resolve(graph))
+    some = replace(prepared, array=np.ascontiguousarray(prepared.array[kept]), kept=kept)
+    suggestions = classifier.fit(graph, prepared=some).suggest(100)
+    assert sorted(each.node for each in suggestions) == unlabeled[::2].tolist()
 
 
 def test_suggestions_are_the_same_every_time_and_after_loading(tmp_path, random_graph):

@@ -119,9 +119,11 @@ def write_run_suggestions(path: Path, predictor: Predictor) -> None:
 
 def _unlabeled(predictor: Predictor) -> Nodes:
     """Nodes that can be predicted and have no label."""
-    unlabeled = np.flatnonzero(~known_labels(np.asarray(predictor.graph.labels)))
+    labels = np.asarray(predictor.graph.labels)
     predicted, _ = predictor.answers(None, None)
-    return unlabeled if predicted is None else np.intersect1d(unlabeled, predicted)
+    if predicted is None:
+        return np.flatnonzero(~known_labels(labels))
+    return predicted[~known_labels(labels[predicted])]
 
 
 def _some(nodes: Nodes, most: int, generator: np.random.Generator) -> Nodes:

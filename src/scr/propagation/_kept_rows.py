@@ -48,7 +48,7 @@ def kept_rows(graph: Graph, rows: Any = "all") -> NDArray[np.int64] | None:
         raise ConfigError(
             "rows", f"{nodes.dtype} of shape {nodes.shape}", "a list of node numbers, or a mask"
         )
-    kept: NDArray[np.int64] = np.unique(nodes).astype(np.int64)
+    kept = _ascending(nodes)
     if kept[0] < 0 or kept[-1] >= graph.num_targets:
         wrong = int(kept[0] if kept[0] < 0 else kept[-1])
         raise GraphError(
@@ -62,11 +62,18 @@ def labeled_nodes(graph: Graph) -> NDArray[np.int64]:
     """Nodes of the splits; without splits, nodes whose label is known."""
     splits = [in_memory(np.asarray(nodes)) for nodes in (graph.train, graph.valid, graph.test)]
     if any(len(nodes) for nodes in splits):
-        return np.unique(np.concatenate(splits)).astype(np.int64)
+        return _ascending(np.concatenate(splits))
     parts = ranges(graph.num_targets, LABELS_PER_STEP)
     read = zip(parts, stream_rows([np.asarray(graph.labels)], parts), strict=True)
     found = [start + np.flatnonzero(known_labels(labels)) for (start, _), (labels,) in read]
     return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def _ascending(nodes: NDArray[Any]) -> NDArray[np.int64]:
+    """Nodes in order, each once; parts that are in order are merged, which `np.unique` does not."""
+    ordered = np.sort(nodes.astype(np.int64, copy=False), kind="stable")
+    is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]
+    return np.asarray(ordered[is_first])
 
 
 def positions_of(nodes: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -29,8 +29,9 @@ NARROWEST_BLOCK = 16
 """Columns: narrower rows would fill less than the cache line that is read anyway. The kernel's
 vectors have as many, so wider blocks are padded to a multiple of them (`padded`)."""
 FAST_BYTES = 128
-"""Of a row, up to which gathering is fastest: 64 columns in float16 of 2.4 million nodes took 2.1
-ns per edge and 32 columns, 128 columns 3.4 ns (2 cores, AMD EPYC): more rows stay in the caches."""
+"""Of a row, up to which gathering is fastest: more rows stay in the caches. Of 2.4 million nodes in
+float16, 0.078 ns per edge and column with 64 columns, 0.110 with 128 (`benchmarks/block_widths.py`,
+2 cores, AMD EPYC)."""
 BYTES_PER_NODE = 40
 """Degrees and scales, at their peak."""
 
@@ -75,7 +76,7 @@ def plan_propagation(
 def padded(columns: int) -> int:
     """Columns of a matrix of so many whose rows all begin with a whole vector.
 
-    Vectors that straddle cache lines took twice the time with 36 columns in float16 as with 48.
+    Vectors that straddle cache lines are slow: 36 columns in float16 took twice the time of 48.
     """
     if columns <= NARROWEST_BLOCK:
         return columns
@@ -90,8 +91,13 @@ def fast_block(columns: int, dtype: str) -> int:
 def computes_apart(
     graph: Graph, config: PropagationConfig, columns: int, *, memory: str | int = "auto"
 ) -> bool:
-    """Whether two fast blocks fit beside a result of all rows, in which hops are not computed."""
+    """Whether hops of all rows are best computed apart from the result, and that fits.
+
+    In float32, where vectors are whole in the result as well, copying costs what blocks save.
+    """
     itemsize = np.dtype(config.dtype).itemsize
+    if config.dtype == "float32" and padded(columns) == columns:
+        return False
     fixed = _fixed_bytes(graph, config, graph.num_nodes * config.matrices * columns)
     block = 2 * padded(fast_block(columns, config.dtype)) * graph.num_nodes * itemsize
     return fixed + block <= memory_budget(memory)

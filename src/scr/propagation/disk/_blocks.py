@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,13 +61,15 @@ class Blocks:
         width = columns.stop - columns.start
         shape = (self._request.graph.num_nodes, padded(width))
         current, spare = (buffer[: math.prod(shape)].reshape(shape) for buffer in self._buffers)
+        steps = list(steps)
         for step in steps:
             part, state = (
                 self._layout.part(block, step.place),
                 self._layout.state(block, step.place),
             )
             if step.way is None and step.place == 0:
-                fill_block(current[:, :width], self._request.source, columns, threads=threads)
+                with self._preparing(steps):
+                    fill_block(current[:, :width], self._request.source, columns, threads=threads)
                 current[:, width:] = 0
             elif step.way is None:
                 self._read(state, current, width)
@@ -75,13 +79,25 @@ class Blocks:
             else:
                 current, spare = self._multiply(step, current, spare)
             if step.is_part and (step.way is None or self._rows is not None):
-                self._write(part, current[:, :width], self._rows)
+                self._write(part, current, width, self._rows)
             # The state before is needed until this part is whole.
             if step.is_state and self._rows is not None:
                 self._remove_states(but=state)
                 if self._plan.state_slots == 1:
-                    self._write(state, current[:, :width], None)
+                    self._write(state, current, width, None)
         self._remove_states()
+
+    @contextmanager
+    def _preparing(self, steps: Sequence[Step]) -> Iterator[None]:
+        """Normalize the edges of the first product while other work waits for the disk."""
+        way = next((step.way for step in steps if step.way is not None), None)
+        if way is None or way.subset is not None:
+            yield
+            return
+        with ThreadPoolExecutor(1) as thread:
+            adjacency = thread.submit(self._adjacency, way)
+            yield
+            adjacency.result()
 
     def _read(self, name: str, hop: NDArray[Any], width: int) -> None:
         """Fill the first columns of one of the matrices with a piece, by way of the other one."""
@@ -142,11 +158,13 @@ class Blocks:
             if name.startswith("state-") and name != but:
                 self._pieces.remove(name)
 
-    def _write(self, name: str, hop: NDArray[Any], rows: NDArray[np.int64] | None) -> None:
-        with PieceWriter(self._pieces, name) as writer:
+    def _write(
+        self, name: str, hop: NDArray[Any], width: int, rows: NDArray[np.int64] | None
+    ) -> None:
+        with PieceWriter(self._pieces, name, columns=width) as writer:
             if rows is None:
                 writer.write(hop)
                 return
             step = max(GATHER_BYTES // max(hop.strides[0], 1), 1)
             for at in range(0, len(rows), step):
-                writer.write(hop[rows[at : at + step]])
+                writer.write(hop.take(rows[at : at + step], axis=0))

@@ -218,9 +218,10 @@ class DiskRequest:
     def _memory_bytes(self, width: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
         filling = filling_bytes(self.source, self._cores)
-        block = 2 * padded(width) * self.graph.num_nodes * self._item + filling
+        matrix = padded(width) * self.graph.num_nodes * self._item
         slabs = self._slabs_bytes if self.team is None else 0
-        return self._held_bytes + max(block, _preparing_bytes(self.graph), slabs)
+        block = filling + matrix + max(matrix, _preparing_bytes(self.graph))
+        return self._held_bytes + max(block, slabs)
 
     def _is_held(self, budget: int) -> bool:
         """Whether the result is put together in memory."""

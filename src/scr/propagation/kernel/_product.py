@@ -17,8 +17,9 @@ from scr.propagation._normalization import NormalizedAdjacency
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_ranges
 from scr.propagation.kernel._tiles import product_by_tiles, tiles_may_pay
 
-PROBE_EDGES = 1 << 22
-"""Edges by which the speed of a way is measured: tens of milliseconds."""
+PROBE_EDGES, PROBES = 1 << 22, 3
+"""Edges by which the speed of a way is measured, tens of milliseconds, and how often: the fastest
+counts, since whatever else runs on the machine only makes it slower."""
 
 
 def product(
@@ -67,7 +68,7 @@ def _in_registers(
 
 _WAYS: tuple[Callable[..., bool], ...] = (_in_registers, product_by_tiles)
 _seconds: dict[int, list[float]] = {}
-"""Per edge, of each of the ways, by the bits of a matrix' size; as far as measured."""
+"""Per edge, of the ways in turns, by the bits of a matrix' size; as far as measured."""
 
 
 def _by_the_faster(
@@ -78,18 +79,21 @@ def _by_the_faster(
     Which one is depends on the processor and on whether the system had large pages to give.
     """
     seconds = _seconds.setdefault(arrays.x.nbytes.bit_length(), [])
-    rest, fits = chunk, True
-    while len(seconds) < len(_WAYS) and int(indptr[rest.last] - indptr[rest.first]) >= PROBE_EDGES:
+    rest, fits, ways, most = chunk, True, len(_WAYS), PROBES * len(_WAYS)
+    while len(seconds) < most and int(indptr[rest.last] - indptr[rest.first]) >= PROBE_EDGES:
         probe, rest = _cut(indptr, rest)
-        way = _WAYS[len(seconds)]
-        way(indptr, probe._replace(last=probe.first + 1), arrays, threads)  # compiles
+        way = _WAYS[len(seconds) % ways]
+        # First without a clock: that compiles, and has the system give memory for the result.
+        way(indptr, probe, arrays, threads)
         start = time.perf_counter()
         fits &= way(indptr, probe, arrays, threads)
         edges = int(indptr[probe.last] - indptr[probe.first])
         seconds.append((time.perf_counter() - start) / edges)
     if rest.first == rest.last:
         return fits
-    way = _WAYS[int(np.argmin(seconds))] if len(seconds) == len(_WAYS) else _in_registers
+    way = _in_registers
+    if len(seconds) >= ways:
+        way = _WAYS[int(np.argmin(seconds)) % ways]
     return way(indptr, rest, arrays, threads) and fits
 
 
