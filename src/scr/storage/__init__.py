@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import READ_SPEED as READ_SPEED
     from scr.storage._file_rows import WRITE_SPEED as WRITE_SPEED
     from scr.storage._file_rows import FileRows as FileRows
+    from scr.storage._file_rows import ReadBuffers as ReadBuffers
     from scr.storage._file_rows import in_memory as in_memory
     from scr.storage._file_rows import ranges as ranges
     from scr.storage._file_rows import release as release

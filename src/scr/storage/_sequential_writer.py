@@ -64,10 +64,14 @@ class SequentialWriter:
     def _is_large(self) -> bool:
         return max(self._expected, self._offset - self._begin) >= DIRECT_BYTES
 
-    def sync(self) -> None:
-        """Bring all bytes to the disk."""
+    def flush(self) -> None:
+        """Hand all bytes to the system: other processes see them, a power failure loses some."""
         if self._direct is not None:
             self._direct.flush()
+
+    def sync(self) -> None:
+        """Bring all bytes to the disk."""
+        self.flush()
         os.fsync(self._descriptor)
 
     def close(self) -> None:

@@ -60,9 +60,9 @@ def test_a_machine_is_one_worker_unless_machines_differ():
 
 @pytest.mark.parametrize(
     ("workers", "width", "blocks"),
-    [(1, 100, 1), (2, 64, 2), (3, 48, 3), (4, 32, 4), (7, 16, 7), (20, 16, 7)],
+    [(1, 100, 1), (2, 50, 2), (3, 34, 3), (4, 25, 4), (7, 16, 7), (20, 16, 7)],
 )
-def test_every_worker_has_a_block_as_long_as_there_are_cache_lines(
+def test_every_worker_has_as_large_a_block_as_long_as_there_are_cache_lines(
     tmp_path, workers, width, blocks
 ):
     graph = stored(tmp_path, columns=100)  # 400 bytes a row: 7 lines of 16 columns

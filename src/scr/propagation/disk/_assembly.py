@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -45,8 +46,10 @@ from scr.storage import (
 _READ_BYTES = 1 << 22
 _READERS = 2
 """Threads that read parts: one waits for the disk while the other one copies."""
-_WRITERS = 3
-"""Threads behind them: one writes a slab, two hash it."""
+_HASHERS = 2
+"""Threads that hash slabs; only one writes, since slabs that meet in a page must take turns."""
+_BEHIND = 2
+"""Slabs, or groups of them, that are written and hashed while the next one is read."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,11 @@ def assemble(
     descriptor, begin = _open(file, layout)
     row_bytes, slab_rows = matrices * columns * layout.dtype.itemsize, work.slab_rows
     shape = (min(slabs * slab_rows, rows), matrices, columns)
-    buffers = [aligned_empty(shape, layout.dtype) for _ in range(2)]
+    buffers = deque(aligned_empty(shape, layout.dtype) for _ in range(_BEHIND + 1))
+    part_bytes = shape[0] * max(map(layout.row_bytes, range(len(layout.blocks))))
+    readers = [page_buffer(part_bytes + 2 * PAGE) for _ in range(_READERS)]
     chunks, digests = BackwardChunks(layout.bytes), dict[int, str]()
-    pending: list[_Written] = []
+    pending: deque[_Written] = deque()
 
     def write(chunk: NDArray[Any], start: int) -> list[int]:
         writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
@@ -129,10 +134,10 @@ def assemble(
             writer.sync()
         return _slab_crc32s(chunk, slab_rows)
 
-    def settle() -> None:
-        """Wait for the slabs that are being written, then let go of their parts."""
-        while pending:
-            start, crc32s, hashed = pending.pop()
+    def settle(most: int = 0) -> None:
+        """Wait until so few slabs are being written, and let go of the parts of the others."""
+        while len(pending) > most:
+            start, crc32s, hashed = pending.popleft()
             digests.update((number, digest.result()) for number, digest in hashed.items())
             work.record_assembled(start, crc32s.result())
             for block in range(len(layout.blocks)):
@@ -147,13 +152,13 @@ def assemble(
             left = rows
             work.record_assembled(left)
         last = -(-left // slab_rows)
-        with ThreadPoolExecutor(_WRITERS) as behind:
+        with ThreadPoolExecutor(1) as writing, ThreadPoolExecutor(_HASHERS) as hashing:
             while last > 0:
                 first = max(last - slabs, 0)
                 start, stop = first * slab_rows, min(last * slab_rows, rows)
                 chunk = buffers[0][: stop - start]
                 try:
-                    _fill(chunk, work, layout, range(first, last))
+                    _fill(chunk, work, layout, range(first, last), readers)
                 except DamagedPieceError as damaged:
                     settle()
                     work.remove(damaged.name)
@@ -161,12 +166,12 @@ def assemble(
                 if unit:
                     for place in range(matrices):
                         unit_rows(chunk[:, place], threads=threads)
-                settle()
-                crc32s = behind.submit(write, chunk, start)
+                crc32s = writing.submit(write, chunk, start)
                 whole = chunks.whole(as_bytes(chunk), start * row_bytes)
-                hashed = {number: behind.submit(chunk_digest, *parts) for number, parts in whole}
+                hashed = {number: hashing.submit(chunk_digest, *parts) for number, parts in whole}
                 pending.append(_Written(start, crc32s, hashed))
-                buffers.reverse()
+                settle(_BEHIND)
+                buffers.rotate()
                 last = first
             settle()
     finally:
@@ -189,8 +194,14 @@ def _slab_crc32s(rows: NDArray[Any], slab_rows: int) -> list[int]:
     return [zlib.crc32(as_bytes(rows[slice(*part)])) for part in ranges(len(rows), slab_rows)]
 
 
-def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slabs: range) -> None:
-    """Read some slabs of all parts, each to its place in the rows."""
+def _fill(
+    chunk: NDArray[Any],
+    work: Pieces,
+    layout: Layout,
+    slabs: range,
+    buffers: list[NDArray[np.uint8]],
+) -> None:
+    """Read some slabs of all parts, each to its place in the rows; a thread for each buffer."""
     rows, matrices, _ = layout.shape
     start, blocks = slabs.start * work.slab_rows, range(len(layout.blocks))
     parts = [
@@ -198,7 +209,6 @@ def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slabs: range) -> No
         for block in blocks
         for place in range(matrices)
     ]
-    size = len(chunk) * max(map(layout.row_bytes, blocks)) + 2 * PAGE
 
     def read(part: tuple[int, int, list[int] | None], buffer: NDArray[np.uint8]) -> None:
         block, place, crc32s = part
@@ -213,7 +223,7 @@ def _fill(chunk: NDArray[Any], work: Pieces, layout: Layout, slabs: range) -> No
             raise DamagedPieceError(name)
         chunk[:, place, columns] = found
 
-    run_with_buffers(read, parts, [page_buffer(size) for _ in parts[:_READERS]])
+    run_with_buffers(read, parts, buffers)
 
 
 def _open(file: Path, layout: Layout) -> tuple[int, int]:

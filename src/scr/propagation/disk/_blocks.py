@@ -30,6 +30,7 @@ from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.disk._pieces import PieceFiles, PieceWriter
 from scr.propagation.disk._plan import DiskRequest
 from scr.propagation.disk._steps import Step
+from scr.storage import ReadBuffers
 
 GATHER_BYTES = 16 * 2**20
 """Kept rows copied out at once."""
@@ -54,6 +55,7 @@ class Blocks:
         self._adjacencies: dict[tuple[str, Subset | None], NormalizedAdjacency] = {}
         size = request.graph.num_nodes * padded(plan.block_columns)
         self._buffers = [aligned_empty((size,), request.config.dtype) for _ in range(2)]
+        self._reading = ReadBuffers()
 
     def compute(self, block: int, steps: Iterable[Step]) -> None:
         """Make the missing pieces of a block."""
@@ -132,6 +134,7 @@ class Blocks:
         multiply = functools.partial(
             product_by_chunks, chunks=edge_chunks(indptr, self._plan.chunk_edges), rows=rows,
             on_rows=None if writer is None else writer.write_behind, on_edges=self._on_edges,
+            memory=self._reading,
         )  # fmt: skip
         matrices = take_turns(
             adjacency, current, spare, threads=self._request.threads, multiply=multiply

@@ -21,7 +21,7 @@ from scr.propagation.kernel._chosen_rows import product_of_chosen_rows
 from scr.propagation.kernel._nonzero_rows import product_rows_of_nonzero
 from scr.propagation.kernel._product import product_rows
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces
-from scr.storage import stream_rows
+from scr.storage import ReadBuffers, stream_rows
 
 CHUNK_EDGES = 1 << 24
 """Edges per chunk: 64 MiB of indices, read in the time that a core takes to use them up."""
@@ -55,6 +55,7 @@ def product_by_chunks(
     on_edges: Callable[[int], None] | None = None,
     nonzero: NDArray[np.uint8] | None = None,
     rows: NDArray[np.int64] | None = None,
+    memory: ReadBuffers | None = None,
 ) -> bool:
     """As `kernel.product`, to the last bit, with only a chunk of the edges in memory.
 
@@ -67,6 +68,7 @@ def product_by_chunks(
         nonzero: Bits of the rows of `scaled` that are not zero (`nonzero_bits`); edges to other
             rows are left out.
         rows: Sorted numbers of the only rows of `out` that are needed; not with `nonzero`.
+        memory: For the chunks, where several products follow each other.
     """
     multiply: Callable[..., bool] = product_rows
     if nonzero is not None:
@@ -78,7 +80,7 @@ def product_by_chunks(
     pieces: list[NDArray[np.float32]] = []
     fits = True
     ranges = [(chunk.start, chunk.stop) for chunk in chunks]
-    for chunk, (indices, *rest) in zip(chunks, stream_rows(stored, ranges), strict=True):
+    for chunk, (indices, *rest) in zip(chunks, stream_rows(stored, ranges, memory), strict=True):
         weights = rest[0] if rest else None
         arrays = RowArrays(indices, weights, scaled, out, chunk.start, scale, own)
         end = int(indptr[chunk.last])

@@ -61,7 +61,7 @@ class PieceFiles(Protocol):
         """Forget a piece, then remove its file."""
 
     def record(self, name: str, size: int, crc32: list[int]) -> None:
-        """Note a piece whose file is whole and synced."""
+        """Note a piece whose file is whole."""
 
     def read(self, name: str, out: NDArray[Any]) -> None:
         """Fill a matrix with all rows of a finished piece."""
@@ -110,7 +110,7 @@ class Pieces(WorkFolder):
         return [name for name in self.parts() if name not in others and _SLAB not in name]
 
     def record(self, name: str, size: int, crc32: list[int]) -> None:
-        """Note a piece whose file is whole and synced."""
+        """Note a piece whose file is whole."""
         self.finish(name, {"bytes": size, "crc32": crc32}, changing=[name])
 
     def adopt(self, piece: WrittenPiece) -> None:
@@ -193,6 +193,7 @@ class PieceWriter:
         self._file = SequentialWriter(pieces.file(name), self._descriptor)
         self._crc32: list[int] = []
         self._rows = self._bytes = 0
+        self._copy: NDArray[Any] | None = None
         self._thread = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
 
@@ -202,19 +203,27 @@ class PieceWriter:
     def write(self, rows: NDArray[Any]) -> None:
         """Append rows, which are copied unless they lie one after the other."""
         rows = rows[:, : self._columns]
-        most = self._slab_rows
-        if not rows.flags.c_contiguous:
+        most, is_copied = self._slab_rows, not rows.flags.c_contiguous
+        if is_copied:
             most = max(COPIED_BYTES // rows.strides[0], 1)
         while len(rows):
             inside = self._rows % self._slab_rows
             part, rows = np.split(rows, [min(self._slab_rows - inside, most, len(rows))])
-            data = as_bytes(np.ascontiguousarray(part))
+            data = as_bytes(self._copied(part) if is_copied else part)
             if inside == 0:
                 self._crc32.append(0)
             self._crc32[-1] = zlib.crc32(data, self._crc32[-1])
             self._rows += len(part)
             self._bytes += len(data)
             self._file.write(data)
+
+    def _copied(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows one after the other, in memory that the next ones are copied to as well."""
+        if self._copy is None or self._copy.size < rows.size:
+            self._copy = np.empty(rows.size, rows.dtype)
+        copy = self._copy[: rows.size].reshape(rows.shape)
+        copy[...] = rows
+        return copy
 
     def write_behind(self, rows: NDArray[Any]) -> None:
         """Let a thread append rows, which do not change before this is left."""
@@ -227,9 +236,12 @@ class PieceWriter:
             if kind is None:
                 for pending in self._pending:
                     pending.result()
-                self._file.sync()
-                self._pieces.record(self._name, self._bytes, self._crc32)
+                # Nobody waits for the disk: whoever reads a piece checks it, and what a power
+                # failure has lost is made again.
+                self._file.flush()
         finally:
             self._thread.shutdown(cancel_futures=True)
             self._file.close()
-            os.close(self._descriptor)
+            os.close(self._descriptor)  # of a file in a network, also says whether it is there
+        if kind is None:
+            self._pieces.record(self._name, self._bytes, self._crc32)

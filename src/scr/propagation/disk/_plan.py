@@ -61,8 +61,8 @@ WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
 SLAB_BYTES = (24 * 2**20, 192 * 2**20)
 """Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
-SLABS = 3
-"""Times that slabs are in memory: some are written while others are read, and their parts, too. Of
+SLABS = 4
+"""Times that slabs are in memory: two are written while one is read, and their parts, too. Of
 several, what the first chunk begins with is kept as well."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
@@ -110,6 +110,9 @@ class DiskRequest:
         else:
             # Every worker should have a block. Of widths that take as long, the widest is best.
             width = min(fitting, key=lambda each: self._passes_seconds(each, 0))
+            if width > NARROWEST_BLOCK:  # padded to as many columns, all have as much to write
+                even = -(-self.columns // -(-self.columns // width))
+                width = max(even, NARROWEST_BLOCK)
         free = _free_disk(target, self.disk) + used_bytes
         if self._disk_bytes > free:
             raise StoreError(
