@@ -15,8 +15,8 @@ GIB = 2**30
 
 def scale_lines() -> list[str]:
     """All sections, in order."""
-    return [*propagation_lines(), *curve_lines(), *budget_lines(), *papers_lines(),
-            *products_lines(), *cluster_lines()]  # fmt: skip
+    return [*propagation_lines(), *block_width_lines(), *curve_lines(), *budget_lines(),
+            *papers_lines(), *products_lines(), *cluster_lines()]  # fmt: skip
 
 
 def read(name: str) -> dict[str, Any] | None:
@@ -64,6 +64,41 @@ def propagation_lines() -> list[str]:
             "",
         ]
     return lines
+
+
+def block_width_lines() -> list[str]:
+    """What the widths of blocks of columns are chosen by."""
+    found = read("block-widths")
+    if found is None:
+        return []
+    settings, rows = found["settings"], found["rows"]
+    hops = [row for row in rows if row["what"] == "all hops"]
+    return [
+        "### Blocks of columns",
+        "",
+        f"{settings['nodes']:,} nodes, {settings['degree']} edges each, {settings['threads']} "
+        f"threads (`{found['command']}` on {found['processor']}). Narrow rows stay in the caches, "
+        "and vectors that straddle cache lines are slow:",
+        "",
+        "| columns of a block | type | ns per edge and column |",
+        "| --- | --- | --- |",
+        *(
+            f"| {row['columns']} | {row['dtype']} | {row['ns_per_edge_and_column']:.3f} |"
+            for row in rows
+            if row["what"] == "one hop"
+        ),
+        "",
+        f"So {settings['hops']} hops are computed in blocks of 128 bytes of each row, padded and "
+        "apart from the result, unless rows in float32 are whole vectors already:",
+        "",
+        "| columns | type | seconds in the result | seconds apart from it |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {row['columns']} | {row['dtype']} | {row['whole']:.2f} | {row['apart']:.2f} |"
+            for row in hops
+        ),
+        "",
+    ]
 
 
 def curve_lines() -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scr.errors import StoreError
 from scr.storage import (
     FileRows,
+    ReadBuffers,
     in_memory,
     region_of,
     release,
@@ -63,6 +64,20 @@ def test_streamed_ranges_are_slices_one_after_the_other(tmp_path_factory, cuts):
     for (start, stop), (rows, numbers) in zip(ranges, seen, strict=True):
         assert np.array_equal(rows, mapped[start:stop])
         assert np.array_equal(numbers, held[start:stop])
+
+
+@given(longest=st.lists(st.integers(0, 20), min_size=1, max_size=4))
+def test_memory_that_is_used_again_holds_the_rows_of_the_last_stream(tmp_path_factory, longest):
+    folder, memory = tmp_path_factory.mktemp("rows"), ReadBuffers()
+    for number, rows in enumerate(longest):
+        path = folder / f"{number}.npy"
+        np.save(path, np.arange(20 * 3 * (number + 1)).reshape(20, -1))
+        mapped = np.load(path, mmap_mode="r")
+        ranges = [(0, rows), (rows, 20)]
+        seen = [part.copy() for (part,) in stream_rows([mapped], ranges, memory)]
+        assert np.array_equal(np.concatenate(seen), mapped)
+    (first,), (again,) = (next(stream_rows([mapped], [(0, 5)], memory)) for _ in range(2))
+    assert np.shares_memory(first, again)
 
 
 @given(
