@@ -4,8 +4,9 @@
 
 On a random graph, one hop for blocks of several widths, all vectors whole and not; then all hops of
 features in memory, computed in their places in the result (`whole`) and in blocks apart from it
-(`apart`), whose hops must be the same bytes. Both ways take turns, and the medians of the rounds
-count. Writes results/block-widths.json.
+(`apart`), whose hops must be the same bytes; and label hops, whose classes are padded to whole
+vectors, or not. Both ways take turns, and the medians of the rounds count. Writes
+results/block-widths.json.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import numpy as np
 from harness import RESULTS, Results, console
 from scr import Graph
 from scr.compute import aligned_empty
-from scr.propagation import PropagationConfig, normalize
+from scr.propagation import PropagationConfig, _labels, label_hops, normalize
 from scr.propagation._in_memory import hops_in_memory
 from scr.propagation.kernel import product
 
 WIDTHS = {"float16": (32, 36, 48, 64, 96, 100, 128, 256), "float32": (16, 32, 64, 100, 128)}
+CLASSES, TRAIN_SHARE = 47, 0.08
+"""Of ogbn-products."""
 FEATURES = (("float16", 100), ("float16", 128), ("float32", 100), ("float32", 128))
 
 
@@ -53,6 +56,9 @@ def main() -> None:
         key = {"what": "all hops", "dtype": dtype, "columns": columns}
         if results.find(**key) is None:
             console.print(key, results.add(key, all_hops(graph, dtype, columns, options)))
+    key = {"what": "label hops", "dtype": "float32", "columns": CLASSES}
+    if results.find(**key) is None:
+        console.print(key, results.add(key, padded_labels(graph, options)))
 
 
 def one_hop(
@@ -87,6 +93,31 @@ def all_hops(
     seconds = _medians({"whole": lambda: run(False), "apart": lambda: run(True)}, options.rounds)
     if made[False] != made[True]:
         raise SystemExit("the hops are not the same bytes")
+    return {name: round(found, 2) for name, found in seconds.items()}
+
+
+def padded_labels(graph: Graph, options: argparse.Namespace) -> dict[str, float]:
+    """Seconds of the last label hop with classes as they are, and padded."""
+    config = PropagationConfig(label_hops=options.hops, label_guard="far", label_direction="out")
+    generator = np.random.default_rng(0)
+    train = generator.permutation(graph.num_nodes)[: round(TRAIN_SHARE * graph.num_nodes)]
+    targets = np.eye(CLASSES, dtype=np.float32)[generator.integers(0, CLASSES, len(train))]
+    made: dict[str, bytes] = {}
+
+    def run(name: str, padded: Callable[[int], int]) -> None:
+        usual, _labels.padded = _labels.padded, padded
+        try:
+            hops = label_hops(graph, config, train=train, targets=targets)
+        finally:
+            _labels.padded = usual
+        made[name] = hops[:: graph.num_nodes // 1000].tobytes()
+
+    usual = _labels.padded
+    works = {"as they are": lambda: run("as they are", lambda columns: columns),
+             "padded": lambda: run("padded", usual)}  # fmt: skip
+    seconds = _medians(works, options.rounds)
+    if len(set(made.values())) > 1:
+        raise SystemExit("the label hops are not the same bytes")
     return {name: round(found, 2) for name, found in seconds.items()}
 
 

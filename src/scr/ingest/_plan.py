@@ -30,8 +30,10 @@ from scr.ingest._row_buckets import (
 )
 from scr.storage import COPY_BYTES, READ_SPEED, WRITE_SPEED
 
-LARGE_EDGES = 1 << 26
-"""From so many edges on, sorting in buckets on all cores is faster than all at once."""
+LARGE_EDGES = 1 << 22
+"""From so many edges on, sorting in buckets on all cores is faster than all at once, and takes less
+memory: 50 million edges took 9 s and 0.7 GB, and 25 s and 4.8 GB at once (`benchmarks/scale.py
+curve`, on 2 cores)."""
 MARGIN_BYTES = 96 << 20
 """For compiled code, small arrays and what the allocator keeps."""
 SPARE = 32

@@ -35,7 +35,7 @@ from scr.graph import GraphPart, edge_bytes
 from scr.propagation._config import EXACT_GUARD_HOPS, PropagationConfig
 from scr.propagation._label_paths import path_adjacencies, path_bytes
 from scr.propagation._normalization import NormalizedAdjacency, normalize, turned_bytes
-from scr.propagation._plan import widest_block
+from scr.propagation._plan import padded, widest_block
 from scr.propagation._steps import take_turns
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES, edge_chunks, product_by_chunks
 from scr.propagation.disk._plan import LIBRARY_BYTES
@@ -144,7 +144,7 @@ def _places(
 def _block_width(
     graph: Graph, config: PropagationConfig, shape: tuple[int, int, int], memory: str | int
 ) -> int:
-    """Most classes that can be propagated at once, all of them if they fit."""
+    """Columns of the matrices of labels: all classes, padded to whole vectors, or what fits."""
     nodes, edges, classes = graph.num_nodes, graph.num_edges, shape[2]
     turned = turned_bytes(graph, config.label_direction)
     fixed = resident_bytes() + LIBRARY_BYTES + math.prod(shape) * 4 + 17 * nodes
@@ -156,7 +156,7 @@ def _block_width(
     if config.label_guard == "exact":
         fixed += EXACT_BYTES * edges
     return widest_block(
-        classes, fixed, 8 * nodes, process_budget(memory), slack=NAMED_SLACK,
+        padded(classes), fixed, 8 * nodes, process_budget(memory), slack=NAMED_SLACK,
         what=f"Label hops of {nodes:,} nodes x {classes:,} classes",
         less="; less with another `label_guard`" if config.label_guard == "exact" else "",
     )  # fmt: skip
@@ -186,17 +186,16 @@ def _propagate(
 ) -> None:
     """Fill `out`, of shape (rows, last steps, classes), from the labels of some nodes.
 
-    At once, `width` classes are propagated. `rows` are the nodes of the rows of `out`; none: all of
-    the target type.
+    At once, `width` classes are propagated; columns without a class stay zero. `rows` are the nodes
+    of the rows of `out`; none: all of the target type.
     """
-    count, classes = steps[0].num_nodes, targets.shape[1]
-    buffers = [aligned_empty((count * width,), np.float32) for _ in range(2)]
+    classes = targets.shape[1]
+    current, spare = (aligned_empty((steps[0].num_nodes, width), np.float32) for _ in range(2))
     for start in range(0, classes, max(width, 1)):
         block = slice(start, min(start + width, classes))
-        shape = (count, block.stop - block.start)
-        current, spare = (flat[: math.prod(shape)].reshape(shape) for flat in buffers)
+        wanted = slice(0, block.stop - block.start)
         current[...] = 0
-        current[nodes] = targets[:, block]
+        current[nodes, wanted] = targets[:, block]
         for place, adjacency in enumerate(steps, out.shape[1] - len(steps)):
             is_large = adjacency.num_edges >= SKIPPING_EDGES
             multiply = functools.partial(
@@ -205,7 +204,8 @@ def _propagate(
             )  # fmt: skip
             current, spare = take_turns(adjacency, current, spare, multiply=multiply)
             if place >= 0:
-                out[:, place, block] = current[: len(out)] if rows is None else current[rows]
+                found = current[: len(out)] if rows is None else current[rows]
+                out[:, place, block] = found[:, wanted]
 
 
 def _subtract_own(
