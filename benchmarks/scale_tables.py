@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from typing import Any
 
 from harness import RESULTS, size
@@ -160,23 +161,31 @@ def cluster_lines() -> list[str]:
     if found is None:
         return []
     rows = [row for row in found["rows"] if row["graph"] == "large"]
-    settings = found["settings"]
+    keys = sorted({(row["workers"], row["engine"]) for row in rows})
+
+    def median(key: tuple[int, str], name: str) -> float:
+        return statistics.median(
+            row[name] for row in rows if (row["workers"], row["engine"]) == key
+        )
+
+    settings, repeats = found["settings"], len(rows) // max(len(keys), 1)
     return [
         "## Workers of a Ray cluster",
         "",
         f"{settings['nodes']:,} nodes, {settings['edges']:,} undirected edges, "
         f"{settings['columns']} columns in {settings['dtype']}, {settings['hops']} hops, on one "
         "machine: workers of one thread each, and the local engine with as many threads, which "
-        "writes the hops once; each with as many cores. Both make the same bytes. Until the hops "
-        "are put together, and in "
-        f"all, without the start of the cluster (`{found['command']}` on {found['processor']}).",
+        "writes the hops once; each with as many cores, as far as there are so many (2). Both make "
+        "the same bytes. "
+        "Seconds until the hops are put together, and in all, without the start of the cluster; "
+        f"medians of {repeats} (`{found['command']}` on {found['processor']}).",
         "",
         "| engine | workers or threads | products | in all |",
         "| --- | --- | --- | --- |",
         *(
-            f"| {row['engine']} | {row['workers']} | {row['passes_seconds']:.1f} s | "
-            f"{row['work_seconds']:.1f} s |"
-            for row in rows
+            f"| {engine} | {workers} | {median((workers, engine), 'passes_seconds'):.1f} s | "
+            f"{median((workers, engine), 'work_seconds'):.1f} s |"
+            for workers, engine in keys
         ),
         "",
     ]

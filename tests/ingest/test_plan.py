@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
+from scr.ingest import _plan as ingest_plan
 from scr.ingest._plan import LARGE_EDGES, MARGIN_BYTES, IngestSize, plan_ingest
 
 GIB, TERABYTE = 2**30, 10**12
@@ -44,6 +45,14 @@ def test_a_graph_that_fits_goes_through_memory_and_a_large_one_never_does():
     large = dataclasses.replace(SMALL, edges=LARGE_EDGES, nodes=10**6)
     assert plan(large, 100 * GIB).method != "memory"
     assert plan(dataclasses.replace(large, edges=LARGE_EDGES - 1), 100 * GIB).method == "memory"
+
+
+def test_rows_that_are_too_long_for_buckets_of_many_threads_leave_memory_if_that_fits(monkeypatch):
+    monkeypatch.setattr(ingest_plan, "default_threads", lambda: 64)
+    dense = dataclasses.replace(SMALL, edges=20_000_000, nodes=8_000)
+    # Two units of 1024 rows, in every thread: 2 * 40,000,000 * 1024 / 8000 * 8 * 65 = 5.3 GB.
+    assert plan(dense, 4 * GIB).method == "memory"
+    assert plan(dense, 8 * GIB).method == "buckets"
 
 
 def test_a_disk_without_room_for_buckets_leaves_memory_if_that_fits():

@@ -31,9 +31,9 @@ from scr.ingest._row_buckets import (
 from scr.storage import COPY_BYTES, READ_SPEED, WRITE_SPEED
 
 LARGE_EDGES = 1 << 22
-"""From so many edges on, sorting in buckets on all cores is faster than all at once, and takes less
-memory: 50 million edges took 9 s and 0.7 GB, and 25 s and 4.8 GB at once (`benchmarks/scale.py
-curve`, on 2 cores)."""
+"""From so many edges on, they are sorted in buckets on all cores, not all at once: 5 million take
+little more than half the memory in about the same time, 50 million 9 s and 0.7 GB instead of 27 s
+and 4.8 GB (`benchmarks/scale.py curve`, on 2 cores)."""
 MARGIN_BYTES = 96 << 20
 """For compiled code, small arrays and what the allocator keeps."""
 SPARE = 32
@@ -164,6 +164,8 @@ def plan_ingest(
     bucket = sorting_bytes(largest, threads)
     least = max(nodes, bucket + _chunk_bytes(SMALLEST_CHUNK, size.edge_bytes))
     if _budget_for(held + least) > budget:
+        if fits:
+            return in_memory
         what = f"{size.edges:,} edges of {size.nodes:,} nodes"
         raise _too_little(_budget_for(held + least), budget, what)
     temporary = _temporary_bytes(size.directions)

@@ -204,8 +204,8 @@ def _propagate(
             )  # fmt: skip
             current, spare = take_turns(adjacency, current, spare, multiply=multiply)
             if place >= 0:
-                found = current[: len(out)] if rows is None else current[rows]
-                out[:, place, block] = found[:, wanted]
+                kept = slice(0, len(out)) if rows is None else rows
+                out[:, place, block] = current[kept, wanted]
 
 
 def _subtract_own(

@@ -96,7 +96,7 @@ def computes_apart(
     In float32, where vectors are whole in the result as well, copying costs what blocks save.
     """
     itemsize = np.dtype(config.dtype).itemsize
-    if config.dtype == "float32" and padded(columns) == columns:
+    if config.dtype == "float32" and columns % NARROWEST_BLOCK == 0:
         return False
     fixed = _fixed_bytes(graph, config, graph.num_nodes * config.matrices * columns)
     block = 2 * padded(fast_block(columns, config.dtype)) * graph.num_nodes * itemsize

@@ -18,7 +18,7 @@ import itertools
 import mmap
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -218,7 +218,10 @@ def ranges(count: int, step: int) -> list[tuple[int, int]]:
 
 
 class ReadBuffers:
-    """Memory that one `stream_rows` after another uses: new memory costs faults on every page."""
+    """Memory that one `stream_rows` after another uses: new memory costs faults on every page.
+
+    A stream that is left before its end is closed before the next one begins.
+    """
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, int], NDArray[np.uint8]] = {}
@@ -236,7 +239,7 @@ def stream_rows(
     arrays: Sequence[NDArray[Any]],
     parts: Sequence[tuple[int, int]],
     memory: ReadBuffers | None = None,
-) -> Iterator[tuple[NDArray[Any], ...]]:
+) -> Generator[tuple[NDArray[Any], ...]]:
     """The same ranges of rows of some arrays, one after the other, each read ahead by a thread.
 
     Two buffers per array on disk, of `memory` if given, take turns, so what is yielded is good

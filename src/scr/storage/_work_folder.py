@@ -178,7 +178,8 @@ class WorkFolder:
 
         What is known of it (`value`) is in plain values; the files or folders that it needs are
         whole and synced. Of `.npy` files of which the checksums are known, those serve to recognize
-        them. Files that are `changing` are only looked for: whoever resumes with them checks them.
+        them. Files that are `changing` are only looked for, and need not be synced: whoever resumes
+        with them checks them.
         """
         entries = files if isinstance(files, Mapping) else dict.fromkeys(files)
         records = {name: record_of(self.file(name), entry) for name, entry in entries.items()}

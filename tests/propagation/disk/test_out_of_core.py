@@ -21,6 +21,7 @@ from scr.graph import _store as store
 from scr.propagation import PropagationConfig, kept_rows, propagate
 from scr.propagation import _engine as engine
 from scr.propagation import _steps as steps_module
+from scr.propagation.disk import _assembly as assembly
 from scr.propagation.disk import _blocks as blocks
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _out_of_core as out_of_core
@@ -308,6 +309,39 @@ def test_a_part_that_is_damaged_during_assembly_is_made_again(tmp_path, tiny):
     file.write_bytes(data)
     with pytest.warns(UserWarning, match="had changed"):
         made = propagate(graph, 3, out=tmp_path / "hops")
+    assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
+
+
+@pytest.mark.filterwarnings("ignore:.*had changed")
+def test_a_disk_that_keeps_nothing_is_told_instead_of_written_to_forever(tmp_path, monkeypatch):
+    graph = stored(tmp_path)
+    monkeypatch.setattr(assembly, "_slab_crc32s", lambda rows, slab_rows: [])
+    with pytest.raises(StoreError, match="part-0-0` was written twice, and was not what was"):
+        propagate(graph, 3, out=tmp_path / "hops", threads=1)
+
+
+def test_no_more_slabs_are_on_their_way_than_the_plan_has_disk_for(tmp_path, tiny, monkeypatch):
+    graph = stored(tmp_path)
+    block_of(monkeypatch, 16)
+    begun, most = [], []
+    write, record = sequential_writer.SequentialWriter.write, pieces.Pieces.record_assembled
+
+    def writing(self, data):
+        if self._path.name == "hops.npy":
+            begun.append(len(data))
+            most.append(len(begun))
+        write(self, data)
+
+    def recorded(self, row, crc32s=None):
+        if crc32s is not None:
+            begun.pop()
+        record(self, row, crc32s)
+
+    monkeypatch.setattr(sequential_writer.SequentialWriter, "write", writing)
+    monkeypatch.setattr(pieces.Pieces, "record_assembled", recorded)
+    made = propagate(graph, 3, out=tmp_path / "hops")
+    assert len(most) > 5
+    assert max(most) <= disk_plan.BEHIND
     assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
 
 

@@ -1,9 +1,9 @@
 """Put the parts of all blocks and hops together, so that all hops of a row lie side by side.
 
 The result is written from its end, some slabs of rows at a time, and the parts are cut shorter
-behind it: the disk never holds more than one copy and those slabs. After them the journal says how
-far it went, so a killed assembly resumes. A part whose checksum is wrong is found here at the
-latest.
+behind it: the disk never holds more than one copy and the slabs that are on their way. After them
+the journal says how far it went, so a killed assembly resumes. A part whose checksum is wrong is
+found here at the latest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scr.errors import StoreError
 from scr.propagation._steps import unit_rows
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
-from scr.propagation.disk._plan import DiskRequest
+from scr.propagation.disk._plan import BEHIND, DiskRequest
 from scr.storage import (
     PAGE,
     BackwardChunks,
@@ -48,8 +48,6 @@ _READERS = 2
 """Threads that read parts: one waits for the disk while the other one copies."""
 _HASHERS = 2
 """Threads that hash slabs; only one writes, since slabs that meet in a page must take turns."""
-_BEHIND = 2
-"""Slabs, or groups of them, that are written and hashed while the next one is read."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ def assemble(
     descriptor, begin = _open(file, layout)
     row_bytes, slab_rows = matrices * columns * layout.dtype.itemsize, work.slab_rows
     shape = (min(slabs * slab_rows, rows), matrices, columns)
-    buffers = deque(aligned_empty(shape, layout.dtype) for _ in range(_BEHIND + 1))
+    buffers = deque(aligned_empty(shape, layout.dtype) for _ in range(BEHIND + 1))
     part_bytes = shape[0] * max(map(layout.row_bytes, range(len(layout.blocks))))
     readers = [page_buffer(part_bytes + 2 * PAGE) for _ in range(_READERS)]
     chunks, digests = BackwardChunks(layout.bytes), dict[int, str]()
@@ -166,11 +164,11 @@ def assemble(
                 if unit:
                     for place in range(matrices):
                         unit_rows(chunk[:, place], threads=threads)
+                settle(BEHIND - 1)
                 crc32s = writing.submit(write, chunk, start)
                 whole = chunks.whole(as_bytes(chunk), start * row_bytes)
                 hashed = {number: hashing.submit(chunk_digest, *parts) for number, parts in whole}
                 pending.append(_Written(start, crc32s, hashed))
-                settle(_BEHIND)
                 buffers.rotate()
                 last = first
             settle()

@@ -74,6 +74,8 @@ class Blocks:
                     fill_block(current[:, :width], self._request.source, columns, threads=threads)
                 current[:, width:] = 0
             elif step.way is None:
+                with self._preparing(steps):
+                    pass  # before both matrices take their memory
                 self._read(state, current, width)
             elif self._is_written_behind(step):
                 with PieceWriter(self._pieces, state, columns=width) as writer:
@@ -91,15 +93,13 @@ class Blocks:
 
     @contextmanager
     def _preparing(self, steps: Sequence[Step]) -> Iterator[None]:
-        """Normalize the edges of the first product while other work waits for the disk."""
-        way = next((step.way for step in steps if step.way is not None), None)
-        if way is None or way.subset is not None:
-            yield
-            return
+        """Normalize the edges of all products, if that is not done, while others use the disk."""
+        ways = [step.way for step in steps if step.way is not None and step.way.subset is None]
         with ThreadPoolExecutor(1) as thread:
-            adjacency = thread.submit(self._adjacency, way)
+            adjacencies = [thread.submit(self._adjacency, way) for way in ways]
             yield
-            adjacency.result()
+            for adjacency in adjacencies:
+                adjacency.result()
 
     def _read(self, name: str, hop: NDArray[Any], width: int) -> None:
         """Fill the first columns of one of the matrices with a piece, by way of the other one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -80,20 +81,21 @@ def product_by_chunks(
     pieces: list[NDArray[np.float32]] = []
     fits = True
     ranges = [(chunk.start, chunk.stop) for chunk in chunks]
-    for chunk, (indices, *rest) in zip(chunks, stream_rows(stored, ranges, memory), strict=True):
-        weights = rest[0] if rest else None
-        arrays = RowArrays(indices, weights, scaled, out, chunk.start, scale, own)
-        end = int(indptr[chunk.last])
-        if (chunk.start, chunk.stop) == (indptr[chunk.first], end):
-            fits &= multiply(indptr, chunk, arrays, threads)
-        elif out.size and (rows is None or np.diff(np.searchsorted(rows, chunk[:2]))):
-            # A part of a hub's row, cut where its sum is cut in memory too.
-            pieces += hub_pieces(arrays, chunk.start, chunk.stop, threads)
-            if chunk.stop == end:
-                fits &= arrays.finish(chunk.first, pieces)
-                pieces.clear()
-        if on_rows is not None and not pieces:
-            on_rows(out[chunk.first : chunk.last])
-        if on_edges is not None:
-            on_edges(chunk.stop - chunk.start)
+    with closing(stream_rows(stored, ranges, memory)) as stream:
+        for chunk, (indices, *rest) in zip(chunks, stream, strict=True):
+            weights = rest[0] if rest else None
+            arrays = RowArrays(indices, weights, scaled, out, chunk.start, scale, own)
+            end = int(indptr[chunk.last])
+            if (chunk.start, chunk.stop) == (indptr[chunk.first], end):
+                fits &= multiply(indptr, chunk, arrays, threads)
+            elif out.size and (rows is None or np.diff(np.searchsorted(rows, chunk[:2]))):
+                # A part of a hub's row, cut where its sum is cut in memory too.
+                pieces += hub_pieces(arrays, chunk.start, chunk.stop, threads)
+                if chunk.stop == end:
+                    fits &= arrays.finish(chunk.first, pieces)
+                    pieces.clear()
+            if on_rows is not None and not pieces:
+                on_rows(out[chunk.first : chunk.last])
+            if on_edges is not None:
+                on_edges(chunk.stop - chunk.start)
     return fits

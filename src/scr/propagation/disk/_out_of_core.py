@@ -27,6 +27,7 @@ from pathlib import Path
 
 from scr.compute import OnProgress, ProgressCount
 from scr.engines import Engine, LocalEngine, Needs
+from scr.errors import StoreError
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
 from scr.propagation.disk._blocks import EDGES, Blocks
 from scr.propagation.disk._disk_plan import DiskPlan
@@ -59,6 +60,7 @@ class OutOfCore:
         if work.assembled is not None and not result_is_there(work, file, self._layout):
             # With the half-made result, rows of the parts are gone.
             self.work.begin(self.plan.layout)
+        found: set[str] = set()
         while True:
             try:
                 self._compute_missing()
@@ -68,6 +70,13 @@ class OutOfCore:
                     on_rows=functools.partial(self._on_progress, "Putting hops together"),
                 )  # fmt: skip
             except DamagedPieceError as damaged:
+                if damaged.name in found:
+                    raise StoreError(
+                        f"`{self.work.file(damaged.name)}` was written twice, and was not what was "
+                        "written when it was read; expected a disk that keeps it",
+                        hint="look for errors of the disk, or write elsewhere",
+                    ) from None
+                found.add(damaged.name)
                 warnings.warn(
                     f"`{self.work.file(damaged.name)}` had changed since it was written; "
                     "it is made again",

@@ -61,9 +61,12 @@ WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
 SLAB_BYTES = (24 * 2**20, 192 * 2**20)
 """Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
-SLABS = 4
-"""Times that slabs are in memory: two are written while one is read, and their parts, too. Of
-several, what the first chunk begins with is kept as well."""
+BEHIND = 2
+"""Slabs, or groups of them, that are written and hashed while the next one is read; until they are
+on the disk, so are their parts."""
+SLABS = BEHIND + 2
+"""Times that slabs are in memory: those that are written, the next one, and its parts. Of several,
+what the first chunk begins with is kept as well."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -146,7 +149,7 @@ class DiskRequest:
             memory_bytes=self._at_once_bytes if at_once else own,
             budget_bytes=process_budget(self.memory),
             disk_bytes=result,
-            work_bytes=self._disk_bytes + slots * state + (slabs - 1) * self._slab_bytes,
+            work_bytes=self._disk_bytes + slots * state + BEHIND * (slabs - 1) * self._slab_bytes,
             free_bytes=free, block_columns=width, blocks=blocks,
             passes=blocks * (self.matrices - 1),
             state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
@@ -260,7 +263,7 @@ class DiskRequest:
         if self.team is not None:
             room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
         slab = max(self._slab_bytes, 1)
-        most = min(room // (SLABS + 1), SLAB_BYTES[1], slab + max(free, 0))
+        most = min(room // (SLABS + 1), SLAB_BYTES[1], slab + max(free, 0) // BEHIND)
         return int(max(min(most // slab, -(-self._kept // max(self._slab_rows, 1))), 1))
 
     @property
@@ -291,11 +294,11 @@ class DiskRequest:
 
     @property
     def _disk_bytes(self) -> int:
-        """The result and one slab of it, its rows, and the edges of the largest subset."""
+        """The result and some slabs of it, its rows, and the edges of the largest subset."""
         subset = 0
         if self.subsets is not None and self.graph.edge_types is not None:
             subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
-        return self._result_bytes + self._slab_bytes + 8 * self._kept + subset
+        return self._result_bytes + BEHIND * self._slab_bytes + 8 * self._kept + subset
 
     def _state_bytes(self, width: int) -> int:
         """A whole hop of a block, kept to resume from where parts have only some of its rows."""
