@@ -116,8 +116,11 @@ def test_a_store_that_exists_is_replaced_only_if_asked(tables, tmp_path):
     store = tmp_path / "store"
     assert scr("ingest", tables, store).exit_code == 0
     before = open_store(store).fingerprint()
+    (tmp_path / ".store.partial").mkdir()  # as after a kill when the store had its name
+    (tmp_path / ".store.partial" / "lock").touch()
     result = scr("ingest", tables, store, "--directed")
     assert result.exit_code == 2
+    assert not (tmp_path / ".store.partial").exists()
     assert "exists already" in result.stderr
     assert "--overwrite" in result.stderr
     assert open_store(store).fingerprint() == before

@@ -69,8 +69,11 @@ def test_smooth_writes_predictions_and_how_they_came_about(run, capsys):
 def test_an_earlier_result_is_left_alone_unless_told_to_replace_it(run, capsys):
     assert scr("smooth", run, *QUICK, "--no-search") == 0
     before = files(run)
+    (run / ".smooth.partial").mkdir()  # as after a kill when the result had its name
+    (run / ".smooth.partial" / "lock").touch()
     assert scr("smooth", run, *QUICK) == 2
     assert "exists already" in words(capsys.readouterr().err)
+    assert not (run / ".smooth.partial").exists()
     assert files(run) == before
     assert scr("smooth", run, *QUICK, "--labels", "train+valid", "--overwrite") == 0
     assert "held-back half" in words(capsys.readouterr().out)

@@ -16,6 +16,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if not overwrite:
         if path.exists():
             storage.discard_old_work(path)
+            storage.discard_partial_of(path)  # a kill came after the folder had its name
         hint = f"choose another name, or replace it with `{OPTION}`"
         storage.check_new_folder(path, hint=hint)
 

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from scr.storage._sequential_writer import write_all as write_all
     from scr.storage._staging import LockedFolder as LockedFolder
     from scr.storage._staging import discard_partial as discard_partial
+    from scr.storage._staging import discard_partial_of as discard_partial_of
     from scr.storage._staging import is_staged as is_staged
     from scr.storage._streamed_array import ChangedFileError as ChangedFileError
     from scr.storage._streamed_array import StreamedArray as StreamedArray

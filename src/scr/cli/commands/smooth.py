@@ -55,6 +55,7 @@ def smooth(
     record = runs.read_run(run)
     config = _config(record["recipe"], settings, labels=labels, search=search)
     if (run / FOLDER).exists() and not overwrite:
+        storage.discard_partial_of(run / FOLDER)  # a kill came after the folder had its name
         raise RunError(
             f"`{run / FOLDER}` exists already; expected a run that was not smoothed yet",
             hint="replace it with `--overwrite`",
