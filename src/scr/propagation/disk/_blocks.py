@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -57,25 +56,25 @@ class Blocks:
         self._buffers = [aligned_empty((size,), request.config.dtype) for _ in range(2)]
         self._reading = ReadBuffers()
 
-    def compute(self, block: int, steps: Iterable[Step]) -> None:
+    def compute(self, block: int, steps: Sequence[Step]) -> None:
         """Make the missing pieces of a block."""
         columns, threads = self._layout.blocks[block], self._request.threads
         width = columns.stop - columns.start
         shape = (self._request.graph.num_nodes, padded(width))
         current, spare = (buffer[: math.prod(shape)].reshape(shape) for buffer in self._buffers)
-        steps = list(steps)
         for step in steps:
             part, state = (
                 self._layout.part(block, step.place),
                 self._layout.state(block, step.place),
             )
             if step.way is None and step.place == 0:
-                with self._preparing(steps):
+                with ThreadPoolExecutor(1) as thread:  # most of the time goes to the disk
+                    normalized = thread.submit(self._normalize, steps)
                     fill_block(current[:, :width], self._request.source, columns, threads=threads)
+                    normalized.result()
                 current[:, width:] = 0
             elif step.way is None:
-                with self._preparing(steps):
-                    pass  # before both matrices take their memory
+                self._normalize(steps)  # before both matrices take their memory
                 self._read(state, current, width)
             elif self._is_written_behind(step):
                 with PieceWriter(self._pieces, state, columns=width) as writer:
@@ -91,15 +90,11 @@ class Blocks:
                     self._write(state, current, width, None)
         self._remove_states()
 
-    @contextmanager
-    def _preparing(self, steps: Sequence[Step]) -> Iterator[None]:
-        """Normalize the edges of all products, if that is not done, while others use the disk."""
-        ways = [step.way for step in steps if step.way is not None and step.way.subset is None]
-        with ThreadPoolExecutor(1) as thread:
-            adjacencies = [thread.submit(self._adjacency, way) for way in ways]
-            yield
-            for adjacency in adjacencies:
-                adjacency.result()
+    def _normalize(self, steps: Sequence[Step]) -> None:
+        """Make the adjacencies of all steps but those of subsets, which are held one at a time."""
+        for step in steps:
+            if step.way is not None and step.way.subset is None:
+                self._adjacency(step.way)
 
     def _read(self, name: str, hop: NDArray[Any], width: int) -> None:
         """Fill the first columns of one of the matrices with a piece, by way of the other one."""
