@@ -9,12 +9,16 @@ cache, so a hop may be faster than this.
 
 As a program, it measures what bounds a hop of narrow rows on a large graph, and writes
 results/roofline.json: cache lines gathered from anywhere in some gigabytes, with prefetches some
-lines ahead, in large and in small pages; the first touch of fresh memory; memory read in order.
+lines ahead, in large and in small pages; the first touch of fresh memory; memory read in order;
+writes through the page cache, long ones and short ones, each after the memory had been free for as
+long as the host of a virtual machine takes to fetch it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -156,6 +160,18 @@ def gathered_lines(
     }
 
 
+def cached_writes(size: int, *, gigabytes: float, rest: float = 15.0) -> float:
+    """Gigabytes per second that are written to a file through the page cache, in such writes."""
+    data = memoryview(np.ones(size, np.uint8))
+    with tempfile.TemporaryFile(buffering=0, dir=".") as file:
+        time.sleep(rest)
+        count = int(gigabytes * 2**30) // size
+        started = time.perf_counter()
+        for _ in range(count):
+            os.write(file.fileno(), data)
+        return round(count * size / (time.perf_counter() - started) / 1e9, 2)
+
+
 def main() -> None:
     """Measure the limits of a hop of narrow rows."""
     from harness import RESULTS, Results, console
@@ -165,6 +181,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     options = parser.parse_args()
     results = Results(RESULTS / "roofline.json", {"gigabytes": options.gigabytes})
+    for size in (1 << 26, 1 << 17):
+        key = {"what": "cached writes", "bytes": size}
+        row = {"gb_per_second": cached_writes(size, gigabytes=options.gigabytes / 4)}
+        console.print(key, results.add(key, row))
     for threads in options.threads:
         for large in (True, False):
             row = gathered_lines(gigabytes=options.gigabytes, threads=threads, large_pages=large)

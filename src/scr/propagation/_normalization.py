@@ -38,6 +38,9 @@ CHUNK_EDGES = 1 << 24
 """Edges per step where a whole array of them would cost memory: 64 MiB of float32."""
 CHUNK_ROWS = 1 << 21
 """Rows, or edges of whole rows, per step of what is computed in float64."""
+CACHED_ROWS = 1 << 15
+"""Rows per step of what takes several vectors in float64: they stay in the cache, and are the same
+memory for every step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,5 +255,5 @@ def _inverse(
         scale[filled] = degrees[filled] ** (-0.5 if root else -1.0)
         made[part] = scale
 
-    run_on_threads(invert, [slice(*part) for part in ranges(len(sums), CHUNK_ROWS)], None)
+    run_on_threads(invert, [slice(*part) for part in ranges(len(sums), CACHED_ROWS)], None)
     return made
