@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,24 +76,32 @@ def random_graph() -> Callable[..., Graph]:
     return make_random_graph
 
 
+RAY_MACHINE = {"num_cpus": 1, "memory": 2**31, "object_store_memory": 80 * 2**20}
+"""What each machine of `ray_cluster` has."""
+
+
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[Any]:
     """Two machines of a Ray cluster with one core each, as processes of this one.
 
-    Tests that use it have the mark `xdist_group("ray")`, so that it is started once.
+    Tests that use it have the mark `xdist_group("ray")`, so that it is started once. A machine that
+    a test removes, it adds again.
     """
     pytest.importorskip("ray", reason="Ray is not installed")
     from ray.cluster_utils import Cluster
 
     import scr.engines._ray  # noqa: F401 - sets what Ray reads when it is imported
 
-    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
-    with pytest.MonkeyPatch.context() as patch:
+    # Workers would have the lowest priority: on a busy machine, they would hardly start.
+    system = {"worker_niceness": 0, "health_check_period_ms": 1000}
+    head = {**RAY_MACHINE, "include_dashboard": False, "_system_config": system}
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's own, on its start
         # Processes of the cluster import the tests' modules as this one does.
         patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-        cluster = Cluster(initialize_head=True, head_node_args=small)
+        cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
-            cluster.add_node(**{k: v for k, v in small.items() if k != "include_dashboard"})
+            cluster.add_node(**RAY_MACHINE)
             cluster.wait_for_nodes()
             yield cluster
         finally:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from tests.conftest import make_random_graph
+from tests.conftest import RAY_MACHINE, make_random_graph
 from tests.engines import workers
 from tests.engines.test_local import is_running
 
@@ -115,7 +115,7 @@ def test_what_is_larger_than_the_object_store_is_shared_all_the_same(engine):
 
 
 def test_the_item_of_a_machine_that_is_removed_is_run_on_another(engine, ray_cluster, tmp_path):
-    node = ray_cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    node = ray_cluster.add_node(**RAY_MACHINE)
     ray_cluster.wait_for_nodes()
 
     def remove():

@@ -11,6 +11,7 @@ controller in a process of its own, so that its callbacks would not reach the ca
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
 import threading
@@ -44,6 +45,10 @@ END_SECONDS = 10.0
 """That workers may take to end after an interrupt."""
 ROOM_SECONDS = 60.0
 """Between two looks for room for more workers."""
+START_SECONDS = 20.0
+"""That a group waits for room for its workers before it looks again how many there is room for.
+After a machine is lost, the first look may count it still; by default, Ray waits for a minute."""
+os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(START_SECONDS))
 
 
 def run_together(

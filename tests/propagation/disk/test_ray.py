@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import RAY_MACHINE
 from tests.propagation.disk.test_out_of_core import block_of, stored
 from tests.propagation.typed_graphs import random_typed
 
@@ -23,25 +24,18 @@ from scr.propagation.disk import _out_of_core as out_of_core
 from scr.storage import verify
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-cluster_utils = pytest.importorskip("ray.cluster_utils")
+pytestmark = pytest.mark.xdist_group("ray")
 
 SECONDS = 60
 """That a test waits for a worker; it takes a few."""
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two machines of one core each."""
-    machine = {"num_cpus": 1, "memory": 2**31, "object_store_memory": 100 * 2**20}
-    head = {**machine, "include_dashboard": False}
-    made = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-    made.add_node(**machine)
-    ray.init(address=made.address, log_to_driver=False)
-    try:
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
+def cluster(ray_cluster):
+    """Two machines of one core each, to which this process is connected."""
+    ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
+    yield ray_cluster
+    ray.shutdown()
 
 
 def content(folder):
@@ -133,7 +127,7 @@ def test_what_is_lost_in_the_middle_is_made_again(tmp_path, cluster, watched, mo
     graph = stored(tmp_path)
     propagate(graph, 3, out=tmp_path / "local")
     block_of(monkeypatch, 16)
-    third = cluster.add_node(num_cpus=1, memory=2**31) if loss == "machine" else None
+    third = cluster.add_node(**RAY_MACHINE) if loss == "machine" else None
     workers = 3 if third else 2
     for block in range(workers):
         (held / str(block)).touch()
