@@ -95,11 +95,12 @@ def ray_cluster() -> Iterator[Any]:
     # Workers would have the lowest priority: on a busy machine, they would hardly start.
     system = {"worker_niceness": 0, "health_check_period_ms": 1000}
     head = {**RAY_MACHINE, "include_dashboard": False, "_system_config": system}
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own, on its start
+    with pytest.MonkeyPatch.context() as patch:
         # Processes of the cluster import the tests' modules as this one does.
         patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-        cluster = Cluster(initialize_head=True, head_node_args=head)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray's own, on its start
+            cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             cluster.add_node(**RAY_MACHINE)
             cluster.wait_for_nodes()

@@ -44,6 +44,7 @@ def train_workers(node):
     return [each for each in raylet.children() if "RayTrainWorker" in " ".join(each.cmdline())]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, for its own functions
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
 def test_workers_train_as_one_process_and_survive_losses(cluster, tmp_path, monkeypatch):
     """First of a worker's process, then, once there is another one, of its whole machine."""
