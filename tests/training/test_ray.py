@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import signal
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -40,8 +41,11 @@ def recipe_of(graph, epochs):
 
 def train_workers(node):
     """Processes of a node that train."""
-    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-    return [each for each in raylet.children() if "RayTrainWorker" in " ".join(each.cmdline())]
+    raylet, found = psutil.Process(node.all_processes["raylet"][0].process.pid), []
+    for each in raylet.children():
+        with suppress(psutil.Error):  # it has ended meanwhile
+            found += [each] if "RayTrainWorker" in " ".join(each.cmdline()) else []
+    return found
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, for its own functions
