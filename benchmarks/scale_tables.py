@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import Counter
 from typing import Any
 
 from harness import RESULTS, size
@@ -147,11 +148,18 @@ def roofline_sentence() -> list[str]:
         return []
     rows = [row for row in found["rows"] if row["what"] == "random lines" and row["large_pages"]]
     best = max(rows, key=lambda row: row["threads"])
+    paces = [row["gb_per_second"] for row in found["rows"] if row["what"] == "cached writes"]
+    written = ""
+    if paces:
+        written = (
+            f"; files through the page cache, {paces[1]:.1f} GB/s in writes of 128 KiB and "
+            f"{paces[0]:.1f} of 64 MiB"
+        )
     return [
         f"The limit of narrow rows on {found['processor']}: {best['ns_per_line']:.1f} ns for a "
         f"cache line anywhere in {found['settings']['gigabytes']:.0f} GiB, with "
         f"{best['threads']} threads and large pages, and {best['touched_gb_per_second']:.1f} GB/s "
-        f"for memory that is touched for the first time (`{found['command']}`)."
+        f"for memory that is touched for the first time{written} (`{found['command']}`)."
     ]
 
 
@@ -168,7 +176,9 @@ def cluster_lines() -> list[str]:
             row[name] for row in rows if (row["workers"], row["engine"]) == key
         )
 
-    settings, repeats = found["settings"], len(rows) // max(len(keys), 1)
+    counts = Counter((row["workers"], row["engine"]) for row in rows).values()
+    fewest, most = min(counts, default=0), max(counts, default=0)
+    settings = found["settings"]
     return [
         "## Workers of a Ray cluster",
         "",
@@ -178,7 +188,8 @@ def cluster_lines() -> list[str]:
         "writes the hops once; each with as many cores, as far as there are so many (2). Both make "
         "the same bytes. "
         "Seconds until the hops are put together, and in all, without the start of the cluster; "
-        f"medians of {repeats} (`{found['command']}` on {found['processor']}).",
+        f"medians of {fewest if fewest == most else f'{fewest} to {most}'} "
+        f"(`{found['command']}` on {found['processor']}).",
         "",
         "| engine | workers or threads | products | in all |",
         "| --- | --- | --- | --- |",

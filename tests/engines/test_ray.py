@@ -144,6 +144,23 @@ def test_an_address_where_nothing_is_gives_one_sentence():
         _connect("127.0.0.1:1")
 
 
+@pytest.mark.parametrize("has_token", [True, False])
+def test_the_token_of_a_user_is_sent_where_there_is_one(has_token, tmp_path):
+    (tmp_path / ".ray").mkdir()
+    if has_token:
+        (tmp_path / ".ray" / "auth_token").write_text("0" * 64)
+    lines = (
+        "import os; from scr.engines import _ray; _ray._use_token(); print(os.environ.get(NAME))"
+    )
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    environment.pop("RAY_AUTH_MODE", None)
+    said = subprocess.run(
+        [sys.executable, "-c", lines.replace("NAME", "'RAY_AUTH_MODE'")], env=environment,
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert said.strip() == ("token" if has_token else "None")
+
+
 def without_times(out):
     """What a comparison found, without what depends on the machine."""
     result = json.loads((out / "compare.json").read_text())

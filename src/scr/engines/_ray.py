@@ -7,6 +7,7 @@ replaced, and its item is run again.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import socket
@@ -32,7 +33,7 @@ from scr.errors import EngineError
 
 _untyped: Any = ray
 """Ray's functions without types."""
-_NOTICES = "ray._private.authentication.authentication_token_setup"
+_TOKENS = "ray._private.authentication.authentication_token_setup"
 """Logs on every start that the new cluster has a token, which is as it should be."""
 CONNECT_SECONDS = 20.0
 """That the address of a cluster may take to answer."""
@@ -123,10 +124,12 @@ class RayEngine(Engine):
 
 def _connect(address: str | None) -> None:
     """Connect to a cluster, or start one on this machine, without its banners."""
-    logging.getLogger(_NOTICES).setLevel(logging.ERROR)
+    logging.getLogger(_TOKENS).setLevel(logging.ERROR)
     asked = address or os.environ.get("RAY_ADDRESS")
     try:
         _check_reachable(asked)
+        if asked is not None:
+            _use_token()
         try:
             _init(address)
         except Exception as error:
@@ -139,10 +142,37 @@ def _connect(address: str | None) -> None:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if asked is None:
             raise EngineError(f"Ray could not be started on this machine: {reason}") from None
+        if _is_refused(error):
+            raise EngineError(
+                f"The Ray cluster at `{asked}` wants a token that this machine does not have",
+                hint="copy `~/.ray/auth_token` from the machine where the cluster was started, or "
+                "set RAY_AUTH_TOKEN",
+            ) from None
         raise EngineError(
             f"No Ray cluster answers at `{asked}`: {reason}",
             hint="start one with `ray start --head`, or leave `--address` out",
         ) from None
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Whether a cluster wants another token, which Ray says in a cause of its error."""
+    while error is not None:
+        if "AuthToken" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _use_token() -> None:
+    """Send the token of this user, if there is one: a cluster started by hand may ask for it.
+
+    `ray start` asks for it as soon as there is one, which a cluster that only lived for a command
+    leaves behind; a process that connects sends none unless it is told to.
+    """
+    with suppress(ImportError, AttributeError):  # versions of Ray that know no tokens
+        importlib.import_module(_TOKENS).maybe_enable_token_auth_if_token_available(
+            warn_if_disabled=False
+        )
 
 
 def _check_reachable(address: str | None) -> None:
