@@ -128,13 +128,12 @@ def _connect(address: str | None) -> None:
     asked = address or os.environ.get("RAY_ADDRESS")
     try:
         _check_reachable(asked)
-        if asked is not None:
-            _use_token()
         try:
             _init(address)
         except Exception as error:
             # Ray waits for half a minute, which is short where all cores are busy.
-            if "timed out during startup" not in str(error):
+            is_slow = "timed out during startup" in str(error)
+            if not is_slow and not (_is_refused(error) and _use_token()):
                 raise
             ray.shutdown()
             _init(address)
@@ -163,16 +162,18 @@ def _is_refused(error: BaseException | None) -> bool:
     return False
 
 
-def _use_token() -> None:
-    """Send the token of this user, if there is one: a cluster started by hand may ask for it.
+def _use_token() -> bool:
+    """Whether there is a token of this user that was not sent yet; it is from now on.
 
     `ray start` asks for it as soon as there is one, which a cluster that only lived for a command
     leaves behind; a process that connects sends none unless it is told to.
     """
+    if "RAY_AUTH_MODE" in os.environ:
+        return False
     with suppress(ImportError, AttributeError):  # versions of Ray that know no tokens
-        importlib.import_module(_TOKENS).maybe_enable_token_auth_if_token_available(
-            warn_if_disabled=False
-        )
+        tokens: Any = importlib.import_module(_TOKENS)
+        return bool(tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False))
+    return False
 
 
 def _check_reachable(address: str | None) -> None:
