@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,3 +108,16 @@ def ray_cluster() -> Iterator[Any]:
             yield cluster
         finally:
             cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def connected_cluster(ray_cluster: Any) -> Iterator[Any]:
+    """The `ray_cluster`, to which this process is connected, with both of its cores free."""
+    import ray
+
+    ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
+    until = time.monotonic() + 60  # that Ray may take to notice what earlier tests have ended
+    while ray.available_resources().get("CPU") != 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    yield ray_cluster
+    ray.shutdown()

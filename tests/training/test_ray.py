@@ -20,14 +20,6 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytestmark = pytest.mark.xdist_group("ray")
 
 
-@pytest.fixture(scope="module")
-def cluster(ray_cluster):
-    """Two machines of one core each, to which this process is connected."""
-    ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield ray_cluster
-    ray.shutdown()
-
-
 def recipe_of(graph, epochs):
     sections = {
         "encoder": {"hidden": 64, "dropout": 0.0, "input_dropout": 0.0, "norm": "none"},
@@ -50,13 +42,13 @@ def train_workers(node):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, for its own functions
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
-def test_workers_train_as_one_process_and_survive_losses(cluster, tmp_path, monkeypatch):
+def test_workers_train_as_one_process_and_survive_losses(connected_cluster, tmp_path, monkeypatch):
     """First of a worker's process, then, once there is another one, of its whole machine."""
     # Ray Train may look for two workers before it knows that a machine is gone.
     monkeypatch.setenv("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "5")
     graph, epochs = digits(seed=0), 200
-    recipe, numbers, node = recipe_of(graph, epochs), [], max(cluster.worker_nodes, key=id)
-    lost = []
+    recipe, node = recipe_of(graph, epochs), max(connected_cluster.worker_nodes, key=id)
+    numbers, lost = [], []
 
     def on_epoch(record):
         numbers.append(record.epoch)
@@ -66,7 +58,7 @@ def test_workers_train_as_one_process_and_survive_losses(cluster, tmp_path, monk
             os.kill(lost[0], signal.SIGKILL)
         elif found and found[0].pid != lost[0]:
             lost.append(found[0].pid)
-            cluster.remove_node(node, allow_graceful=False)
+            connected_cluster.remove_node(node, allow_graceful=False)
 
     with workers_of("ray") as group:
         assert group.workers == 2
@@ -76,7 +68,7 @@ def test_workers_train_as_one_process_and_survive_losses(cluster, tmp_path, monk
             checkpoint=tmp_path / "checkpoint.safetensors",
         ).outcome.history  # fmt: skip
     assert len(lost) == 2
-    cluster.add_node(**RAY_MACHINE)
+    connected_cluster.add_node(**RAY_MACHINE)
     assert [record["epoch"] for record in fitted] == list(range(1, epochs + 1))
     assert numbers[-1] == epochs
     alone = fit(graph, recipe, seed=1).outcome.history
@@ -96,6 +88,6 @@ def refuse(argument, link):
 
 
 @pytest.mark.stress
-def test_an_error_of_a_worker_arrives_as_it_is(cluster):
+def test_an_error_of_a_worker_arrives_as_it_is(connected_cluster):
     with open_engine("ray") as engine, pytest.raises(ConfigError, match="is 7; expected another"):
         engine.together(refuse, 7, workers=2, needs=Needs())

@@ -30,14 +30,6 @@ SECONDS = 60
 """That a test waits for a worker; it takes a few."""
 
 
-@pytest.fixture(scope="module")
-def cluster(ray_cluster):
-    """Two machines of one core each, to which this process is connected."""
-    ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield ray_cluster
-    ray.shutdown()
-
-
 def content(folder):
     return {file.name: file.read_bytes() for file in folder.glob("*.npy")}
 
@@ -91,7 +83,7 @@ def entries(log, count=1):
     raise AssertionError(f"{count} blocks were not begun")
 
 
-def test_a_cluster_makes_the_bytes_of_one_process(tmp_path, cluster):
+def test_a_cluster_makes_the_bytes_of_one_process(tmp_path, connected_cluster):
     graph = stored(tmp_path, directed=True)
     fitted = fit_features(graph.features, FeatureConfig(scale="standard"))
     lazy = transform_lazily(fitted, graph.features)
@@ -110,7 +102,9 @@ def test_a_cluster_makes_the_bytes_of_one_process(tmp_path, cluster):
     ]  # fmt: skip
 
 
-def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(tmp_path, cluster):
+def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(
+    tmp_path, connected_cluster
+):
     graph = random_typed(0, papers=60, others=40, edges=200)
     features = np.random.default_rng(0).normal(size=(graph.num_nodes, 33)).astype(np.float32)
     subsets = choose_subsets(graph, PropagationConfig(subsets=2))
@@ -122,12 +116,14 @@ def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(tmp_
 
 
 @pytest.mark.parametrize("loss", ["worker", "machine"])
-def test_what_is_lost_in_the_middle_is_made_again(tmp_path, cluster, watched, monkeypatch, loss):
+def test_what_is_lost_in_the_middle_is_made_again(
+    tmp_path, connected_cluster, watched, monkeypatch, loss
+):
     log, held = watched
     graph = stored(tmp_path)
     propagate(graph, 3, out=tmp_path / "local")
     block_of(monkeypatch, 16)
-    third = cluster.add_node(**RAY_MACHINE) if loss == "machine" else None
+    third = connected_cluster.add_node(**RAY_MACHINE) if loss == "machine" else None
     workers = 3 if third else 2
     for block in range(workers):
         (held / str(block)).touch()
@@ -141,7 +137,7 @@ def test_what_is_lost_in_the_middle_is_made_again(tmp_path, cluster, watched, mo
         if third is None:
             os.kill(lost[0][1], signal.SIGKILL)
         else:
-            cluster.remove_node(third, allow_graceful=False)
+            connected_cluster.remove_node(third, allow_graceful=False)
         # Workers of a lost machine may go on for a while: theirs is held until it is begun again.
         for file in held.iterdir():
             if file.name != str(lost[0][0]):
@@ -183,13 +179,15 @@ def propagate_watched(folder, address):
         scr.propagate(graph, 3, out=f"{folder}/ray", engine="ray", address=address, workers=1)
 
 
-def test_a_killed_process_resumes_from_finished_blocks(tmp_path, cluster, watched, monkeypatch):
+def test_a_killed_process_resumes_from_finished_blocks(
+    tmp_path, connected_cluster, watched, monkeypatch
+):
     log, held = watched
     graph = stored(tmp_path)
     propagate(graph, 3, out=tmp_path / "local")
     journal = tmp_path / ".ray.work" / "journal.jsonl"
     (held / "1").touch()
-    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path, cluster.address])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path, connected_cluster.address])
     try:
         entries(log, 2)
     finally:
