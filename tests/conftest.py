@@ -117,7 +117,9 @@ def connected_cluster(ray_cluster: Any) -> Iterator[Any]:
 
     ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
     until = time.monotonic() + 60  # that Ray may take to notice what earlier tests have ended
-    while ray.available_resources().get("CPU") != 2 and time.monotonic() < until:
+    while time.monotonic() < until and (
+        sum(node["Alive"] for node in ray.nodes()) != 2 or ray.available_resources().get("CPU") != 2
+    ):
         time.sleep(0.1)
     yield ray_cluster
     ray.shutdown()
