@@ -50,16 +50,20 @@ def copy_rows(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = 
 
 
 def fill_block(
-    out: NDArray[Any], source: Any, columns: slice, *, threads: int | None = None
+    out: NDArray[Any], source: Any, columns: slice, *, threads: int | None = None, first: int = 0
 ) -> None:
-    """Copy some columns of the features (dense, lazy or in CSR form) part by part into a matrix."""
+    """Copy some columns of the features (dense, lazy or in CSR form) part by part into a matrix.
+
+    `first` is the row of the features that becomes the first one of the matrix.
+    """
     matrix = source.source if isinstance(source, LazyFeatures) else source
     file = FileRows.behind(matrix, in_order=True) if isinstance(matrix, np.ndarray) else None
-    parts, threads = ranges(source.shape[0], _part_rows(source)), _fillers(source, threads)
+    parts, threads = ranges(len(out), _part_rows(source)), _fillers(source, threads)
 
     def copy(bounds: tuple[int, int], buffer: Any) -> None:
         start, stop = bounds
-        rows = matrix[start:stop] if file is None else file.stream(start, stop, buffer)
+        here = slice(first + start, first + stop)
+        rows = matrix[here] if file is None else file.stream(here.start, here.stop, buffer)
         if isinstance(source, LazyFeatures):
             rows = source.fitted.transform(rows)
         part = rows[:, columns]

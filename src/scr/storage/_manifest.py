@@ -236,13 +236,14 @@ def chunk_digest(*parts: memoryview | bytes) -> str:
 class BackwardChunks:
     """Chunks of an array whose bytes come in large pieces, from the last to the first.
 
-    What a piece begins with, up to the first chunk that begins in it, is copied for the next one.
+    What a piece begins with, up to the first chunk that begins in it, is a part of a chunk of the
+    next piece, so both must stay until that chunk is hashed.
     """
 
     def __init__(self, total: int) -> None:
         """Begin, of an array of so many bytes."""
-        self._total, self._rest = total, b""
-        self._begin = total
+        self._total, self._begin = total, total
+        self._rest = memoryview(b"")
 
     def whole(self, data: memoryview, offset: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Chunks that are at hand with a piece that begins at an offset: numbers and parts.
@@ -251,10 +252,10 @@ class BackwardChunks:
         but for the last piece.
         """
         stop = offset + len(data)
-        rest, self._begin = self._rest if stop == self._begin else b"", offset
+        rest, self._begin = self._rest if stop == self._begin else memoryview(b""), offset
         first, last = -(-offset // CHUNK_BYTES), -(-stop // CHUNK_BYTES)
         is_kept = first < last or stop == self._total
-        self._rest = bytes(data[: first * CHUNK_BYTES - offset]) if is_kept else b""
+        self._rest = data[: first * CHUNK_BYTES - offset if is_kept else 0]
         for number in range(first, last):
             part = data[number * CHUNK_BYTES - offset : (number + 1) * CHUNK_BYTES - offset]
             missing = min((number + 1) * CHUNK_BYTES, self._total) - stop

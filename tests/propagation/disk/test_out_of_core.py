@@ -265,7 +265,7 @@ def interrupted(graph, path, lines, **asked):
 
 def test_finished_hops_are_not_computed_again(tmp_path, monkeypatch):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 4)  # the header and hops 0, 1 and 2
+    interrupted(graph, tmp_path / "hops", 3)  # the header and hops 1 and 2
     passes = []
     product = blocks.product_by_chunks
     monkeypatch.setattr(
@@ -282,7 +282,7 @@ def test_finished_hops_are_not_computed_again(tmp_path, monkeypatch):
 def test_a_damaged_part_is_made_again(tmp_path, damage, name, rows):
     graph = stored(tmp_path)
     asked = {"rows": rows}
-    interrupted(graph, tmp_path / "hops", 4 if rows == "all" else 6, **asked)
+    interrupted(graph, tmp_path / "hops", 3 if rows == "all" else 6, **asked)
     file = tmp_path / ".hops.work" / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -301,7 +301,7 @@ def test_a_damaged_part_is_made_again(tmp_path, damage, name, rows):
 
 def test_a_part_that_is_damaged_during_assembly_is_made_again(tmp_path, tiny):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 8)  # the header, four parts, and three slabs
+    interrupted(graph, tmp_path / "hops", 7)  # the header, three parts, and three slabs
     file = tmp_path / ".hops.work" / "part-0-2"
     assert 0 < file.stat().st_size < 300 * 40 * 4
     data = bytearray(file.read_bytes())
@@ -316,7 +316,7 @@ def test_a_part_that_is_damaged_during_assembly_is_made_again(tmp_path, tiny):
 def test_a_disk_that_keeps_nothing_is_told_instead_of_written_to_forever(tmp_path, monkeypatch):
     graph = stored(tmp_path)
     monkeypatch.setattr(assembly, "_slab_crc32s", lambda rows, slab_rows: [])
-    with pytest.raises(StoreError, match="part-0-0` was written twice, and was not what was"):
+    with pytest.raises(StoreError, match="part-0-1` was written twice, and was not what was"):
         propagate(graph, 3, out=tmp_path / "hops", threads=1)
 
 
@@ -347,7 +347,7 @@ def test_no_more_slabs_are_on_their_way_than_the_plan_has_disk_for(tmp_path, tin
 
 def test_work_whose_half_made_result_is_gone_begins_again(tmp_path, tiny):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 8)
+    interrupted(graph, tmp_path / "hops", 7)
     (tmp_path / ".hops.work" / "result" / "hops.npy").unlink()
     made = propagate(graph, 3, out=tmp_path / "hops")
     assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
@@ -356,7 +356,7 @@ def test_work_whose_half_made_result_is_gone_begins_again(tmp_path, tiny):
 @pytest.mark.parametrize("change", ["norm", "features", "rows"])
 def test_work_on_something_else_is_not_gone_on_with(tmp_path, change):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 4)
+    interrupted(graph, tmp_path / "hops", 3)
     asked = {"out": tmp_path / "hops"}
     if change == "norm":
         asked["norm"] = "row"
@@ -371,7 +371,7 @@ def test_work_on_something_else_is_not_gone_on_with(tmp_path, change):
 
 def test_a_line_of_the_journal_that_was_cut_short_is_not_believed(tmp_path):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 4)
+    interrupted(graph, tmp_path / "hops", 3)
     journal = tmp_path / ".hops.work" / "journal.jsonl"
     journal.write_bytes(journal.read_bytes()[:-3])
     made = propagate(graph, 3, out=tmp_path / "hops")
@@ -382,7 +382,7 @@ def test_another_budget_goes_on_with_the_blocks_of_before_if_they_fit(tmp_path, 
     graph = stored(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         block_of(patch, 16)
-        interrupted(graph, tmp_path / "hops", 4)
+        interrupted(graph, tmp_path / "hops", 3)
     seen = []
     replayed = out_of_core.OutOfCore.run
     monkeypatch.setattr(

@@ -196,7 +196,7 @@ def test_a_killed_process_resumes_from_finished_blocks(
     (held / "1").unlink()
     block_of(monkeypatch, 16)
     parts = [json.loads(line).get("part") for line in journal.read_text().splitlines()]
-    assert [part for part in parts if part and "part" in part] == [f"part-0-{k}" for k in range(4)]
+    assert [part for part in parts if part and "part" in part] == [f"part-0-{k}" for k in (1, 2, 3)]
     (tmp_path / ".ray.work" / "part-1-0.of-a-lost-worker").touch()
     propagate(graph, 3, out=tmp_path / "ray", engine="ray")
     assert sorted(block for block, _, _ in entries(log)) == [0, 1, 1, 2]

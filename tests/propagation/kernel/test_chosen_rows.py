@@ -14,6 +14,7 @@ from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.kernel import _chosen_rows as chosen_rows
 from scr.propagation.kernel import _product as kernel
 from scr.propagation.kernel import _rows as rows_module
+from scr.propagation.kernel._row_sets import RowSet
 
 
 @settings(max_examples=50, deadline=None)
@@ -24,10 +25,11 @@ from scr.propagation.kernel import _rows as rows_module
     hub=st.sampled_from([2, 7, 1000]),
     part=st.sampled_from([1, 9, 1000]),
     share=st.floats(0, 1),
+    gap=st.sampled_from([0, 3, 1000]),
     seed=st.integers(0, 1000),
 )
 def test_chosen_rows_are_those_of_the_whole_product_to_the_bit(
-    drawn, self_loops, width, hub, part, share, seed
+    drawn, self_loops, width, hub, part, share, gap, seed
 ):
     graph, _ = drawn
     rng = np.random.default_rng(seed)
@@ -37,14 +39,17 @@ def test_chosen_rows_are_those_of_the_whole_product_to_the_bit(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "HUB_EDGES", hub)
         patch.setattr(chosen_rows, "PART_EDGES", part)
-        expected, made = np.full_like(matrix, np.nan), np.full_like(matrix, np.nan)
+        patch.setattr(edge_chunks, "GAP_EDGES", gap)
+        patch.setattr(edge_chunks, "CHUNK_ROWS", 11)
+        expected = np.full_like(matrix, np.nan)
+        made = np.full((chosen.sum(), width), np.nan, np.float32)
         assert kernel.product(adjacency, matrix, expected, threads=1)
+        rows = RowSet(graph.num_nodes, np.flatnonzero(chosen))
         assert edge_chunks.product_by_chunks(
-            adjacency, matrix, made, chunks=edge_chunks.edge_chunks(adjacency.indptr, 10),
-            threads=2, rows=np.flatnonzero(chosen),
+            adjacency, matrix, made, chunks=edge_chunks.edge_chunks(adjacency.indptr, 10, rows),
+            threads=2, rows=rows,
         )  # fmt: skip
-    assert np.array_equal(made[chosen].view(np.uint32), expected[chosen].view(np.uint32))
-    assert np.isnan(made[~chosen]).all()
+    assert np.array_equal(made.view(np.uint32), expected[chosen].view(np.uint32))
 
 
 def test_however_many_rows_are_chosen_little_memory_is_taken():
@@ -52,12 +57,11 @@ def test_however_many_rows_are_chosen_little_memory_is_taken():
     ends = np.random.default_rng(0).integers(0, count, (2, edges))
     matrix = sp.coo_array((np.ones(edges), tuple(ends)), shape=(count, count)).tocsr()
     adjacency = normalize(make_graph(matrix, directed=False, weighted=False), norm="row")
-    x, out = np.ones((count, 64), np.float32), np.empty((count, 64), np.float32)
-    chunks = edge_chunks.edge_chunks(adjacency.indptr)
+    x, out = np.ones((count, 64), np.float32), np.empty((count - 1, 64), np.float32)
+    rows = RowSet(count, np.arange(1, count))
+    chunks = edge_chunks.edge_chunks(adjacency.indptr, rows=rows)
     tracemalloc.start()
-    edge_chunks.product_by_chunks(
-        adjacency, x, out, chunks=chunks, threads=1, rows=np.arange(1, count)
-    )
+    edge_chunks.product_by_chunks(adjacency, x, out, chunks=chunks, threads=1, rows=rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 * 2**20

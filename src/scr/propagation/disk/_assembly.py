@@ -1,5 +1,6 @@
 """Put the parts of all blocks and hops together, so that all hops of a row lie side by side.
 
+Where all rows of dense features are kept, hop 0 has no parts: it is read from the features again.
 The result is written from its end, some slabs of rows at a time, and the parts are cut shorter
 behind it: the disk never holds more than one copy and the slabs that are on their way. After them
 the journal says how far it went, so a killed assembly resumes. A part whose checksum is wrong is
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from scr.compute import aligned_empty, run_with_buffers
 from scr.errors import StoreError
-from scr.propagation._steps import unit_rows
+from scr.propagation._steps import fill_block, unit_rows
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import BEHIND, DiskRequest
@@ -60,13 +61,24 @@ class Layout:
     blocks: list[slice]
     has_all_rows: bool
     """Whether parts hold all rows of a hop, so that later hops can be computed from them."""
+    features: NDArray[Any] | None
+    """Of which the rows are hop 0; none: it has parts as the other hops have."""
 
     @classmethod
     def of(cls, request: DiskRequest, plan: DiskPlan) -> Layout:
         """How a plan cuts what is requested."""
         blocks = [slice(*part) for part in ranges(request.columns, max(plan.block_columns, 1))]
-        shape = (plan.rows, request.matrices, request.columns)
-        return cls(shape, np.dtype(request.config.dtype), blocks, request.picked is None)
+        shape, dtype = (plan.rows, request.matrices, request.columns), request.config.dtype
+        has_all_rows = request.picked is None
+        # What is prepared when it is read takes more time to make again than to read.
+        is_plain = has_all_rows and isinstance(request.source, np.ndarray)
+        features = request.source if is_plain else None
+        return cls(shape, np.dtype(dtype), blocks, has_all_rows, features)
+
+    @property
+    def places(self) -> range:
+        """Hops that have parts, by their places among the matrices of a row."""
+        return range(0 if self.features is None else 1, self.shape[1])
 
     @property
     def bytes(self) -> int:
@@ -104,7 +116,7 @@ def assemble(
     Args:
         slabs: How many are put together at once.
         unit: Give all rows of hops length 1.
-        threads: For that.
+        threads: For that, and for features.
         on_rows: Told how many rows there are by now, of how many.
 
     Returns:
@@ -139,7 +151,7 @@ def assemble(
             digests.update((number, digest.result()) for number, digest in hashed.items())
             work.record_assembled(start, crc32s.result())
             for block in range(len(layout.blocks)):
-                for place in range(matrices):
+                for place in layout.places:
                     os.truncate(
                         work.file(layout.part(block, place)), start * layout.row_bytes(block)
                     )
@@ -154,7 +166,13 @@ def assemble(
             while last > 0:
                 first = max(last - slabs, 0)
                 start, stop = first * slab_rows, min(last * slab_rows, rows)
+                # Before the oldest slabs are written over: until a chunk that ends in them is hashed.
+                settle(BEHIND - 1)
                 chunk = buffers[0][: stop - start]
+                if layout.features is not None:
+                    fill_block(
+                        chunk[:, 0], layout.features, slice(None), threads=threads, first=start
+                    )
                 try:
                     _fill(chunk, work, layout, range(first, last), readers)
                 except DamagedPieceError as damaged:
@@ -164,7 +182,6 @@ def assemble(
                 if unit:
                     for place in range(matrices):
                         unit_rows(chunk[:, place], threads=threads)
-                settle(BEHIND - 1)
                 crc32s = writing.submit(write, chunk, start)
                 whole = chunks.whole(as_bytes(chunk), start * row_bytes)
                 hashed = {number: hashing.submit(chunk_digest, *parts) for number, parts in whole}
@@ -200,12 +217,12 @@ def _fill(
     buffers: list[NDArray[np.uint8]],
 ) -> None:
     """Read some slabs of all parts, each to its place in the rows; a thread for each buffer."""
-    rows, matrices, _ = layout.shape
+    rows = layout.shape[0]
     start, blocks = slabs.start * work.slab_rows, range(len(layout.blocks))
     parts = [
         (block, place, work.part_crc32s(layout.part(block, place), slabs))
         for block in blocks
-        for place in range(matrices)
+        for place in layout.places
     ]
 
     def read(part: tuple[int, int, list[int] | None], buffer: NDArray[np.uint8]) -> None:

@@ -1,17 +1,17 @@
 """Compute the hops of one block of columns, in this process or in a worker of a cluster.
 
-Two matrices of a block take turns while the edges come by. Whoever gives out the blocks
-(`_out_of_core.py`) decides the steps; where pieces are written, and who records them, is up to
-the `PieceFiles`.
+Two matrices of a block take turns while the edges come by. Where few rows are kept, the last hops
+are computed of the rows that these need (`_reach.py`), and are matrices of as many rows. Whoever
+gives out the blocks (`_out_of_core.py`) decides the steps; where pieces are written, and who
+records them, is up to the `PieceFiles`.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from scr.compute import aligned_empty
 from scr.graph import relation_codes, select_edges
 from scr.propagation._normalization import NormalizedAdjacency, normalize
 from scr.propagation._plan import padded
-from scr.propagation._steps import fill_block, take_turns
+from scr.propagation._steps import advance, fill_block, take_turns
 from scr.propagation._subsets import Subset
 from scr.propagation._walks import Way
 from scr.propagation.disk._assembly import Layout
@@ -28,13 +28,24 @@ from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.disk._pieces import PieceFiles, PieceWriter
 from scr.propagation.disk._plan import DiskRequest
+from scr.propagation.disk._reach import ReachedHop, reached_hops
 from scr.propagation.disk._steps import Step
+from scr.propagation.kernel._row_sets import RowSet
+from scr.propagation.kernel._rows import EdgeChunk
 from scr.storage import ReadBuffers
 
 GATHER_BYTES = 16 * 2**20
 """Kept rows copied out at once."""
 EDGES = "edges"
 """Files of a work folder with the edges of the subset of relations that is being walked."""
+
+
+class _Walked(NamedTuple):
+    """What walks go along."""
+
+    adjacency: NormalizedAdjacency
+    reached: Mapping[int, ReachedHop]
+    """Hops of which some rows are computed, by their number in a walk."""
 
 
 class Blocks:
@@ -51,55 +62,68 @@ class Blocks:
         self._on_edges = on_edges or (lambda _: None)
         self._rows = request.picked
         self._layout = Layout.of(request, plan)
-        self._adjacencies: dict[tuple[str, Subset | None], NormalizedAdjacency] = {}
-        size = request.graph.num_nodes * padded(plan.block_columns)
-        self._buffers = [aligned_empty((size,), request.config.dtype) for _ in range(2)]
+        self._adjacencies: dict[tuple[str, Subset | None], _Walked] = {}
+        rows = request.graph.num_nodes, plan.spare_rows
+        sizes = [count * padded(plan.block_columns) for count in rows]
+        self._buffers = [aligned_empty((size,), request.config.dtype) for size in sizes]
         self._reading = ReadBuffers()
 
     def compute(self, block: int, steps: Sequence[Step]) -> None:
         """Make the missing pieces of a block."""
         columns, threads = self._layout.blocks[block], self._request.threads
         width = columns.stop - columns.start
-        shape = (self._request.graph.num_nodes, padded(width))
-        current, spare = (buffer[: math.prod(shape)].reshape(shape) for buffer in self._buffers)
+        hop = features = self._matrix(0, self._request.graph.num_nodes, padded(width))
         for step in steps:
             part, state = (
                 self._layout.part(block, step.place),
                 self._layout.state(block, step.place),
             )
+            reached = None
             if step.way is None and step.place == 0:
                 with ThreadPoolExecutor(1) as thread:  # most of the time goes to the disk
                     normalized = thread.submit(self._normalize, steps)
-                    fill_block(current[:, :width], self._request.source, columns, threads=threads)
+                    fill_block(features[:, :width], self._request.source, columns, threads=threads)
                     normalized.result()
-                current[:, width:] = 0
+                features[:, width:] = 0
+                hop = features
             elif step.way is None:
                 self._normalize(steps)  # before both matrices take their memory
-                self._read(state, current, width)
+                hop = features
+                self._read(state, hop, width)
+            elif (reached := self._walked(step.way).reached.get(step.hop)) is not None:
+                hop = self._multiply_reached(step.way, reached, hop)
             elif self._is_written_behind(step):
                 with PieceWriter(self._pieces, state, columns=width) as writer:
-                    current, spare = self._multiply(step, current, spare, writer)
+                    hop = self._multiply(step.way, hop, writer)
             else:
-                current, spare = self._multiply(step, current, spare)
+                hop = self._multiply(step.way, hop)
             if step.is_part and (step.way is None or self._rows is not None):
-                self._write(part, current, width, self._rows)
+                self._write(part, hop, width, self._rows if reached is None else reached.kept)
             # The state before is needed until this part is whole.
-            if step.is_state and self._rows is not None:
+            if step.is_state and self._rows is not None and reached is None:
                 self._remove_states(but=state)
                 if self._plan.state_slots == 1:
-                    self._write(state, current, width, None)
+                    self._write(state, hop, width, None)
         self._remove_states()
+
+    def _matrix(self, buffer: int, rows: int, columns: int) -> NDArray[Any]:
+        """A matrix in one of the two buffers."""
+        return self._buffers[buffer][: rows * columns].reshape(rows, columns)
+
+    def _beside(self, hop: NDArray[Any], rows: int) -> NDArray[Any]:
+        """A matrix of so many rows in the buffer that does not hold a hop."""
+        buffer = int(np.may_share_memory(self._buffers[0], hop))
+        return self._matrix(buffer, rows, hop.shape[1])
 
     def _normalize(self, steps: Sequence[Step]) -> None:
         """Make the adjacencies of all steps but those of subsets, which are held one at a time."""
         for step in steps:
             if step.way is not None and step.way.subset is None:
-                self._adjacency(step.way)
+                self._walked(step.way)
 
     def _read(self, name: str, hop: NDArray[Any], width: int) -> None:
-        """Fill the first columns of one of the matrices with a piece, by way of the other one."""
-        other = next(each for each in self._buffers if not np.may_share_memory(each, hop))
-        stored = other[: len(hop) * width].reshape(len(hop), width)
+        """Fill the first columns of a matrix with a piece, by way of the other buffer."""
+        stored = self._beside(hop[:, :width], len(hop))
         self._pieces.read(name, stored)
         hop[:, :width], hop[:, width:] = stored, 0
 
@@ -110,34 +134,46 @@ class Blocks:
         return step.is_state and self._plan.state_slots == 2
 
     def _multiply(
+        self, way: Way, hop: NDArray[Any], writer: PieceWriter | None = None
+    ) -> NDArray[Any]:
+        """The next hop, of all rows."""
+        adjacency, spare = self._walked(way).adjacency, self._beside(hop, len(hop))
+        on_rows = None if writer is None else writer.write_behind
+        multiply = self._by_chunks(edge_chunks(adjacency.indptr, self._plan.chunk_edges), on_rows)
+        threads = self._request.threads
+        return take_turns(adjacency, hop, spare, threads=threads, multiply=multiply)[0]
+
+    def _multiply_reached(self, way: Way, reached: ReachedHop, hop: NDArray[Any]) -> NDArray[Any]:
+        """The next hop, of the rows that are needed; the one before is scaled in place."""
+        adjacency, threads = self._walked(way).adjacency, self._request.threads
+        target, edges = self._beside(hop, len(reached.rows)), 0
+        if reached.edges is not None:
+            advance(reached.edges, hop, target, hop, threads=threads)
+        else:
+            rows: RowSet | None = reached.rows
+            indptr = adjacency.indptr
+            if len(reached.rows.between(0, len(target))) == len(target):  # the first rows
+                rows, indptr = None, indptr[: len(target) + 1]
+            chunks = edge_chunks(indptr, self._plan.chunk_edges, rows)
+            edges = sum(chunk.stop - chunk.start for chunk in chunks)
+            multiply = self._by_chunks(chunks, rows=rows)
+            advance(adjacency, hop, target, hop, threads=threads, multiply=multiply)
+        self._on_edges(adjacency.num_edges - edges)
+        return target
+
+    def _by_chunks(
         self,
-        step: Step,
-        current: NDArray[Any],
-        spare: NDArray[Any],
-        writer: PieceWriter | None = None,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The next hop, and a matrix to be written over."""
-        assert step.way is not None
-        adjacency, rows = self._adjacency(step.way), None
-        indptr = adjacency.indptr
-        if self._rows is not None and step.place == step.way.places[-1]:
-            # Nothing is computed from the last hop: rows that are not kept are left out.
-            rows = self._rows
-            indptr = indptr[: int(rows[-1]) + 2 if len(rows) else 1]
-            if len(rows) == len(indptr) - 1:  # all rows up to the last that is kept
-                rows = None
-        multiply = functools.partial(
-            product_by_chunks, chunks=edge_chunks(indptr, self._plan.chunk_edges), rows=rows,
-            on_rows=None if writer is None else writer.write_behind, on_edges=self._on_edges,
+        chunks: list[EdgeChunk],
+        on_rows: Callable[[NDArray[Any]], None] | None = None,
+        rows: RowSet | None = None,
+    ) -> Callable[..., bool]:
+        """The product that reads the edges from disk."""
+        return functools.partial(
+            product_by_chunks, chunks=chunks, rows=rows, on_rows=on_rows, on_edges=self._on_edges,
             memory=self._reading,
         )  # fmt: skip
-        matrices = take_turns(
-            adjacency, current, spare, threads=self._request.threads, multiply=multiply
-        )
-        self._on_edges(adjacency.num_edges - int(indptr[-1]))
-        return matrices
 
-    def _adjacency(self, way: Way) -> NormalizedAdjacency:
+    def _walked(self, way: Way) -> _Walked:
         graph, config = self._request.graph, self._request.config
         key = way.direction if graph.directed else "both", way.subset
         if key not in self._adjacencies:
@@ -146,9 +182,16 @@ class Blocks:
                 self._adjacencies.clear()
                 codes = relation_codes(graph, way.subset)
                 graph = select_edges(graph, codes, self._pieces.file(EDGES))
-            self._adjacencies[key] = normalize(
+            adjacency = normalize(
                 graph, norm=config.norm, self_loops=config.self_loops, direction=key[0]
             )
+            reached: Mapping[int, ReachedHop] = {}
+            if self._rows is not None:
+                reached = reached_hops(
+                    adjacency, self._rows, config.hops, chunk_edges=self._plan.chunk_edges,
+                    threads=self._request.threads, memory=self._reading,
+                )  # fmt: skip
+            self._adjacencies[key] = _Walked(adjacency, reached)
         return self._adjacencies[key]
 
     def _remove_states(self, but: str | None = None) -> None:

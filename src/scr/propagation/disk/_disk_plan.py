@@ -20,6 +20,8 @@ class DiskPlan:
     """Disk that may be used."""
     block_columns: int
     """Columns that are multiplied together."""
+    spare_rows: int
+    """Rows of the second of the two matrices of a block."""
     blocks: int
     passes: int
     """Times that the adjacency is read."""

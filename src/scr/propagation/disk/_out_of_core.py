@@ -2,7 +2,8 @@
 
 Columns of A X do not depend on each other. So X is cut into blocks of columns, and each pass
 streams the adjacency once while two matrices of one block are in memory. Each hop of a block
-becomes a part on disk; `_assembly.py` puts the parts together.
+becomes a part on disk; `_assembly.py` puts the parts together, and reads hop 0 from the features
+where these are dense and all rows are kept.
 
 A work that was killed resumes with the first hop that is missing. Where all rows are kept, the
 part of a hop is what the next one is computed from. Where only some are, the whole hop of the
@@ -137,7 +138,7 @@ class OutOfCore:
         return {name: self.work.finished(name)["crc32"] for name in names if self.work.has(name)}
 
     def _block_steps(self, block: int) -> list[Step]:
-        places, assembled = range(self.request.matrices), self.work.assembled
+        places, assembled = self._layout.places, self.work.assembled
         least = None if assembled is None else assembled * self._layout.row_bytes(block)
         missing = {
             place for place in places if not self.work.has(self._layout.part(block, place), least)

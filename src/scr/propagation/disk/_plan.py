@@ -9,6 +9,7 @@ the buffers of the edges, the two matrices, and what puts the result together at
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from scr.propagation._steps import filling_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
+from scr.propagation.disk._reach import most_rows, reach_bytes
 from scr.propagation.disk._team import Team
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
@@ -102,10 +104,14 @@ class DiskRequest:
         """
         narrowest = min(self.columns, NARROWEST_BLOCK)
         budget = process_budget(self.memory) if self.team is None else self.team.memory_bytes
-        if self._memory_bytes(narrowest) > budget:
-            raise self._too_little_memory(budget, self._memory_bytes(narrowest) + NAMED_SLACK)
+        spare_rows = self.graph.num_nodes
+        if self._memory_bytes(self.columns, spare_rows) > budget:
+            spare_rows = self._spare_rows()  # which takes a look at all rows
+        memory = functools.partial(self._memory_bytes, spare_rows=spare_rows)
+        if memory(narrowest) > budget:
+            raise self._too_little_memory(budget, memory(narrowest) + NAMED_SLACK)
         widths = _widths(self.columns, CACHE_LINE // self._item)
-        fitting = [each for each in widths if self._memory_bytes(each) <= budget] or [narrowest]
+        fitting = [each for each in widths if memory(each) <= budget] or [narrowest]
         if block_columns is not None and block_columns <= fitting[0]:
             width = block_columns
         elif self.team is None:
@@ -137,9 +143,11 @@ class DiskRequest:
         blocks = -(-self.columns // width) if self.columns else 0
         # Parts and what they are put together to, or that alone.
         result, copies = self._result_bytes, 1 if at_once else 2
-        own, of_worker = self._memory_bytes(width), 0
+        own, of_worker = memory(width), 0
         if self.team is not None:
-            own, of_worker = resident_bytes() + LIBRARY_BYTES + slabs * self._slabs_bytes, own
+            of_worker = own
+            own = resident_bytes() + LIBRARY_BYTES + slabs * self._slabs_bytes
+            own += filling_bytes(self.source, self.threads)
             check_memory(
                 "Putting the hops together takes", own, process_budget(self.memory),
                 hint="give this process more with `--memory`; that of the workers is apart",
@@ -150,7 +158,7 @@ class DiskRequest:
             budget_bytes=process_budget(self.memory),
             disk_bytes=result,
             work_bytes=self._disk_bytes + slots * state + BEHIND * (slabs - 1) * self._slab_bytes,
-            free_bytes=free, block_columns=width, blocks=blocks,
+            free_bytes=free, block_columns=width, spare_rows=spare_rows, blocks=blocks,
             passes=blocks * (self.matrices - 1),
             state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
             slabs=slabs, chunk_edges=self._chunk_edges, rows=self._kept,
@@ -187,6 +195,18 @@ class DiskRequest:
             return np.arange(self._kept)
         return self.rows
 
+    def _spare_rows(self) -> int:
+        """Rows of the second matrix of a block at most: all, unless few are needed of every hop."""
+        graph, config, kept = self.graph, self.config, self.picked
+        if kept is None or config.hops > 2:
+            return graph.num_nodes
+        if config.hops < 2:
+            return len(kept)
+        if self.subsets is not None or (graph.directed and config.direction != "out"):
+            return graph.num_nodes  # edges are those of another matrix
+        rows = most_rows(graph.indptr, kept, self_loops=config.self_loops)
+        return graph.num_nodes if rows is None else rows
+
     @property
     def _kept(self) -> int:
         return self.graph.num_targets if self.rows is None else len(self.rows)
@@ -221,13 +241,14 @@ class DiskRequest:
         )
         return rows // SLAB_ROWS * SLAB_ROWS or rows
 
-    def _memory_bytes(self, width: int) -> int:
+    def _memory_bytes(self, width: int, spare_rows: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
         filling = filling_bytes(self.source, self._cores)
-        matrix = padded(width) * self.graph.num_nodes * self._item
+        row = padded(width) * self._item
+        matrix, spare = row * self.graph.num_nodes, row * spare_rows
         slabs = self._slabs_bytes if self.team is None else 0
-        block = filling + matrix + max(matrix, _preparing_bytes(self.graph))
-        return self._held_bytes + max(block, slabs)
+        block = matrix + max(spare, _preparing_bytes(self.graph))
+        return self._held_bytes + filling + max(block, slabs)
 
     def _is_held(self, budget: int) -> bool:
         """Whether the result is put together in memory."""
@@ -262,6 +283,7 @@ class DiskRequest:
         room = 2 * width * self.graph.num_nodes * self._item
         if self.team is not None:
             room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
+            room -= filling_bytes(self.source, self.threads)
         slab = max(self._slab_bytes, 1)
         most = min(room // (SLABS + 1), SLAB_BYTES[1], slab + max(free, 0) // BEHIND)
         return int(max(min(most // slab, -(-self._kept // max(self._slab_rows, 1))), 1))
@@ -280,7 +302,9 @@ class DiskRequest:
         process = resident_bytes() + LIBRARY_BYTES if self.team is None else WORKER_BYTES
         held = directions * per_node * graph.num_nodes + edges + process
         if self._has_others:
-            held += 8 * self._kept
+            item = edge_bytes(graph, 1)
+            reach = reach_bytes(graph.num_nodes, self._kept, config.hops, item)
+            held += 8 * self._kept + directions * reach
         if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
             held += buffer_bytes(self._cores)
         if self.subsets is not None:

@@ -33,6 +33,9 @@ from scr.storage import (
     work_bytes,
 )
 
+STEPS_VERSION = 2
+"""Of the steps by which a block is computed: work that other steps have left is not resumed."""
+
 
 def propagate_to_disk(
     request: DiskRequest,
@@ -100,6 +103,7 @@ def _identity(request: DiskRequest) -> str:
     """Hash all that decides the numbers."""
     parts = {
         "schema": SCHEMA,
+        "steps": STEPS_VERSION,
         "edges": request.graph.fingerprint("edges"),
         "directed": request.graph.directed,
         "features": _features_identity(request.graph, request.source),

@@ -25,6 +25,11 @@ class Step(NamedTuple):
     is_state: bool
     """Whether later hops are computed from it, so that work that is killed can resume here."""
 
+    @property
+    def hop(self) -> int:
+        """Its number in its walk, from 1 on; 0 if it is loaded."""
+        return 0 if self.way is None else self.way.places.index(self.place) + 1
+
 
 def block_steps(ways: Iterable[Way], missing: Container[int], stored: Container[int]) -> list[Step]:
     """The steps of one block of columns: to hops whose parts are missing, from stored ones.

@@ -1,21 +1,25 @@
-"""Products of which only some rows are needed: the last hop, where few rows are kept.
+"""Products of which only some rows are needed: the last hops, where few rows are kept.
 
-Every other hop needs all rows, because the next one gathers from them. The rows are summed as in
-`kernel.product_rows`, in the same order, so they are the same to the last bit.
+The edges of the chosen rows are copied together, so that what is fetched ahead is what will be
+used. Rows are summed as in `kernel.product_rows`, in the same order, so they are the same to the
+last bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scr.compute import ends_of, run_ranges
 from scr.propagation.kernel import _rows
-from scr.propagation.kernel._rows import EdgeChunk, RowArrays, sum_hubs, sum_ranges
+from scr.propagation.kernel._rows import EdgeChunk, RowArrays, constant, sum_hubs, sum_ranges
+from scr.propagation.kernel._vector import compiled_loop
 
 PART_EDGES = 1 << 20
-"""Edges whose neighbors are copied together: some 40 MB with all that it takes. A hub's are not."""
+"""Edges that are copied together: what they and the sums take stays in a cache. A hub's are not."""
 VALUES_PER_EDGE = 8
 """Sums of a row that take about as much memory as what is copied for one edge."""
 
@@ -28,50 +32,79 @@ def product_of_chosen_rows(
     *,
     rows: NDArray[np.int64],
 ) -> bool:
-    """As `kernel.product_rows`; of the result, only `rows` are written, which are sorted."""
-    indices, weights, out = arrays.indices, arrays.weights, arrays.out
-    chosen = rows[np.searchsorted(rows, chunk.first) : np.searchsorted(rows, chunk.last)]
-    if len(chosen) == 0 or out.size == 0:
-        return True
-    is_hub = indptr[chosen + 1] - indptr[chosen] > _rows.HUB_EDGES
-    fits = sum_hubs(indptr, chosen[is_hub], arrays, threads)
-    for some in _parts(indptr, chosen[~is_hub], out.shape[1]):
-        bounds, edges, is_own = _edges_of(indptr, some, chunk.start, own=arrays.self_loops)
-        neighbors = np.empty(len(edges), indices.dtype)
-        neighbors[~is_own], neighbors[is_own] = indices[edges[~is_own]], some[: is_own.sum()]
-        values = None
-        if weights is not None:
-            values = np.ones(len(edges), np.float32)  # an edge to itself weighs 1
-            values[~is_own] = weights[edges[~is_own]]
-        made = np.empty((len(some), out.shape[1]), out.dtype)
-        scale = None if arrays.row_scale is None else arrays.row_scale[some]
-        copied = RowArrays(neighbors, values, arrays.x, made, row_scale=scale)
-        fits &= sum_ranges(bounds, copied, threads)
-        out[some] = made
-    return fits
+    """As `kernel.product_rows`, of some rows of the chunk, which are sorted.
 
-
-def _parts(
-    indptr: NDArray[np.int64], rows: NDArray[np.int64], columns: int
-) -> Iterator[NDArray[np.int64]]:
-    """Cut rows so that the copies of their edges and of their sums stay small."""
-    for at in range(0, len(rows), PART_EDGES):
-        near = rows[at : at + PART_EDGES]
-        costs = indptr[near + 1] - indptr[near] + max(columns // VALUES_PER_EDGE, 1)
-        yield from np.split(near, np.flatnonzero(np.diff(np.cumsum(costs) // PART_EDGES)) + 1)
-
-
-def _edges_of(
-    indptr: NDArray[np.int64], rows: NDArray[np.int64], start: int, *, own: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Bounds of the rows, the place of each of their edges, and which are edges to themselves.
-
-    A row's edge to itself, if asked for, comes last, where the kernel adds the row itself.
+    The arrays have an output of as many rows, in this order.
     """
-    counts = indptr[rows + 1] - indptr[rows] + own
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    edges = np.arange(bounds[-1]) + np.repeat(indptr[rows] - start - bounds[:-1], counts)
-    is_own = np.zeros(len(edges), np.bool_)
-    if own:
-        is_own[bounds[1:] - 1] = True
-    return bounds, edges, is_own
+    out, scale = arrays.out, arrays.row_scale
+    if out.size == 0:
+        return True
+    lengths = indptr[rows + 1] - indptr[rows]
+    hubs = np.flatnonzero(lengths > _rows.HUB_EDGES)
+    counts = lengths + arrays.self_loops
+    counts[hubs] = 0
+    fits = True
+    for start, stop in _parts(counts, out.shape[1]):
+        some, bounds = rows[start:stop], ends_of(counts[start:stop])
+        neighbors, values = np.empty(int(bounds[-1]), arrays.indices.dtype), None
+        copy_edges(indptr, chunk, some, bounds, arrays.indices, neighbors, threads)
+        if arrays.self_loops:  # last, where the kernel adds the row itself
+            is_there = counts[start:stop] > 0
+            neighbors[bounds[1:][is_there] - 1] = some[is_there]
+        if arrays.weights is not None:
+            values = np.ones(len(neighbors), np.float32)  # an edge to itself weighs 1
+            copy_edges(indptr, chunk, some, bounds, arrays.weights, values, threads)
+        factors = None if scale is None else scale[some]
+        copied = RowArrays(neighbors, values, arrays.x, out[start:stop], row_scale=factors)
+        fits &= sum_ranges(bounds, copied, threads)
+    return sum_hubs(indptr, rows[hubs], arrays, threads, places=hubs) and fits
+
+
+def copy_edges(
+    indptr: NDArray[np.int64],
+    chunk: EdgeChunk,
+    rows: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    values: NDArray[Any],
+    out: NDArray[Any],
+    threads: int | None,
+) -> None:
+    """Copy what belongs to the edges of some rows, those of each to between its bounds.
+
+    Args:
+        indptr: Of all rows.
+        chunk: Whose edges are at hand; it may have a part of those of a row.
+        rows: Sorted numbers.
+        bounds: Of each of the rows in `out`, with room for its edges, or for none of them.
+        values: One for each edge of the chunk.
+        out: One for each edge of the rows.
+        threads: Cores to use.
+    """
+    run_ranges(
+        _copy_edges, bounds - bounds[0], constant(rows), constant(indptr), chunk.start, chunk.stop,
+        constant(bounds), constant(values), out, threads=threads,
+    )  # fmt: skip
+
+
+@compiled_loop
+def _copy_edges(  # type: ignore[no-untyped-def]
+    rows, indptr, start, stop, bounds, values, out, first, last
+):
+    """Copy what belongs to those of the edges `start` to `stop` that are edges of the rows."""
+    for place in range(first, last):
+        begin, target = indptr[rows[place]], bounds[place]
+        end = min(indptr[rows[place] + 1], begin + bounds[place + 1] - target)
+        for edge in range(max(begin, start), min(end, stop)):
+            out[target + edge - begin] = values[edge - start]
+    return 0
+
+
+def _parts(counts: NDArray[np.int64], columns: int) -> Iterator[tuple[int, int]]:
+    """Cut rows with so many edges so that the copies of these and the sums stay small."""
+    ends = np.cumsum(counts + max(columns // VALUES_PER_EDGE, 1))
+    start = 0
+    while start < len(counts):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(int(np.searchsorted(ends, before + PART_EDGES, side="right")), start + 1)
+        yield start, stop
+        start = stop

@@ -70,14 +70,17 @@ class RowArrays:
             self.read = *edges, x, pitch(self.x)
             self.write = flat(self.out), pitch(self.out)
 
-    def finish(self, row: int, pieces: list[NDArray[np.float32]]) -> bool:
-        """Add the pieces of a row, in their order, and store it; false if it overflowed."""
-        total = functools.reduce(np.add, pieces)
+    def finish(self, row: int, pieces: list[NDArray[np.float32]], place: int | None = None) -> bool:
+        """Add the pieces of a row, in their order, and store it; false if it overflowed.
+
+        `place` is that of the row in the output, where this has some rows only.
+        """
+        total, place = functools.reduce(np.add, pieces), row if place is None else place
         if self.self_loops:
             total = total + self.x[row].astype(np.float32)
         with np.errstate(over="ignore"):
-            self.out[row] = total if self.row_scale is None else total * self.row_scale[row]
-        return self.out.dtype != np.float16 or bool(np.isfinite(self.out[row]).all())
+            self.out[place] = total if self.row_scale is None else total * self.row_scale[row]
+        return self.out.dtype != np.float16 or bool(np.isfinite(self.out[place]).all())
 
 
 def sum_ranges(
@@ -111,13 +114,19 @@ def sum_ranges(
 
 
 def sum_hubs(
-    indptr: NDArray[np.int64], hubs: NDArray[np.int64], arrays: RowArrays, threads: int | None
+    indptr: NDArray[np.int64],
+    hubs: NDArray[np.int64],
+    arrays: RowArrays,
+    threads: int | None,
+    places: NDArray[np.int64] | None = None,
 ) -> bool:
     """Sum rows that are each cut into pieces; false if a float16 result overflowed."""
     fits = True
-    for hub in hubs.tolist():
+    for hub, place in zip(
+        hubs.tolist(), (hubs if places is None else places).tolist(), strict=True
+    ):
         sums = hub_pieces(arrays, int(indptr[hub]), int(indptr[hub + 1]), threads)
-        fits &= arrays.finish(hub, sums)
+        fits &= arrays.finish(hub, sums, place)
     return fits
 
 
