@@ -88,6 +88,8 @@ def measure(
     """
     words, places = [str(word) for word in command], list(folders)
     environment = dict(os.environ)
+    # Every process would compile all that it imports once more, which takes seconds.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if threads is not None:
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
         environment |= dict.fromkeys(names, str(threads))

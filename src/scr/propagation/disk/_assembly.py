@@ -166,7 +166,7 @@ def assemble(
             while last > 0:
                 first = max(last - slabs, 0)
                 start, stop = first * slab_rows, min(last * slab_rows, rows)
-                # Before the oldest slabs are written over: until a chunk that ends in them is hashed.
+                # Slabs are not written over before the chunk that ends in them is hashed.
                 settle(BEHIND - 1)
                 chunk = buffers[0][: stop - start]
                 if layout.features is not None:
