@@ -52,7 +52,8 @@ class Need:
     @property
     def joining_seconds(self) -> float:
         """Of the process that puts the parts together, with all writing and checksums."""
-        return 2 * self.plan.disk_bytes * (1 / WRITE_SPEED + 1 / READ_SPEED)
+        parts = self.plan.written_bytes - self.plan.disk_bytes
+        return self.plan.written_bytes / WRITE_SPEED + 2 * parts / READ_SPEED
 
     @property
     def passes_seconds(self) -> float:
@@ -62,7 +63,8 @@ class Need:
     @property
     def network(self) -> float:
         """Bytes per second that each worker reads."""
-        edges_and_features = self.plan.read_bytes - self.plan.disk_bytes
+        parts = self.plan.written_bytes - self.plan.disk_bytes
+        edges_and_features = self.plan.read_bytes - parts
         return edges_and_features / self.plan.workers / self.passes_seconds
 
     @property

@@ -1,15 +1,21 @@
 """What a Ray cluster brings and costs, with workers of one thread on this machine.
 
     python benchmarks/cluster.py propagate
+    python benchmarks/cluster.py train
 
-A synthetic graph of the size of ogbn-products is propagated by 1, 2 and 4 workers of one thread
-each, and by the local engine with as many threads; the hops must be the same bytes. A small graph
-shows what Ray itself costs. Each is a process of its own, with as many cores for it and all that it
-starts as it has workers, as far as there are so many: otherwise one worker would have the second
-core to itself for reading and writing. `work_seconds` begin when the cluster is
-there and count the start of its workers; `passes_seconds` of them end with the last block, before
-this process puts the hops together; `start_seconds` are those of the cluster. Rows are kept as they
-come, each repeat on its own, and a run that was stopped resumes. Writes results/cluster.json.
+`propagate`: a synthetic graph of the size of ogbn-products is propagated by 1, 2 and 4 workers of
+one thread each, and by the local engine with as many threads; the hops must be the same bytes. A
+small graph shows what Ray itself costs. Each is a process of its own, with as many cores for it and
+all that it starts as it has workers, as far as there are so many: otherwise one worker would have
+the second core to itself for reading and writing. `work_seconds` begin when the cluster is there
+and count the start of its workers; `passes_seconds` of them end with the last block, before this
+process puts the hops together; `start_seconds` are those of the cluster. Writes
+results/cluster.json.
+
+`train`: a few epochs of GAMLP + SCR on the hops of such a graph, by 1 and 2 workers of one thread
+each, and by one process with as many threads. Writes results/cluster_training.json.
+
+Rows are kept as they come, each repeat on its own, and a run that was stopped resumes.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import RESULTS, Results, console, measure, remove, say, scr_command
-from products import CLASSES, EDGES, FEATURES, NODES
+from products import CLASSES, EDGES, FEATURES, HOPS, LABELS, NODES
 
 WORKERS = (1, 2, 4)
 SMALL = (10_000, 100_000)
@@ -50,6 +56,21 @@ def main() -> None:
     rows.add_argument("--keep", action="store_true", help="do not remove the data at the end")
     rows.add_argument("--out", type=Path, default=RESULTS / "cluster.json")
     rows.set_defaults(run=propagate)
+    trained = commands.add_parser("train", help="epochs by several workers")
+    trained.add_argument("--nodes", type=int, default=NODES)
+    trained.add_argument("--edges", type=int, default=EDGES, help="undirected")
+    trained.add_argument("--hidden", type=int, default=256)
+    trained.add_argument("--epochs", type=int, default=6)
+    trained.add_argument("--workers", type=int, nargs="+", default=(1, 2))
+    trained.add_argument("--repeats", type=int, default=1)
+    trained.add_argument("--work", type=Path, default=Path("cluster-work"), help="folder for data")
+    trained.add_argument("--keep", action="store_true", help="do not remove the data at the end")
+    trained.add_argument("--out", type=Path, default=RESULTS / "cluster_training.json")
+    trained.set_defaults(run=train)
+    command = commands.add_parser("command", help="a command of scr, on some cores")
+    command.add_argument("cores", type=int)
+    command.add_argument("words", nargs=argparse.REMAINDER)
+    command.set_defaults(run=run_command)
     one = commands.add_parser("once", help="one propagation, whose seconds are printed")
     one.add_argument("store", type=Path)
     one.add_argument("--engine", required=True, choices=("local", "ray"))
@@ -119,10 +140,80 @@ def _measure(
     remove(out)
 
 
+def train(options: argparse.Namespace) -> None:
+    """One row for each engine, number of workers and repeat."""
+    names = ("nodes", "edges", "hidden", "epochs")
+    results = Results(options.out, {name: getattr(options, name) for name in names})
+    work = options.work.resolve()
+    store, run = work / "labeled", work / "run"
+    work.mkdir(parents=True, exist_ok=True)
+    settings = (
+        f"propagation.hops={HOPS}", "propagation.dtype=float16", "data.scale=none",
+        f"encoder.hidden={options.hidden}", f"training.epochs={options.epochs}",
+        f"consistency.warmup={max(options.epochs // 3, 1)}",
+    )  # fmt: skip
+    for repeat in range(options.repeats):
+        for workers in options.workers:
+            for engine in ("local", "ray"):
+                step = f"{engine} {workers} repeat {repeat}"
+                if results.find(step=step):
+                    continue
+                if not (store / "hops").exists():
+                    remove(store)
+                    with console.status("synth and propagate"):
+                        _labeled_store(store, options)
+                remove(run)
+                command = [
+                    sys.executable, Path(__file__).resolve(), "command", workers, "train", store,
+                    "--out", run, "--encoder", "gamlp", "--regularizer", "scr",
+                    "--preset", "many-labels",
+                ]  # fmt: skip
+                command += [word for text in settings for word in ("--set", text)]
+                if engine == "ray":
+                    command += ["--engine", "ray", "--workers", workers]
+                with console.status(step):
+                    measured = measure(
+                        [str(word) for word in command], folders=[work], threads=workers
+                    )
+                metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+                found = {name: metrics[name] for name in ("epochs", "train_seconds")}
+                found["valid_accuracy"] = round(metrics["valid_accuracy"], 4)
+                key = {"engine": engine, "workers": workers}
+                say(step, results.add({"step": step}, {**key, **found, **measured.row()}))
+    if not options.keep:
+        remove(work)
+
+
+def _labeled_store(store: Path, options: argparse.Namespace) -> None:
+    measure(
+        scr_command(
+            "synth", store, "--nodes", options.nodes, "--edges", options.edges,
+            "--features", FEATURES, "--classes", CLASSES, "--label-fraction", LABELS[0],
+            "--valid-fraction", LABELS[1],
+        )
+    )  # fmt: skip
+    measure(
+        scr_command("propagate", store, "--hops", HOPS, "--dtype", "float16", "--scale", "none")
+    )
+
+
+def run_command(options: argparse.Namespace) -> None:
+    """Run a command of scr, and all that it starts, on so many cores."""
+    _use_cores(options.cores)
+    from scr.cli import main as scr_main
+
+    sys.argv = ["scr", *options.words]
+    scr_main()
+
+
+def _use_cores(count: int) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
 def once(options: argparse.Namespace) -> None:
     """Propagate in this process or by workers of a new cluster; prints seconds and a hash."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.workers])
+    _use_cores(options.workers)
     import scr
 
     graph = scr.load_graph(str(options.store))

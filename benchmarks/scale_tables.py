@@ -122,8 +122,9 @@ def curve_lines() -> list[str]:
         "",
         f"{settings['degree']} undirected edges per node, {settings['columns']} columns, "
         f"{settings['hops']} hops; each step a process of its own with at most "
-        f"{settings['memory']}, ours in float16 and out of core, kept for labeled nodes (of "
-        "the last hop only their rows are computed, and it counts as that share of a hop). Memory "
+        f"{settings['memory']}, ours in float16 and out of core, kept for labeled nodes: of "
+        "the last hop only their rows are computed, and it counts as that share of a hop; of the "
+        "one before only rows that these need, and it counts as a whole hop. Memory "
         f"is the peak of the whole process. Printed by `{found['command']}`.",
         "",
         "| nodes | step | seconds | ns per edge and hop | memory | disk at the peak |",
@@ -198,6 +199,33 @@ def cluster_lines() -> list[str]:
             f"{median((workers, engine), 'work_seconds'):.1f} s |"
             for workers, engine in keys
         ),
+        "",
+        *_training_lines(),
+    ]
+
+
+def _training_lines() -> list[str]:
+    """Epochs by workers, beside those of one process."""
+    found = read("cluster_training")
+    if found is None:
+        return []
+    settings, rows = found["settings"], found["rows"]
+    keys = sorted({(row["workers"], row["engine"]) for row in rows})
+    seconds = {
+        key: statistics.median(
+            row["train_seconds"] / row["epochs"]
+            for row in rows
+            if (row["workers"], row["engine"]) == key
+        )
+        for key in keys
+    }
+    return [
+        f"An epoch of GAMLP + SCR, hidden {settings['hidden']}, on hops of such a graph, with "
+        f"validation (`{found['command']}` on {found['processor']}):",
+        "",
+        "| engine | workers or threads | seconds per epoch |",
+        "| --- | --- | --- |",
+        *(f"| {engine} | {workers} | {seconds[workers, engine]:.1f} |" for workers, engine in keys),
         "",
     ]
 

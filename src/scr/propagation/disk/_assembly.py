@@ -69,11 +69,8 @@ class Layout:
         """How a plan cuts what is requested."""
         blocks = [slice(*part) for part in ranges(request.columns, max(plan.block_columns, 1))]
         shape, dtype = (plan.rows, request.matrices, request.columns), request.config.dtype
-        has_all_rows = request.picked is None
-        # What is prepared when it is read takes more time to make again than to read.
-        is_plain = has_all_rows and isinstance(request.source, np.ndarray)
-        features = request.source if is_plain else None
-        return cls(shape, np.dtype(dtype), blocks, has_all_rows, features)
+        features = request.source if request.reads_features_again else None
+        return cls(shape, np.dtype(dtype), blocks, request.picked is None, features)
 
     @property
     def places(self) -> range:

@@ -142,7 +142,7 @@ class DiskRequest:
         slabs = 1 if at_once else self._slabs(width, free - self._disk_bytes - slots * state)
         blocks = -(-self.columns // width) if self.columns else 0
         # Parts and what they are put together to, or that alone.
-        result, copies = self._result_bytes, 1 if at_once else 2
+        result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
         own, of_worker = memory(width), 0
         if self.team is not None:
             of_worker = own
@@ -164,9 +164,8 @@ class DiskRequest:
             slabs=slabs, chunk_edges=self._chunk_edges, rows=self._kept,
             at_once=at_once,
             seconds=self._passes_seconds(width, slots)
-            + copies * result / WRITE_SPEED + 2 * (copies - 1) * result / READ_SPEED,
-            read_bytes=blocks * self._block_read_bytes + (copies - 1) * result,
-            written_bytes=copies * result,
+            + (parts + result) / WRITE_SPEED + 2 * parts / READ_SPEED,
+            read_bytes=blocks * self._block_read_bytes + parts, written_bytes=parts + result,
             workers=0 if self.team is None else min(self.team.workers, max(blocks, 1)),
             worker_bytes=of_worker,
         )  # fmt: skip
@@ -206,6 +205,14 @@ class DiskRequest:
             return graph.num_nodes  # edges are those of another matrix
         rows = most_rows(graph.indptr, kept, self_loops=config.self_loops)
         return graph.num_nodes if rows is None else rows
+
+    @property
+    def reads_features_again(self) -> bool:
+        """Whether hop 0 of the result is read from the features, not from parts.
+
+        What is prepared when it is read takes more time to make again than parts take.
+        """
+        return self.picked is None and isinstance(self.source, np.ndarray)
 
     @property
     def _kept(self) -> int:
@@ -315,6 +322,12 @@ class DiskRequest:
     @property
     def _result_bytes(self) -> int:
         return self._kept * self.matrices * self.columns * self._item
+
+    @property
+    def _parts_bytes(self) -> int:
+        """Parts of hops; hop 0 has none where it is read from the features again."""
+        hop = self._result_bytes // self.matrices
+        return self._result_bytes - (hop if self.reads_features_again else 0)
 
     @property
     def _disk_bytes(self) -> int:
