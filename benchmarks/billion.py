@@ -52,8 +52,7 @@ class Need:
     @property
     def joining_seconds(self) -> float:
         """Of the process that puts the parts together, with all writing and checksums."""
-        parts = self.plan.written_bytes - self.plan.disk_bytes
-        return self.plan.written_bytes / WRITE_SPEED + 2 * parts / READ_SPEED
+        return self.plan.written_bytes / WRITE_SPEED + 2 * self.plan.read_again_bytes / READ_SPEED
 
     @property
     def passes_seconds(self) -> float:
@@ -63,8 +62,7 @@ class Need:
     @property
     def network(self) -> float:
         """Bytes per second that each worker reads."""
-        parts = self.plan.written_bytes - self.plan.disk_bytes
-        edges_and_features = self.plan.read_bytes - parts
+        edges_and_features = self.plan.read_bytes - self.plan.read_again_bytes
         return edges_and_features / self.plan.workers / self.passes_seconds
 
     @property

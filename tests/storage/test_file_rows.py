@@ -21,6 +21,7 @@ from scr.storage import (
     stream_rows,
     take_rows,
 )
+from scr.storage import _descriptors as descriptors
 from scr.storage import _file_rows as file_rows
 
 
@@ -209,3 +210,30 @@ def test_positions_beyond_the_end_of_a_file_are_refused(tmp_path):
         file.truncate(8000)
     with pytest.raises(StoreError, match="truncated: 8,128 bytes are missing"):
         rows.take(np.arange(4))
+
+
+def test_a_large_file_passes_by_the_page_cache_or_comes_from_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_rows, "DIRECT_BYTES", 1 << 20)
+    path, size = tmp_path / "rows.npy", 8 << 20
+    rows = np.random.default_rng(0).integers(0, 255, (size // 64, 64), dtype=np.uint8)
+    np.save(path, rows)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        if not descriptors._is_cached(file.fileno(), 0, size):
+            pytest.skip("this system does not say what its page cache holds")
+        if (direct := descriptors.open_direct(path)) is None:
+            pytest.skip("this disk has no reads past the page cache")
+        os.close(direct)
+        mapped = np.load(path, mmap_mode="r")
+        monkeypatch.setattr(FileRows, "_check_same", lambda *_: None)  # reads through the cache
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        assert np.array_equal(in_memory(mapped), rows)
+        # Not even in part, as reading ahead would leave it; the map has a page for the header.
+        assert not any(
+            descriptors._is_cached(file.fileno(), at, 4096) for at in range(1 << 20, size, 1 << 16)
+        )
+        path.read_bytes()
+        buffer = bytearray(size)
+        assert descriptors.read_cached(file.fileno(), memoryview(buffer), 128)
+        assert buffer == rows.tobytes()
+        assert np.array_equal(in_memory(mapped), rows)

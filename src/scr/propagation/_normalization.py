@@ -154,6 +154,12 @@ def turned_bytes(graph: Graph, direction: str) -> int:
     return copies * per_edge * len(graph.indices) + 24 * len(graph.indptr)
 
 
+def preparing_bytes(graph: Graph) -> int:
+    """Memory that normalization takes for a while: sums of all rows, and parts of them."""
+    sums = (3 if graph.directed else 2) * 8 * graph.num_nodes
+    return sums + 32 * min(CHUNK_ROWS, max(graph.num_nodes, graph.num_edges))
+
+
 def _turn(
     indptr: NDArray[np.int64], indices: NDArray[Any], weights: FloatVector | None, *, both: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any], FloatVector | None]:

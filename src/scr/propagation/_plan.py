@@ -83,6 +83,17 @@ def padded(columns: int) -> int:
     return -(-columns // NARROWEST_BLOCK) * NARROWEST_BLOCK
 
 
+def block_widths(columns: int, line: int) -> list[int]:
+    """Widths of blocks worth trying, widest first: each is the narrowest for its count of blocks.
+
+    Whole cache lines first, then half ones, since the narrowest block may be one.
+    """
+    widths = {columns}
+    for unit in (line, NARROWEST_BLOCK):
+        widths |= {-(-columns // (n * unit)) * unit for n in range(2, -(-columns // unit) + 1)}
+    return sorted((width for width in widths if width <= columns), reverse=True)
+
+
 def fast_block(columns: int, dtype: str) -> int:
     """Columns that are best multiplied together, where the edges are in memory."""
     return min(columns, FAST_BYTES // np.dtype(dtype).itemsize)

@@ -477,10 +477,10 @@ def test_a_plan_counts_states_and_blocks(tmp_path, monkeypatch):
 
 
 def test_blocks_are_whole_cache_lines_and_of_even_width():
-    assert disk_plan._widths(128, 32) == [128, 64, 48, 32, 16]
-    assert disk_plan._widths(100, 16) == [100, 64, 48, 32, 16]
-    assert disk_plan._widths(7, 16) == [7]
-    assert disk_plan._widths(0, 16) == [0]
+    assert disk_plan.block_widths(128, 32) == [128, 64, 48, 32, 16]
+    assert disk_plan.block_widths(100, 16) == [100, 64, 48, 32, 16]
+    assert disk_plan.block_widths(7, 16) == [7]
+    assert disk_plan.block_widths(0, 16) == [0]
 
 
 SCRIPT = """

@@ -59,11 +59,25 @@ def test_held_edges_make_the_same_rows_as_all_edges():
     x = rng.normal(size=(500, 16)).astype(np.float32)
     whole = np.empty_like(x)
     product(adjacency, x, whole)
-    found = reach.reached_hops(adjacency, np.array([3, 77, 400]), 1)[1]
-    assert found.edges is not None
+    kept = np.array([3, 77, 400])
+    found = reach.reached_hops(adjacency, kept, 2)
     made = np.empty((3, 16), np.float32)
-    product(found.edges, x, made)
-    assert made.tobytes() == whole[[3, 77, 400]].tobytes()
+    product(found[2].edges, x[found[1].rows.between(0, 500)], made)
+    assert made.tobytes() == whole[kept].tobytes()
+
+
+def test_rows_of_a_set_are_scaled_as_among_all(monkeypatch):
+    monkeypatch.setattr(reach, "CHUNK_ROWS", 100)
+    rng = np.random.default_rng(0)
+    x, scale = rng.normal(size=(500, 16)).astype(np.float32), rng.random(500, np.float32)
+    rows = reach.RowSet(500, np.array([0, 99, 100, 350, 499]))
+    hop = x[rows.between(0, 500)]
+    reach.scale_reached(hop, scale, rows, threads=2)
+    assert np.array_equal(hop, (x * scale[:, None])[rows.between(0, 500)])
+    reach.scale_reached(x, None, None, threads=2)
+    whole = x.copy()
+    reach.scale_reached(whole, scale, None, threads=2)
+    assert np.array_equal(whole, x * scale[:, None])
 
 
 def stored(path, *, nodes, edges, hub=0, columns=20):

@@ -28,7 +28,7 @@ from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.disk._pieces import PieceFiles, PieceWriter
 from scr.propagation.disk._plan import DiskRequest
-from scr.propagation.disk._reach import ReachedHop, reached_hops
+from scr.propagation.disk._reach import ReachedHop, reached_hops, scale_reached
 from scr.propagation.disk._steps import Step
 from scr.propagation.kernel._row_sets import RowSet
 from scr.propagation.kernel._rows import EdgeChunk
@@ -148,7 +148,8 @@ class Blocks:
         adjacency, threads = self._walked(way).adjacency, self._request.threads
         target, edges = self._beside(hop, len(reached.rows)), 0
         if reached.edges is not None:
-            advance(reached.edges, hop, target, hop, threads=threads)
+            scale_reached(hop, adjacency.column_scale, reached.before, threads)
+            advance(reached.edges, hop, target, None, threads=threads)
         else:
             rows: RowSet | None = reached.rows
             indptr = adjacency.indptr

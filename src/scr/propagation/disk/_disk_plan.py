@@ -39,7 +39,9 @@ class DiskPlan:
     seconds: float
     """Estimated time."""
     read_bytes: int
-    """Edges and features read by all, and parts that are put together."""
+    """Edges and features read by all, and what is put together."""
+    read_again_bytes: int
+    """Of these, parts that are put together, and features that are hop 0."""
     written_bytes: int
     """Parts and the result."""
     workers: int = 0

@@ -33,8 +33,8 @@ from scr.config import parse_bytes
 from scr.errors import MemoryBudgetError, StoreError
 from scr.graph import edge_bytes, selection_bytes
 from scr.propagation._config import PropagationConfig
-from scr.propagation._normalization import CHUNK_ROWS, turned_bytes
-from scr.propagation._plan import NARROWEST_BLOCK, fast_block, padded, subset_sizes
+from scr.propagation._normalization import preparing_bytes, turned_bytes
+from scr.propagation._plan import NARROWEST_BLOCK, block_widths, fast_block, padded, subset_sizes
 from scr.propagation._steps import filling_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._disk_plan import DiskPlan
@@ -110,7 +110,7 @@ class DiskRequest:
         memory = functools.partial(self._memory_bytes, spare_rows=spare_rows)
         if memory(narrowest) > budget:
             raise self._too_little_memory(budget, memory(narrowest) + NAMED_SLACK)
-        widths = _widths(self.columns, CACHE_LINE // self._item)
+        widths = block_widths(self.columns, CACHE_LINE // self._item)
         fitting = [each for each in widths if memory(each) <= budget] or [narrowest]
         if block_columns is not None and block_columns <= fitting[0]:
             width = block_columns
@@ -143,6 +143,7 @@ class DiskRequest:
         blocks = -(-self.columns // width) if self.columns else 0
         # Parts and what they are put together to, or that alone.
         result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
+        again = parts if parts == result or at_once else parts + self._features_bytes
         own, of_worker = memory(width), 0
         if self.team is not None:
             of_worker = own
@@ -164,8 +165,9 @@ class DiskRequest:
             slabs=slabs, chunk_edges=self._chunk_edges, rows=self._kept,
             at_once=at_once,
             seconds=self._passes_seconds(width, slots)
-            + (parts + result) / WRITE_SPEED + 2 * parts / READ_SPEED,
-            read_bytes=blocks * self._block_read_bytes + parts, written_bytes=parts + result,
+            + (parts + result) / WRITE_SPEED + 2 * again / READ_SPEED,
+            read_bytes=blocks * self._block_read_bytes + again,
+            read_again_bytes=again, written_bytes=parts + result,
             workers=0 if self.team is None else min(self.team.workers, max(blocks, 1)),
             worker_bytes=of_worker,
         )  # fmt: skip
@@ -254,7 +256,7 @@ class DiskRequest:
         row = padded(width) * self._item
         matrix, spare = row * self.graph.num_nodes, row * spare_rows
         slabs = self._slabs_bytes if self.team is None else 0
-        block = matrix + max(spare, _preparing_bytes(self.graph))
+        block = matrix + max(spare, preparing_bytes(self.graph))
         return self._held_bytes + filling + max(block, slabs)
 
     def _is_held(self, budget: int) -> bool:
@@ -274,7 +276,7 @@ class DiskRequest:
         filling = filling_bytes(self.source, self._cores)
         copied = 0 if self.rows is None else self._kept * self.columns * self._item
         parts = self._result_bytes + blocks + max(filling, copied)
-        return self._held_bytes + edges + max(parts, _preparing_bytes(self.graph))
+        return self._held_bytes + edges + max(parts, preparing_bytes(self.graph))
 
     @property
     def _slabs_bytes(self) -> int:
@@ -316,7 +318,7 @@ class DiskRequest:
             held += buffer_bytes(self._cores)
         if self.subsets is not None:
             # The edges of each subset are written and normalized while both matrices are held.
-            held += selection_bytes(graph) + _preparing_bytes(graph)
+            held += selection_bytes(graph) + preparing_bytes(graph)
         return int(held)
 
     @property
@@ -384,23 +386,6 @@ class DiskRequest:
             hint=f"the smallest that works is `{readable_bytes(smallest)}`"
             + ("" if kind == "float16" else "; less with float16"),
         )
-
-
-def _widths(columns: int, line: int) -> list[int]:
-    """Widths of blocks worth trying, widest first: each is the narrowest for its count of blocks.
-
-    Whole cache lines first, then half ones, since the narrowest block may be one.
-    """
-    widths = {columns}
-    for unit in (line, NARROWEST_BLOCK):
-        widths |= {-(-columns // (n * unit)) * unit for n in range(2, -(-columns // unit) + 1)}
-    return sorted((width for width in widths if width <= columns), reverse=True)
-
-
-def _preparing_bytes(graph: Graph) -> int:
-    """Memory that normalization takes for a while: sums of all rows, and parts of them."""
-    sums = (3 if graph.directed else 2) * 8 * graph.num_nodes
-    return sums + 32 * min(CHUNK_ROWS, max(graph.num_nodes, graph.num_edges))
 
 
 def _free_disk(target: Path, disk: str | int) -> int:

@@ -15,17 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import ends_of
 from scr.propagation._normalization import CHUNK_ROWS, NormalizedAdjacency
 from scr.propagation.disk._edge_chunks import edge_chunks, streamed_edges
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import copy_edges
 from scr.propagation.kernel._row_sets import RowSet
+from scr.propagation.kernel._rows import scale_rows
 from scr.storage import ReadBuffers, ranges, stream_rows
 
 NODES_PER_EDGE = 2
@@ -42,8 +42,10 @@ class ReachedHop(NamedTuple):
     kept: NDArray[np.int64] | None
     """Places of the kept rows among these; none: they are the same."""
     edges: NormalizedAdjacency | None = None
-    """To these from the rows of the hop before; none: they are too many to be held, and all rows of
-    the hop before are needed."""
+    """To these from the rows of the hop before, without scales of columns; none: they are too many
+    to be held, and all rows of the hop before are needed."""
+    before: RowSet | None = None
+    """Rows of the hop before; none: it has all."""
 
 
 def reached_hops(
@@ -81,9 +83,7 @@ def reached_hops(
             break
         before = RowSet(nodes, kept, edges.indices)
         before.places(edges.indices, threads, out=edges.indices)
-        if edges.column_scale is not None:
-            edges = replace(edges, column_scale=before.take(edges.column_scale, threads))
-        found[hop] = ReachedHop(rows, places, edges)
+        found[hop] = ReachedHop(rows, places, edges, before)
         rows, places = before, before.places(kept, threads)
     return found
 
@@ -119,10 +119,24 @@ def _cost(indptr: NDArray[np.int64], rows: RowSet, most: int, *, self_loops: boo
 
 def reach_bytes(nodes: int, kept: int, hops: int, edge_bytes: int) -> int:
     """Most memory of `reached_hops`, with so many bytes for each edge."""
-    held = nodes // NODES_PER_EDGE
-    numbers = 8 * (held // EDGES_PER_ROW)  # of the rows of one hop
-    scales = 4 * min(held + kept, nodes)  # of the rows that edges come from
-    return held * edge_bytes + numbers + scales + hops * (RowSet.bytes(nodes) + 8 * kept)
+    return nodes // NODES_PER_EDGE * edge_bytes + hops * (RowSet.bytes(nodes) + 8 * kept)
+
+
+def scale_reached(
+    hop: NDArray[Any], scale: NDArray[np.float32] | None, rows: RowSet | None, threads: int | None
+) -> None:
+    """Multiply the rows of a hop, which are those of a set or all, by their scales, in place."""
+    if scale is None:
+        return
+    if rows is None:
+        scale_rows(hop, scale, hop, threads=threads)
+        return
+    begin = 0
+    for part in ranges(rows.count, CHUNK_ROWS):
+        some = rows.between(*part)
+        here = hop[begin : begin + len(some)]
+        scale_rows(here, scale[some], here, threads=threads)
+        begin += len(some)
 
 
 def _edges_of(
@@ -134,22 +148,28 @@ def _edges_of(
 ) -> NormalizedAdjacency:
     """The edges of some rows; an edge of each row to itself is its last one."""
     indptr, own = adjacency.indptr, adjacency.self_loops
-    numbers = rows.between(0, rows.count)
-    bounds = ends_of(indptr[numbers + 1] - indptr[numbers] + own)
+    bounds = np.zeros(len(rows) + 1, np.int64)
+    at = 1
+    for part in ranges(rows.count, CHUNK_ROWS):
+        some = rows.between(*part)
+        bounds[at : at + len(some)] = indptr[some + 1] - indptr[some] + own
+        at += len(some)
+    np.cumsum(bounds, out=bounds)
     neighbors = np.empty(int(bounds[-1]), adjacency.indices.dtype)
     weights = None if adjacency.weights is None else np.ones(len(neighbors), np.float32)
     chunks = edge_chunks(indptr, chunk_edges, rows)
     with closing(streamed_edges(adjacency, chunks, memory)) as stream:
         for chunk, indices, values in stream:
-            first, last = np.searchsorted(numbers, chunk[:2])
-            copied = numbers[first:last], bounds[first : last + 1]
-            copy_edges(indptr, chunk, *copied, indices, neighbors, threads)
+            some = rows.between(chunk.first, chunk.last)
+            first, last = rows.places(np.array(chunk[:2]), threads=1)
+            near = bounds[first : last + 1]
+            copy_edges(indptr, chunk, some, near, indices, neighbors, threads)
             if values is not None and weights is not None:
-                copy_edges(indptr, chunk, *copied, values, weights, threads)
-    if own:
-        neighbors[bounds[1:] - 1] = numbers
-    scale = None if adjacency.row_scale is None else adjacency.row_scale[numbers]
+                copy_edges(indptr, chunk, some, near, values, weights, threads)
+            if own:
+                neighbors[near[1:] - 1] = some
+    scale = None if adjacency.row_scale is None else rows.take(adjacency.row_scale, threads)
     return replace(
         adjacency, indptr=bounds, indices=neighbors, weights=weights, row_scale=scale,
-        self_loops=False,
+        column_scale=None, self_loops=False,
     )  # fmt: skip
