@@ -55,6 +55,8 @@ bench: $(VENV)/.test ## speed and accuracy beside peers, written to benchmarks/r
 	$(BIN)/python benchmarks/block_widths.py
 	$(BIN)/python benchmarks/scale.py curve
 	$(BIN)/python benchmarks/scale.py budget
+	$(BIN)/python benchmarks/cluster.py propagate
+	$(BIN)/python benchmarks/cluster.py train
 	$(BIN)/python benchmarks/papers.py all
 	$(BIN)/python benchmarks/products.py $(if $(OFFICIAL),--official $(OFFICIAL))
 	test -z "$(OFFICIAL)" || $(BIN)/python benchmarks/training.py --official $(OFFICIAL)

@@ -12,8 +12,8 @@ and count the start of its workers; `passes_seconds` of them end with the last b
 process puts the hops together; `start_seconds` are those of the cluster. Writes
 results/cluster.json.
 
-`train`: a few epochs of GAMLP + SCR on the hops of such a graph, by 1 and 2 workers of one thread
-each, and by one process with as many threads. Writes results/cluster_training.json.
+`train`: epochs of GAMLP + SCR on the hops of a graph of a tenth of that size, by 1 and 2 workers of
+one thread each, and by one process with as many threads. Writes results/cluster_training.json.
 
 Rows are kept as they come, each repeat on its own, and a run that was stopped resumes.
 """
@@ -57,10 +57,10 @@ def main() -> None:
     rows.add_argument("--out", type=Path, default=RESULTS / "cluster.json")
     rows.set_defaults(run=propagate)
     trained = commands.add_parser("train", help="epochs by several workers")
-    trained.add_argument("--nodes", type=int, default=NODES)
-    trained.add_argument("--edges", type=int, default=EDGES, help="undirected")
+    trained.add_argument("--nodes", type=int, default=NODES // 10)
+    trained.add_argument("--edges", type=int, default=EDGES // 10, help="undirected")
     trained.add_argument("--hidden", type=int, default=256)
-    trained.add_argument("--epochs", type=int, default=6)
+    trained.add_argument("--epochs", type=int, default=10)
     trained.add_argument("--workers", type=int, nargs="+", default=(1, 2))
     trained.add_argument("--repeats", type=int, default=1)
     trained.add_argument("--work", type=Path, default=Path("cluster-work"), help="folder for data")

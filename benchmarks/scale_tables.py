@@ -220,8 +220,8 @@ def _training_lines() -> list[str]:
         for key in keys
     }
     return [
-        f"An epoch of GAMLP + SCR, hidden {settings['hidden']}, on hops of such a graph, with "
-        f"validation (`{found['command']}` on {found['processor']}):",
+        f"An epoch of GAMLP + SCR, hidden {settings['hidden']}, on hops of {settings['nodes']:,} "
+        f"nodes, with validation (`{found['command']}` on {found['processor']}):",
         "",
         "| engine | workers or threads | seconds per epoch |",
         "| --- | --- | --- |",
