@@ -50,7 +50,7 @@ def read_cached(descriptor: int, buffer: memoryview, offset: int) -> bool:
     The cache is asked first. A read that does not wait would tell as well, but has Linux read ahead
     what is missing: where that is set to megabytes, all was read twice, and took new memory.
     """
-    if not _is_cached(descriptor, offset, len(buffer)):
+    if _is_cached(descriptor, offset, len(buffer)) is False:
         return False
     try:
         return os.preadv(descriptor, [buffer], offset, os.RWF_NOWAIT) == len(buffer)
@@ -68,16 +68,16 @@ _CACHESTAT = 451
 """Number of the system call `cachestat`, in Linux from 6.5 on."""
 
 
-def _is_cached(descriptor: int, offset: int, size: int) -> bool:
-    """Whether the page cache holds a part of a file; false where the system does not say."""
+def _is_cached(descriptor: int, offset: int, size: int) -> bool | None:
+    """Whether the page cache holds a part of a file; none where the system does not say."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
-        return False
+        return None
     first, last = offset // _PAGE, -(-(offset + size) // _PAGE)
     asked = _Range(first * _PAGE, (last - first) * _PAGE)
     counts = (ctypes.c_uint64 * 5)()  # the first one is that of cached pages
     call = ctypes.CDLL(None).syscall
     failed = call(_CACHESTAT, descriptor, ctypes.byref(asked), ctypes.byref(counts), 0)
-    return failed == 0 and int(counts[0]) >= last - first
+    return None if failed else int(counts[0]) >= last - first
 
 
 def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> int:

@@ -201,7 +201,11 @@ def sample_rows(array: NDArray[Any], step: int) -> NDArray[Any]:
 def in_memory(array: NDArray[Any]) -> NDArray[Any]:
     """The array itself if it is in memory, else a copy that is."""
     file = FileRows.behind(array, in_order=True)
-    return array if file is None else file.stream(0, len(array), file.buffer(len(array)))
+    if file is None:
+        return array
+    if file._direct is None:  # also of numbers that would lie between their places in the buffer
+        return file.read(0, len(array))
+    return file.stream(0, len(array), file.buffer(len(array)))
 
 
 def row_chunks(array: NDArray[Any], size: int = COPY_BYTES) -> Iterator[NDArray[Any]]:

@@ -12,7 +12,9 @@ from scr.propagation import normalize, propagate
 from scr.propagation.disk import _edge_chunks as edge_chunks
 from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.disk import _reach as reach
+from scr.propagation.kernel import _product as kernel
 from scr.propagation.kernel import _rows as rows_module
+from scr.propagation.kernel import _tiles as tiles
 from scr.propagation.kernel import product
 from scr.sources import load_graph
 
@@ -92,11 +94,16 @@ def stored(path, *, nodes, edges, hub=0, columns=20):
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])
 @pytest.mark.parametrize("self_loops", [False, True])
 @pytest.mark.parametrize("hub", [0, 300])
-def test_few_kept_rows_are_those_of_all(tmp_path, monkeypatch, hops, self_loops, hub):
+@pytest.mark.parametrize("by_tiles", [False, True])
+def test_few_kept_rows_are_those_of_all(tmp_path, monkeypatch, hops, self_loops, hub, by_tiles):
     monkeypatch.setattr(rows_module, "HUB_EDGES", 100)
-    graph = stored(tmp_path / "store", nodes=5000, edges=15_000, hub=hub)
+    if by_tiles:
+        monkeypatch.setattr(tiles, "TILED_BYTES", 0)
+        monkeypatch.setattr(tiles, "TILE_BYTES", 1000)
+        monkeypatch.setattr(kernel, "_by_the_faster", tiles.product_by_tiles)
+    graph = stored(tmp_path / "store", nodes=5000, edges=15_000, hub=hub, columns=16)
     kept = np.array([0, 17, 400, 4999])
-    asked = {"hops": hops, "self_loops": self_loops, "dtype": "float16"}
+    asked = {"hops": hops, "self_loops": self_loops, "dtype": "float32"}
     made = propagate(graph, **asked, rows=kept, out=tmp_path / "hops")
     expected = np.asarray(propagate(graph, **asked))[kept]
     assert np.asarray(made).tobytes() == expected.tobytes()

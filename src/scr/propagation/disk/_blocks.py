@@ -28,7 +28,12 @@ from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
 from scr.propagation.disk._pieces import PieceFiles, PieceWriter
 from scr.propagation.disk._plan import DiskRequest
-from scr.propagation.disk._reach import ReachedHop, reached_hops, scale_reached
+from scr.propagation.disk._reach import (
+    ReachedHop,
+    product_along_held,
+    reached_hops,
+    scale_reached,
+)
 from scr.propagation.disk._steps import Step
 from scr.propagation.kernel._row_sets import RowSet
 from scr.propagation.kernel._rows import EdgeChunk
@@ -149,11 +154,12 @@ class Blocks:
         target, edges = self._beside(hop, len(reached.rows)), 0
         if reached.edges is not None:
             scale_reached(hop, adjacency.column_scale, reached.before, threads)
-            advance(reached.edges, hop, target, None, threads=threads)
+            multiply: Callable[..., bool] = product_along_held
+            advance(reached.edges, hop, target, None, threads=threads, multiply=multiply)
         else:
             rows: RowSet | None = reached.rows
             indptr = adjacency.indptr
-            if len(reached.rows.between(0, len(target))) == len(target):  # the first rows
+            if reached.rows.places(np.array([len(target)])) == len(target):  # the first rows
                 rows, indptr = None, indptr[: len(target) + 1]
             chunks = edge_chunks(indptr, self._plan.chunk_edges, rows)
             edges = sum(chunk.stop - chunk.start for chunk in chunks)

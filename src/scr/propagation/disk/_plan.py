@@ -64,11 +64,11 @@ WORKER_BYTES = 384 * 2**20
 SLAB_BYTES = (24 * 2**20, 192 * 2**20)
 """Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
 BEHIND = 2
-"""Slabs, or groups of them, that are written and hashed while the next one is read; until they are
-on the disk, so are their parts."""
+"""Slabs, or groups of them, that are written and hashed at once, all but one of them while the next
+one is read; until they are on the disk, so are their parts."""
 SLABS = BEHIND + 2
 """Times that slabs are in memory: those that are written, the next one, and its parts. Of several,
-what the first chunk begins with is kept as well."""
+room for one more is left."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -139,7 +139,13 @@ class DiskRequest:
             and self._block_seconds(width, 0) > STATE_SECONDS
         )  # fmt: skip
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
-        slabs = 1 if at_once else self._slabs(width, free - self._disk_bytes - slots * state)
+        slabs = (
+            1
+            if at_once
+            else self._slabs(
+                width * (self.graph.num_nodes + spare_rows), free - self._disk_bytes - slots * state
+            )
+        )
         blocks = -(-self.columns // width) if self.columns else 0
         # Parts and what they are put together to, or that alone.
         result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
@@ -287,9 +293,9 @@ class DiskRequest:
     def _slab_bytes(self) -> int:
         return min(self._slab_rows, self._kept) * self._row_bytes
 
-    def _slabs(self, width: int, free: int) -> int:
-        """Slabs to put together at once, in the memory of a block, and on so much free disk."""
-        room = 2 * width * self.graph.num_nodes * self._item
+    def _slabs(self, numbers: int, free: int) -> int:
+        """Slabs to put together at once, in the memory of so many numbers, and on free disk."""
+        room = numbers * self._item
         if self.team is not None:
             room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
             room -= filling_bytes(self.source, self.threads)

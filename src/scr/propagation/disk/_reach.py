@@ -6,8 +6,8 @@ memory, with neighbors numbered by their places among the rows of the hop before
 no pass over the edges on disk. The first hop of which some rows are left out still takes one, and
 the hops before it are computed of all rows.
 
-With a hundred million nodes of ten edges each, of which 3% are kept, a fifth of the rows of the hop
-before the last are needed: less is computed, and its matrix takes a fifth of the memory.
+Where 3% of the rows are kept and have ten edges each, a third of the rows of the hop before that
+are needed at most: less is computed, and its matrix takes less memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scr.propagation.disk._edge_chunks import edge_chunks, streamed_edges
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import copy_edges
 from scr.propagation.kernel._row_sets import RowSet
-from scr.propagation.kernel._rows import scale_rows
+from scr.propagation.kernel._rows import RowArrays, scale_rows, sum_ranges
 from scr.storage import ReadBuffers, ranges, stream_rows
 
 NODES_PER_EDGE = 2
@@ -120,6 +120,21 @@ def _cost(indptr: NDArray[np.int64], rows: RowSet, most: int, *, self_loops: boo
 def reach_bytes(nodes: int, kept: int, hops: int, edge_bytes: int) -> int:
     """Most memory of `reached_hops`, with so many bytes for each edge."""
     return nodes // NODES_PER_EDGE * edge_bytes + hops * (RowSet.bytes(nodes) + 8 * kept)
+
+
+def product_along_held(
+    edges: NormalizedAdjacency,
+    scaled: NDArray[Any],
+    out: NDArray[Any],
+    *,
+    threads: int | None = None,
+) -> bool:
+    """As `kernel.product`, for edges that are held.
+
+    Never by tiles: a row's edge to itself is its last one, and sorting would move it.
+    """
+    arrays = RowArrays(edges.indices, edges.weights, scaled, out, row_scale=edges.row_scale)
+    return sum_ranges(edges.indptr, arrays, threads)
 
 
 def scale_reached(
