@@ -67,8 +67,7 @@ BEHIND = 2
 """Slabs, or groups of them, that are written and hashed at once, all but one of them while the next
 one is read; until they are on the disk, so are their parts."""
 SLABS = BEHIND + 2
-"""Times that slabs are in memory: those that are written, the next one, and its parts. Of several,
-room for one more is left."""
+"""Times that slabs are in memory: those that are written, the next one, and its parts."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -216,10 +215,7 @@ class DiskRequest:
 
     @property
     def reads_features_again(self) -> bool:
-        """Whether hop 0 of the result is read from the features, not from parts.
-
-        What is prepared when it is read takes more time to make again than parts take.
-        """
+        """Whether hop 0 of the result is read from the features, not from parts."""
         return self.picked is None and isinstance(self.source, np.ndarray)
 
     @property
