@@ -68,6 +68,26 @@ def test_held_edges_make_the_same_rows_as_all_edges():
     assert made.tobytes() == whole[kept].tobytes()
 
 
+def test_an_edge_of_a_row_to_itself_is_added_last_however_large_the_matrix_is(monkeypatch):
+    monkeypatch.setattr(tiles, "TILED_BYTES", 0)
+    monkeypatch.setattr(tiles, "TILE_BYTES", 1000)
+    monkeypatch.setattr(kernel, "_by_the_faster", tiles.product_by_tiles)
+    rng = np.random.default_rng(0)
+    matrix = random_matrix(rng, 4000, 40_000, directed=False, weighted=False)
+    adjacency = normalize(make_graph(matrix, directed=False, weighted=False), self_loops=True)
+    x = rng.normal(size=(4000, 16)).astype(np.float32)
+    whole = np.empty_like(x)
+    product(adjacency, x, whole)
+    kept = np.arange(5, 4000, 100)
+    edges = reach.reached_hops(adjacency, kept, 1)[1].edges
+    assert edges is not None
+    made = np.empty((len(kept), 16), np.float32)
+    reach.product_along_held(edges, x, made)
+    assert made.tobytes() == whole[kept].tobytes()
+    product(edges, x, made)  # by tiles, which moves the edge
+    assert made.tobytes() != whole[kept].tobytes()
+
+
 def test_rows_of_a_set_are_scaled_as_among_all(monkeypatch):
     monkeypatch.setattr(reach, "CHUNK_ROWS", 100)
     rng = np.random.default_rng(0)
