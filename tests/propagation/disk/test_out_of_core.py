@@ -70,12 +70,12 @@ def tiny(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is tested here
 
 
-def block_of(monkeypatch, columns):
-    """Make every plan work in blocks of so many columns."""
+def block_of(monkeypatch, columns, ranges=1):
+    """Make every plan work in blocks of so many columns, and ranges of rows."""
     plan = disk_plan.DiskRequest.plan
 
     def narrow(*arguments, **keywords):
-        return plan(*arguments, **{**keywords, "block_columns": columns})
+        return plan(*arguments, **{**keywords, "block_columns": columns, "row_ranges": ranges})
 
     monkeypatch.setattr(disk_plan.DiskRequest, "plan", narrow)
 

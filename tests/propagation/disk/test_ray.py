@@ -115,6 +115,21 @@ def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(
     assert not (tmp_path / ".ray.work").exists()
 
 
+def test_workers_without_a_block_of_their_own_share_its_rows(
+    tmp_path, connected_cluster, watched, monkeypatch
+):
+    log, _ = watched
+    graph = stored(tmp_path, columns=16)  # a row of one cache line
+    propagate(graph, 3, out=tmp_path / "local")
+    block_of(monkeypatch, 16, ranges=2)
+    propagate(graph, 3, out=tmp_path / "ray", engine="ray")
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert not (tmp_path / ".ray.work").exists()
+    done = entries(log, 6)
+    assert len(done) == 6  # two ranges of rows of three hops
+    assert len({machine for _, _, machine in done}) == 2
+
+
 @pytest.mark.parametrize("loss", ["worker", "machine"])
 def test_what_is_lost_in_the_middle_is_made_again(
     tmp_path, connected_cluster, watched, monkeypatch, loss

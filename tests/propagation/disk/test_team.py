@@ -16,6 +16,7 @@ from scr.engines import Engine, Needs
 from scr.errors import ConfigError, EngineError, MemoryBudgetError
 from scr.propagation import PropagationConfig, propagate
 from scr.propagation.disk import DiskRequest, Team, form_team
+from scr.propagation.disk import _costs as costs
 from scr.propagation.disk import _plan as disk_plan
 from scr.storage import WorkFolder
 
@@ -110,11 +111,11 @@ def test_time_is_that_of_the_rounds_of_the_slowest_block(tmp_path):
         team = Team(workers=workers, cores=1, memory_bytes=GIB)
         plan = replace(request, team=team).plan(tmp_path)
         # Two of three matrices have parts; all are read and written, in float32 as the features.
-        files = (1 + 2 / 3) * plan.disk_bytes / disk_plan.WRITE_SPEED
-        return plan.seconds - files - 2 * plan.disk_bytes / disk_plan.READ_SPEED
+        files = (1 + 2 / 3) * plan.disk_bytes / costs.WRITE_SPEED
+        return plan.seconds - files - 2 * plan.disk_bytes / costs.READ_SPEED
 
-    features = graph.num_nodes * 128 * 4 / disk_plan.READ_SPEED
-    lines = 2 * graph.num_edges * 8 / disk_plan.LINES_PER_SECOND  # 128 columns are 8 lines
+    features = graph.num_nodes * 128 * 4 / costs.READ_SPEED
+    lines = 2 * graph.num_edges * 8 / costs.LINES_PER_SECOND  # 128 columns are 8 lines
     for workers in (1, 2, 4, 8):
         assert passes(workers) == pytest.approx(lines / workers + features)
 

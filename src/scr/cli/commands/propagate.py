@@ -251,13 +251,17 @@ def _print_plan(plan: DiskPlan, team: Team | None, *, walks_subsets: bool) -> No
         allowed = compute.readable_bytes(team.memory_bytes)
         idle = team.workers - plan.workers
         spare = f"; {idle} more would have no block" if idle else ""
+        kind, lost = "one for each block with all its hops", "blocks that were being computed"
+        if plan.row_ranges > 1:
+            kind = f"{plan.row_ranges:,} ranges of rows of each hop of each block"
+            lost = "ranges of rows that were being computed"
         rows[-2:] = [
-            ("tasks", f"{plan.blocks:,}, one for each block with all its hops"),
+            ("tasks", f"{plan.tasks:,}, {kind}"),
             ("workers", f"{plan.workers:,}, of {team.cores} threads each{spare}"),
             ("memory of each", f"{size(plan.worker_bytes)} of {allowed}"),
             ("read", f"{size(plan.read_bytes)} by all"),
             ("written", size(plan.written_bytes)),
-            ("after a kill", "blocks that were being computed begin again"),
+            ("after a kill", f"{lost} begin again"),
             rows[-1],
         ]
     console.print(facts(rows))

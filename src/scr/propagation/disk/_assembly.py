@@ -29,6 +29,7 @@ from scr.propagation._steps import fill_block, unit_rows
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import BEHIND, DiskRequest
+from scr.propagation.disk._row_ranges import Cuts
 from scr.storage import (
     PAGE,
     BackwardChunks,
@@ -63,6 +64,8 @@ class Layout:
     """Whether parts hold all rows of a hop, so that later hops can be computed from them."""
     features: NDArray[Any] | None
     """Of which the rows are hop 0; none: it has parts as the other hops have."""
+    cuts: Cuts
+    """Ranges of rows that are files of their own."""
 
     @classmethod
     def of(cls, request: DiskRequest, plan: DiskPlan) -> Layout:
@@ -70,7 +73,8 @@ class Layout:
         blocks = [slice(*part) for part in ranges(request.columns, max(plan.block_columns, 1))]
         shape, dtype = (plan.rows, request.matrices, request.columns), request.config.dtype
         features = request.source if request.reads_features_again else None
-        return cls(shape, np.dtype(dtype), blocks, request.picked is None, features)
+        has_all, cuts = request.picked is None, request.cuts(plan.row_ranges)
+        return cls(shape, np.dtype(dtype), blocks, has_all, features, cuts)
 
     @property
     def places(self) -> range:
@@ -82,13 +86,18 @@ class Layout:
         """Bytes of the result, without the header of its file."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def part(self, block: int, place: int) -> str:
-        """Name of the part of one block of columns and one hop."""
-        return f"part-{block}-{place}"
+    def part(self, block: int, place: int, number: int = 0) -> str:
+        """Name of the part of one block of columns, one hop and one range of rows."""
+        return f"part-{block}-{place}{self._ending(number)}"
 
-    def state(self, block: int, place: int) -> str:
-        """Name of the piece that holds all rows of a hop of a block."""
-        return self.part(block, place) if self.has_all_rows else f"{STATE}{block}-{place}"
+    def state(self, block: int, place: int, number: int = 0) -> str:
+        """Name of the piece that holds all nodes of a range, of a hop of a block."""
+        if self.has_all_rows:
+            return self.part(block, place, number)
+        return f"{STATE}{block}-{place}{self._ending(number)}"
+
+    def _ending(self, number: int) -> str:
+        return f"-{number}" if len(self.cuts) > 1 else ""
 
     def row_bytes(self, block: int) -> int:
         """Bytes of one row of a part."""
@@ -147,11 +156,12 @@ def assemble(
             start, crc32s, hashed = pending.popleft()
             digests.update((number, digest.result()) for number, digest in hashed.items())
             work.record_assembled(start, crc32s.result())
-            for block in range(len(layout.blocks)):
-                for place in layout.places:
-                    os.truncate(
-                        work.file(layout.part(block, place)), start * layout.row_bytes(block)
-                    )
+            for number, (first, last) in enumerate(layout.cuts.rows):
+                left = min(max(start - first, 0), last - first)
+                for block in range(len(layout.blocks)):
+                    for place in layout.places:
+                        part = work.file(layout.part(block, place, number))
+                        os.truncate(part, left * layout.row_bytes(block))
             on_rows(rows - start, rows)
 
     try:
@@ -214,26 +224,28 @@ def _fill(
     buffers: list[NDArray[np.uint8]],
 ) -> None:
     """Read some slabs of all parts, each to its place in the rows; a thread for each buffer."""
-    rows = layout.shape[0]
-    start, blocks = slabs.start * work.slab_rows, range(len(layout.blocks))
+    begin, slab_rows = slabs.start * work.slab_rows, work.slab_rows
     parts = [
-        (block, place, work.part_crc32s(layout.part(block, place), slabs))
-        for block in blocks
+        (block, place, *part)
+        for part in layout.cuts.between(begin, begin + len(chunk))
+        for block in range(len(layout.blocks))
         for place in layout.places
     ]
 
-    def read(part: tuple[int, int, list[int] | None], buffer: NDArray[np.uint8]) -> None:
-        block, place, crc32s = part
-        name, columns = layout.part(block, place), layout.blocks[block]
-        shape = (rows, columns.stop - columns.start)
+    def read(part: tuple[int, int, int, int, int], buffer: NDArray[np.uint8]) -> None:
+        block, place, number, start, stop = part
+        name, columns = layout.part(block, place, number), layout.blocks[block]
+        first, last = layout.cuts.rows[number]
+        shape = (last - first, columns.stop - columns.start)
         piece = FileRegion(work.file(name), 0, shape, layout.dtype)
+        inside = range((start - first) // slab_rows, -(-(stop - first) // slab_rows))
         try:
-            found = FileRows(piece, in_order=True).stream(start, start + len(chunk), buffer)
+            found = FileRows(piece, in_order=True).stream(start - first, stop - first, buffer)
         except (FileNotFoundError, StoreError):
             raise DamagedPieceError(name) from None
-        if _slab_crc32s(found, work.slab_rows) != crc32s:
+        if _slab_crc32s(found, slab_rows) != work.part_crc32s(name, inside):
             raise DamagedPieceError(name)
-        chunk[:, place, columns] = found
+        chunk[start - begin : stop - begin, place, columns] = found
 
     run_with_buffers(read, parts, buffers)
 

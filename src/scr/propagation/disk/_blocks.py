@@ -1,6 +1,7 @@
 """Compute the hops of one block of columns, in this process or in a worker of a cluster.
 
-Two matrices of a block take turns while the edges come by. Where few rows are kept, the last hops
+Two matrices of a block take turns while the edges come by; of a range of rows of one hop, the
+second one has just these (`_row_ranges.py`). Where few rows are kept, the last hops
 are computed of the rows that these need (`_reach.py`), and are matrices of as many rows. Whoever
 gives out the blocks (`_out_of_core.py`) decides the steps; where pieces are written, and who
 records them, is up to the `PieceFiles`.
@@ -35,7 +36,7 @@ from scr.propagation.disk._reach import (
     scale_reached,
 )
 from scr.propagation.disk._steps import Step
-from scr.propagation.kernel._row_sets import RowSet
+from scr.propagation.kernel._row_sets import RowRange, Rows, RowSet
 from scr.propagation.kernel._rows import EdgeChunk
 from scr.storage import ReadBuffers
 
@@ -73,9 +74,45 @@ class Blocks:
         self._buffers = [aligned_empty((size,), request.config.dtype) for size in sizes]
         self._reading = ReadBuffers()
 
+    def compute_rows(self, block: int, steps: Sequence[Step], number: int) -> None:
+        """Make the pieces of a range of rows by the last of the steps; one before it loads a hop.
+
+        Raises:
+            DamagedPieceError: A piece of that hop is not what was written.
+        """
+        columns, layout, step = self._layout.blocks[block], self._layout, steps[-1]
+        first, last = layout.cuts.nodes[number]
+        start, stop = layout.cuts.rows[number]
+        width, nodes, kept = columns.stop - columns.start, self._request.graph.num_nodes, None
+        if self._rows is not None:
+            kept = self._rows[start:stop]
+        if step.way is None:
+            hop = self._matrix(0, last - first, width)
+            fill_block(
+                hop, self._request.source, columns, threads=self._request.threads, first=first
+            )
+            self._write(layout.part(block, step.place, number), hop, width, _within(kept, first))
+            return
+        hop, place = self._matrix(0, nodes, padded(width)), steps[0].place
+        if place == 0:
+            self._fill(hop, columns, steps)
+        else:
+            self._normalize(steps)
+            for each, bounds in enumerate(layout.cuts.nodes):
+                self._read(layout.state(block, place, each), hop[slice(*bounds)], width)
+        rows: Rows = RowRange(nodes, first, last)
+        if kept is not None and not step.is_state:
+            rows = RowSet(nodes, kept)
+        made = self._multiply_reached(step.way, ReachedHop(rows, None), hop)
+        if step.is_state:
+            self._write(layout.state(block, step.place, number), made, width, None)
+        if step.is_part and not (step.is_state and layout.has_all_rows):
+            picked = None if isinstance(rows, RowSet) else _within(kept, first)
+            self._write(layout.part(block, step.place, number), made, width, picked)
+
     def compute(self, block: int, steps: Sequence[Step]) -> None:
         """Make the missing pieces of a block."""
-        columns, threads = self._layout.blocks[block], self._request.threads
+        columns = self._layout.blocks[block]
         width = columns.stop - columns.start
         hop = features = self._matrix(0, self._request.graph.num_nodes, padded(width))
         for step in steps:
@@ -85,11 +122,7 @@ class Blocks:
             )
             reached = None
             if step.way is None and step.place == 0:
-                with ThreadPoolExecutor(1) as thread:  # most of the time goes to the disk
-                    normalized = thread.submit(self._normalize, steps)
-                    fill_block(features[:, :width], self._request.source, columns, threads=threads)
-                    normalized.result()
-                features[:, width:] = 0
+                self._fill(features, columns, steps)
                 hop = features
             elif step.way is None:
                 self._normalize(steps)  # before both matrices take their memory
@@ -110,6 +143,15 @@ class Blocks:
                 if self._plan.state_slots == 1:
                     self._write(state, hop, width, None)
         self._remove_states()
+
+    def _fill(self, hop: NDArray[Any], columns: slice, steps: Sequence[Step]) -> None:
+        """Fill a matrix with features, while the edges are normalized."""
+        width = columns.stop - columns.start
+        with ThreadPoolExecutor(1) as thread:  # most of the time goes to the disk
+            normalized = thread.submit(self._normalize, steps)
+            fill_block(hop[:, :width], self._request.source, columns, threads=self._request.threads)
+            normalized.result()
+        hop[:, width:] = 0
 
     def _matrix(self, buffer: int, rows: int, columns: int) -> NDArray[Any]:
         """A matrix in one of the two buffers."""
@@ -157,7 +199,7 @@ class Blocks:
             multiply: Callable[..., bool] = product_along_held
             advance(reached.edges, hop, target, None, threads=threads, multiply=multiply)
         else:
-            rows: RowSet | None = reached.rows
+            rows: Rows | None = reached.rows
             indptr = adjacency.indptr
             if reached.rows.places(np.array([len(target)])) == len(target):  # the first rows
                 rows, indptr = None, indptr[: len(target) + 1]
@@ -172,7 +214,7 @@ class Blocks:
         self,
         chunks: list[EdgeChunk],
         on_rows: Callable[[NDArray[Any]], None] | None = None,
-        rows: RowSet | None = None,
+        rows: Rows | None = None,
     ) -> Callable[..., bool]:
         """The product that reads the edges from disk."""
         return functools.partial(
@@ -193,7 +235,7 @@ class Blocks:
                 graph, norm=config.norm, self_loops=config.self_loops, direction=key[0]
             )
             reached: Mapping[int, ReachedHop] = {}
-            if self._rows is not None:
+            if self._rows is not None and len(self._layout.cuts) == 1:
                 reached = reached_hops(
                     adjacency, self._rows, config.hops, chunk_edges=self._plan.chunk_edges,
                     threads=self._request.threads, memory=self._reading,
@@ -216,3 +258,8 @@ class Blocks:
             step = max(GATHER_BYTES // max(hop.strides[0], 1), 1)
             for at in range(0, len(rows), step):
                 writer.write(hop.take(rows[at : at + step], axis=0))
+
+
+def _within(kept: NDArray[np.int64] | None, first: int) -> NDArray[np.int64] | None:
+    """Numbers of kept rows from a first row on."""
+    return None if kept is None else kept - first

@@ -27,6 +27,11 @@ class DiskPlan:
     """Times that the adjacency is read."""
     state_slots: int | None
     """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
+    row_ranges: int
+    """Ranges of rows that the hops of a block are cut into, one for each worker at most; 1: a
+    worker computes whole blocks."""
+    tasks: int
+    """What workers are given."""
     slab_rows: int
     """Rows under one checksum."""
     slabs: int
@@ -52,4 +57,5 @@ class DiskPlan:
     @property
     def layout(self) -> dict[str, int]:
         """How the work is cut into files, which stays the same when it is resumed."""
-        return {"block_columns": self.block_columns, "slab_rows": self.slab_rows}
+        names = ("block_columns", "row_ranges", "slab_rows")
+        return {name: getattr(self, name) for name in names}

@@ -21,7 +21,7 @@ from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import product_of_chosen_rows
 from scr.propagation.kernel._nonzero_rows import product_rows_of_nonzero
 from scr.propagation.kernel._product import product_rows
-from scr.propagation.kernel._row_sets import RowSet
+from scr.propagation.kernel._row_sets import Rows
 from scr.propagation.kernel._rows import EdgeChunk, RowArrays, hub_pieces
 from scr.storage import ReadBuffers, ranges, stream_rows
 
@@ -37,7 +37,7 @@ as a request."""
 
 
 def edge_chunks(
-    indptr: NDArray[np.int64], chunk_edges: int | None = None, rows: RowSet | None = None
+    indptr: NDArray[np.int64], chunk_edges: int | None = None, rows: Rows | None = None
 ) -> list[EdgeChunk]:
     """Cut rows so that no chunk holds more edges than given, or than a piece of a hub has.
 
@@ -57,7 +57,7 @@ def edge_chunks(
     return chunks
 
 
-def _stretches(indptr: NDArray[np.int64], rows: RowSet | None) -> Iterator[tuple[int, int]]:
+def _stretches(indptr: NDArray[np.int64], rows: Rows | None) -> Iterator[tuple[int, int]]:
     """Ranges of rows that hold all of those that are needed, without long gaps."""
     if rows is None:
         yield 0, len(indptr) - 1
@@ -80,7 +80,7 @@ def product_by_chunks(
     on_rows: Callable[[NDArray[Any]], None] | None = None,
     on_edges: Callable[[int], None] | None = None,
     nonzero: NDArray[np.uint8] | None = None,
-    rows: RowSet | None = None,
+    rows: Rows | None = None,
     memory: ReadBuffers | None = None,
 ) -> bool:
     """As `kernel.product`, to the last bit, with only a chunk of the edges in memory.

@@ -11,9 +11,9 @@ block is written too, as a state, if the disk has room: two states take turns, o
 after each hop, or there is none and a block begins again. Of a walk over a subset of relations
 there is none: such walks are many and short, and a whole hop costs more to write than to compute.
 
-On a cluster, a block with all its hops is what a worker does (`_worker.py`). The journal is kept
-here: it knows a block once all of it is written, so a lost worker, or a kill, costs the blocks that
-were being computed.
+On a cluster, a worker computes a block with all its hops, or, where there are more workers than
+blocks, some rows of one hop (`_row_ranges.py`). The journal is kept here: it knows what a task made
+once all of it is written, so a lost worker, or a kill, costs the tasks that were being done.
 
 Reads a graph store, writes `Hops`; `_plan.py` picks the block width, `_steps.py` the steps,
 `_blocks.py` computes them.
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from scr.compute import OnProgress, ProgressCount
@@ -32,11 +32,12 @@ from scr.errors import StoreError
 from scr.propagation.disk._assembly import Layout, assemble, result_is_there
 from scr.propagation.disk._blocks import EDGES, Blocks
 from scr.propagation.disk._disk_plan import DiskPlan
-from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
+from scr.propagation.disk._pieces import DamagedPieceError, Pieces
 from scr.propagation.disk._plan import DiskRequest
 from scr.propagation.disk._sending import sendable
 from scr.propagation.disk._steps import Step, block_steps
-from scr.propagation.disk._worker import BlockTask, Setup, start_worker
+from scr.propagation.disk._tasks import Tasks
+from scr.propagation.disk._worker import Setup, start_worker
 
 
 class OutOfCore:
@@ -90,30 +91,28 @@ class OutOfCore:
         if not steps:
             return
         edges = dict(self.request.walks)
-        passes = {
-            block: sum(edges[step.way] for step in todo if step.way is not None)
-            for block, todo in steps.items()
-        }
-        progress = ProgressCount("Propagating", sum(passes.values()), self._on_progress)
+        total = sum(
+            edges[step.way] for todo in steps.values() for step in todo if step.way is not None
+        )
+        progress = ProgressCount("Propagating", total, self._on_progress)
         if self.request.team is None:
             here = Blocks(self.request, self.plan, self.work, progress.add)
             for block, todo in steps.items():
                 here.compute(block, todo)
         else:
-            for block in self._on_workers(steps):
-                progress.add(passes[block])
+            for count in self._on_workers(Tasks(self.work, self._layout, steps, edges)):
+                progress.add(count)
         for file in self.work.path.glob(f"{EDGES}*"):
             file.unlink()
 
-    def _on_workers(self, steps: Mapping[int, list[Step]]) -> Iterator[int]:
-        """Let the workers of a cluster make the missing pieces; yields blocks as they finish."""
+    def _on_workers(self, tasks: Tasks) -> Iterator[int]:
+        """Let the workers of a cluster make the missing pieces; yields edges as they are done."""
         team, work = self.request.team, self.work
         assert team is not None
         setup = Setup(
             request=sendable(self.request, team.cores), plan=self.plan,
             folder=work.path.absolute(), target=work.target,
         )  # fmt: skip
-        tasks = [BlockTask(block, todo, self._checksums(block)) for block, todo in steps.items()]
         needs = Needs(cores=team.cores, memory_bytes=self.plan.worker_bytes)
         for task, made in self._engine.run(
             start_worker, setup, tasks, needs=needs, most=team.workers
@@ -123,25 +122,22 @@ class OutOfCore:
                 raise DamagedPieceError(made.damaged)
             for piece in made.written:
                 work.adopt(piece)
-            for name in work.names():
-                if name.startswith(f"{STATE}{task.block}-"):
-                    work.remove(name)
-            # Of workers that were lost, or taken for lost.
-            for file in work.path.glob(f"*-{task.block}-*.*"):
-                file.unlink(missing_ok=True)
-            yield task.block
+            for name in tasks.outputs(task):  # of workers that were lost, or taken for lost
+                for file in work.path.glob(f"{name}.*"):
+                    file.unlink(missing_ok=True)
+            yield tasks.finish(task)
         self._engine.release()  # putting the hops together takes memory, too
 
-    def _checksums(self, block: int) -> dict[str, list[int]]:
-        """Of the pieces that hold all rows of some hop of a block."""
-        names = [self._layout.state(block, place) for place in range(self.request.matrices)]
-        return {name: self.work.finished(name)["crc32"] for name in names if self.work.has(name)}
-
     def _block_steps(self, block: int) -> list[Step]:
-        places, assembled = self._layout.places, self.work.assembled
-        least = None if assembled is None else assembled * self._layout.row_bytes(block)
-        missing = {
-            place for place in places if not self.work.has(self._layout.part(block, place), least)
-        }
-        stored = {place for place in places if self.work.has(self._layout.state(block, place))}
+        layout, has, assembled = self._layout, self.work.has, self.work.assembled
+        ends = layout.shape[0] if assembled is None else assembled
+        missing, stored = set(), set()
+        for place in layout.places:
+            for number, (first, last) in enumerate(layout.cuts.rows):
+                left = min(max(ends - first, 0), last - first)
+                least = None if assembled is None else left * layout.row_bytes(block)
+                if not has(layout.part(block, place, number), least):
+                    missing.add(place)
+            if all(has(layout.state(block, place, each)) for each in range(len(layout.cuts))):
+                stored.add(place)
         return block_steps([way for way, _ in self.request.walks], missing, stored)

@@ -10,9 +10,9 @@ the buffers of the edges, the two matrices, and what puts the result together at
 from __future__ import annotations
 
 import functools
-import os
+import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,9 +37,11 @@ from scr.propagation._normalization import preparing_bytes, turned_bytes
 from scr.propagation._plan import NARROWEST_BLOCK, block_widths, fast_block, padded, subset_sizes
 from scr.propagation._steps import filling_bytes
 from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
+from scr.propagation.disk._costs import Costs
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.disk._reach import most_rows, reach_bytes
+from scr.propagation.disk._row_ranges import Cuts
 from scr.propagation.disk._team import Team
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
@@ -48,9 +50,6 @@ from scr.storage import READ_SPEED, WRITE_SPEED
 if TYPE_CHECKING:
     from scr.graph import Graph
 
-LINES_PER_SECOND = 40e6
-"""Cache lines that one core gathers from all over gigabytes of memory in a second; three times as
-many from a few hundred megabytes, where an estimate is of no use anyway."""
 STATE_SECONDS = 300.0
 """Work that a kill may cost: a block of columns that takes less begins again, because writing its
 hops would slow down every run that is not killed."""
@@ -68,6 +67,10 @@ BEHIND = 2
 one is read; until they are on the disk, so are their parts."""
 SLABS = BEHIND + 2
 """Times that slabs are in memory: those that are written, the next one, and its parts."""
+LEAST_GAIN = 0.9
+"""Share of the time of whole blocks that ranges of rows must stay below to be chosen."""
+RANGE_SLABS = 8
+"""Fewest slabs of a range of rows, so that ranges between slabs are about equal."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
 memory."""
@@ -94,12 +97,18 @@ class DiskRequest:
     """Workers of a cluster that compute the blocks; none: this process does."""
 
     def plan(
-        self, target: Path, *, used_bytes: int = 0, block_columns: int | None = None
+        self,
+        target: Path,
+        *,
+        used_bytes: int = 0,
+        block_columns: int | None = None,
+        row_ranges: int = 1,
     ) -> DiskPlan:
         """Choose the widest block of columns that fits memory and the disk of the target.
 
         Disk that earlier work on the same target takes, `used_bytes`, will be used again; the width
-        of its blocks, `block_columns`, is taken if it fits. Errors name what it takes at least.
+        of its blocks, `block_columns`, and their ranges of rows are taken if they fit. Errors name
+        what it takes at least.
         """
         narrowest = min(self.columns, NARROWEST_BLOCK)
         budget = process_budget(self.memory) if self.team is None else self.team.memory_bytes
@@ -109,18 +118,8 @@ class DiskRequest:
         memory = functools.partial(self._memory_bytes, spare_rows=spare_rows)
         if memory(narrowest) > budget:
             raise self._too_little_memory(budget, memory(narrowest) + NAMED_SLACK)
-        widths = block_widths(self.columns, CACHE_LINE // self._item)
+        widths = block_widths(self.columns, CACHE_LINE // self.item)
         fitting = [each for each in widths if memory(each) <= budget] or [narrowest]
-        if block_columns is not None and block_columns <= fitting[0]:
-            width = block_columns
-        elif self.team is None:
-            width = fitting[0]
-        else:
-            # Every worker should have a block. Of widths that take as long, the widest is best.
-            width = min(fitting, key=lambda each: self._passes_seconds(each, 0))
-            if width > NARROWEST_BLOCK:  # padded to as many columns, all have as much to write
-                even = -(-self.columns // -(-self.columns // width))
-                width = max(even, NARROWEST_BLOCK)
         free = _free_disk(target, self.disk) + used_bytes
         if self._disk_bytes > free:
             raise StoreError(
@@ -129,53 +128,90 @@ class DiskRequest:
                 hint="free some space, write elsewhere, or keep fewer rows (those of labeled "
                 "nodes), fewer hops or float16",
             )
+        costs = None
+        if block_columns is not None and row_ranges > 1:
+            costs = self._by_ranges(block_columns, row_ranges, budget, free)
+        elif block_columns is not None and block_columns <= fitting[0]:
+            costs = Costs(self, block_columns)
         at_once = block_columns is None and self._is_held(budget)
         if at_once:
-            width = self.columns
+            costs = Costs(self, self.columns)
+        costs = costs or self._divided(widths, fitting, budget, free)
+        width, count = costs.width, costs.count
         state = 0 if at_once else self._state_bytes(width)
-        is_stored = (
-            state > 0 and self.team is None and self.config.hops > 1
-            and self._block_seconds(width, 0) > STATE_SECONDS
-        )  # fmt: skip
+        is_stored = state > 0 and self.team is None and self.config.hops > 1
+        is_stored = is_stored and costs.block_seconds > STATE_SECONDS
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
-        slabs = (
-            1
-            if at_once
-            else self._slabs(
-                width * (self.graph.num_nodes + spare_rows), free - self._disk_bytes - slots * state
-            )
-        )
-        blocks = -(-self.columns // width) if self.columns else 0
+        costs = replace(costs, slots=slots)
+        if costs.ranges > 1:
+            spare_rows = self.cuts(count).most_nodes
+        used = self._disk_bytes + slots * state + costs.state_bytes
+        room, slab = width * (self.graph.num_nodes + spare_rows), self._slab_bytes(count)
+        slabs = 1 if at_once else self._slabs(room, slab, free - used)
         # Parts and what they are put together to, or that alone.
         result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
-        again = parts if parts == result or at_once else parts + self._features_bytes
-        own, of_worker = memory(width), 0
+        again = parts if parts == result or at_once else parts + costs.features_bytes
+        own, of_worker = self._memory_bytes(width, spare_rows), 0
         if self.team is not None:
             of_worker = own
-            own = resident_bytes() + LIBRARY_BYTES + slabs * self._slabs_bytes
+            own = resident_bytes() + LIBRARY_BYTES + slabs * SLABS * slab
             own += filling_bytes(self.source, self.threads)
             check_memory(
                 "Putting the hops together takes", own, process_budget(self.memory),
                 hint="give this process more with `--memory`; that of the workers is apart",
                 slack=NAMED_SLACK,
             )  # fmt: skip
+        at_work = max(costs.blocks, 1) * costs.ranges
         return DiskPlan(
             memory_bytes=self._at_once_bytes if at_once else own,
             budget_bytes=process_budget(self.memory),
-            disk_bytes=result,
-            work_bytes=self._disk_bytes + slots * state + BEHIND * (slabs - 1) * self._slab_bytes,
-            free_bytes=free, block_columns=width, spare_rows=spare_rows, blocks=blocks,
-            passes=blocks * (self.matrices - 1),
-            state_slots=slots if self._has_others else None, slab_rows=self._slab_rows,
-            slabs=slabs, chunk_edges=self._chunk_edges, rows=self._kept,
-            at_once=at_once,
-            seconds=self._passes_seconds(width, slots)
-            + (parts + result) / WRITE_SPEED + 2 * again / READ_SPEED,
-            read_bytes=blocks * self._block_read_bytes + again,
-            read_again_bytes=again, written_bytes=parts + result,
-            workers=0 if self.team is None else min(self.team.workers, max(blocks, 1)),
+            disk_bytes=result, work_bytes=used + BEHIND * (slabs - 1) * slab,
+            free_bytes=free, block_columns=width, spare_rows=spare_rows,
+            row_ranges=count, tasks=costs.tasks, blocks=costs.blocks,
+            passes=costs.blocks * (self.matrices - 1),
+            state_slots=slots if self.has_others else None, slab_rows=self._slab_rows(count),
+            slabs=slabs, chunk_edges=self._chunk_edges, rows=self.kept,
+            at_once=at_once, read_again_bytes=again,
+            seconds=costs.seconds + (parts + result) / WRITE_SPEED + 2 * again / READ_SPEED,
+            read_bytes=costs.read_bytes + again,
+            written_bytes=parts + result + costs.state_bytes,
+            workers=0 if self.team is None else min(self.team.workers, at_work),
             worker_bytes=of_worker,
         )  # fmt: skip
+
+    def _divided(self, widths: list[int], fitting: list[int], budget: int, free: int) -> Costs:
+        """The widest blocks; of a team, those by which, or by ranges of rows, all are busy."""
+        # Every worker should have a block. Of widths that take as long, the widest is best.
+        whole = min((Costs(self, each) for each in fitting), key=lambda each: each.seconds)
+        if self.team is None:
+            return Costs(self, fitting[0])
+        best, workers = whole, self.team.workers
+        for width in widths:
+            blocks = Costs(self, width).blocks or 1
+            for count in {-(-workers // blocks), workers // math.gcd(workers, blocks)}:
+                found = self._by_ranges(width, count, budget, free)
+                if found is not None and found.seconds < best.seconds:
+                    best = found
+        if best.seconds < LEAST_GAIN * whole.seconds:
+            return best
+        if whole.width <= NARROWEST_BLOCK:
+            return whole
+        # Padded to as many columns, all have as much to write.
+        return Costs(self, max(-(-self.columns // whole.blocks), NARROWEST_BLOCK))
+
+    def _by_ranges(self, width: int, count: int, budget: int, free: int) -> Costs | None:
+        """Blocks in ranges of rows, if workers have the memory and there is the disk for it."""
+        if count == 1 or self.subsets is not None or self.team is None:
+            return None
+        cuts = self.cuts(count)
+        costs = Costs(self, width, len(cuts), count=count)
+        fits = self._memory_bytes(width, cuts.most_nodes) <= budget
+        fits = fits and self._disk_bytes + costs.state_bytes <= free
+        return costs if len(cuts) > 1 and fits else None
+
+    def cuts(self, count: int) -> Cuts:
+        """So many ranges of rows."""
+        return Cuts.of(self.graph.indptr, self.picked, count, self._slab_rows(count))
 
     @property
     def columns(self) -> int:
@@ -197,8 +233,8 @@ class DiskRequest:
     @property
     def picked(self) -> NDArray[np.int64] | None:
         """Numbers of the rows of the result among all nodes; none: there are no others."""
-        if self.rows is None and self._has_others:
-            return np.arange(self._kept)
+        if self.rows is None and self.has_others:
+            return np.arange(self.kept)
         return self.rows
 
     def _spare_rows(self) -> int:
@@ -219,45 +255,48 @@ class DiskRequest:
         return self.picked is None and isinstance(self.source, np.ndarray)
 
     @property
-    def _kept(self) -> int:
+    def kept(self) -> int:
+        """Rows of the result."""
         return self.graph.num_targets if self.rows is None else len(self.rows)
 
     @property
-    def _has_others(self) -> bool:
-        return self.rows is not None or self._kept < self.graph.num_nodes
+    def has_others(self) -> bool:
+        """Whether hops have other rows than the result."""
+        return self.rows is not None or self.kept < self.graph.num_nodes
 
     @property
-    def _item(self) -> int:
+    def item(self) -> int:
+        """Bytes of a number of the result."""
         return np.dtype(self.config.dtype).itemsize
 
     @property
-    def _cores(self) -> int:
+    def cores(self) -> int:
+        """Threads of a worker, or of this process."""
         return self.threads or default_threads() if self.team is None else self.team.cores
 
     @property
     def _row_bytes(self) -> int:
         """Bytes of one row of the result."""
-        return max(self.matrices * self.columns * self._item, 1)
+        return max(self.matrices * self.columns * self.item, 1)
 
     @property
     def _chunk_edges(self) -> int:
         return max(min(CHUNK_EDGES, self.graph.num_edges), _rows.HUB_EDGES)
 
-    @property
-    def _slab_rows(self) -> int:
+    def _slab_rows(self, count: int = 1) -> int:
         # Slabs take no more than half of the narrowest block, which is given back by then.
-        narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self._item
-        rows = max(
-            max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // (2 * SLABS))) // self._row_bytes, 1
-        )
-        return rows // SLAB_ROWS * SLAB_ROWS or rows
+        narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self.item
+        rows = max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // (2 * SLABS))) // self._row_bytes
+        if count > 1:
+            rows = min(rows, self.kept // (count * RANGE_SLABS))
+        return max(rows // SLAB_ROWS * SLAB_ROWS or rows, 1)
 
     def _memory_bytes(self, width: int, spare_rows: int) -> int:
         """Most memory with blocks of so many columns: what is always held, and the largest step."""
-        filling = filling_bytes(self.source, self._cores)
-        row = padded(width) * self._item
+        filling = filling_bytes(self.source, self.cores)
+        row = padded(width) * self.item
         matrix, spare = row * self.graph.num_nodes, row * spare_rows
-        slabs = self._slabs_bytes if self.team is None else 0
+        slabs = SLABS * self._slab_bytes() if self.team is None else 0
         block = matrix + max(spare, preparing_bytes(self.graph))
         return self._held_bytes + filling + max(block, slabs)
 
@@ -266,38 +305,32 @@ class DiskRequest:
         is_worth_it = self._result_bytes >= AT_ONCE_BYTES
         if self.subsets is not None or self.team is not None or not is_worth_it:
             return False
-        is_short = self._block_seconds(self.columns, 0) <= STATE_SECONDS  # lost if it is killed
+        is_short = Costs(self, self.columns).block_seconds <= STATE_SECONDS  # lost if it is killed
         return is_short and self._at_once_bytes <= budget
 
     @property
     def _at_once_bytes(self) -> int:
         """Most memory with the whole result in it, and its edges, which may be a memory map."""
         columns = padded(fast_block(self.columns, self.config.dtype))
-        blocks = 2 * self.graph.num_nodes * columns * self._item
+        blocks = 2 * self.graph.num_nodes * columns * self.item
         edges = edge_bytes(self.graph, self.graph.num_edges)
-        filling = filling_bytes(self.source, self._cores)
-        copied = 0 if self.rows is None else self._kept * self.columns * self._item
+        filling = filling_bytes(self.source, self.cores)
+        copied = 0 if self.rows is None else self.kept * self.columns * self.item
         parts = self._result_bytes + blocks + max(filling, copied)
         return self._held_bytes + edges + max(parts, preparing_bytes(self.graph))
 
-    @property
-    def _slabs_bytes(self) -> int:
-        """What puts the result together, slab by slab."""
-        return SLABS * self._slab_bytes
+    def _slab_bytes(self, count: int = 1) -> int:
+        return min(self._slab_rows(count), self.kept) * self._row_bytes
 
-    @property
-    def _slab_bytes(self) -> int:
-        return min(self._slab_rows, self._kept) * self._row_bytes
-
-    def _slabs(self, numbers: int, free: int) -> int:
+    def _slabs(self, numbers: int, slab: int, free: int) -> int:
         """Slabs to put together at once, in the memory of so many numbers, and on free disk."""
-        room = numbers * self._item
+        room = numbers * self.item
         if self.team is not None:
             room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
             room -= filling_bytes(self.source, self.threads)
-        slab = max(self._slab_bytes, 1)
+        slab = max(slab, 1)
         most = min(room // (SLABS + 1), SLAB_BYTES[1], slab + max(free, 0) // BEHIND)
-        return int(max(min(most // slab, -(-self._kept // max(self._slab_rows, 1))), 1))
+        return int(max(min(most // slab, -(-self._result_bytes // slab)), 1))
 
     @property
     def _held_bytes(self) -> int:
@@ -312,12 +345,12 @@ class DiskRequest:
             edges = 2 * edge_bytes(graph, self._chunk_edges)
         process = resident_bytes() + LIBRARY_BYTES if self.team is None else WORKER_BYTES
         held = directions * per_node * graph.num_nodes + edges + process
-        if self._has_others:
+        if self.has_others:
             item = edge_bytes(graph, 1)
-            reach = reach_bytes(graph.num_nodes, self._kept, config.hops, item)
-            held += 8 * self._kept + directions * reach
+            reach = reach_bytes(graph.num_nodes, self.kept, config.hops, item)
+            held += 8 * self.kept + directions * reach
         if graph.num_nodes * CACHE_LINE >= TILED_BYTES:
-            held += buffer_bytes(self._cores)
+            held += buffer_bytes(self.cores)
         if self.subsets is not None:
             # The edges of each subset are written and normalized while both matrices are held.
             held += selection_bytes(graph) + preparing_bytes(graph)
@@ -325,7 +358,7 @@ class DiskRequest:
 
     @property
     def _result_bytes(self) -> int:
-        return self._kept * self.matrices * self.columns * self._item
+        return self.kept * self.matrices * self.columns * self.item
 
     @property
     def _parts_bytes(self) -> int:
@@ -339,44 +372,12 @@ class DiskRequest:
         subset = 0
         if self.subsets is not None and self.graph.edge_types is not None:
             subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
-        return self._result_bytes + BEHIND * self._slab_bytes + 8 * self._kept + subset
+        return self._result_bytes + BEHIND * self._slab_bytes() + 8 * self.kept + subset
 
     def _state_bytes(self, width: int) -> int:
         """A whole hop of a block, kept to resume from where parts have only some of its rows."""
-        is_stored = self._has_others and self.subsets is None
-        return self.graph.num_nodes * width * self._item if is_stored else 0
-
-    def _passes_seconds(self, width: int, slots: int) -> float:
-        """Estimated time of all blocks; edges are read while the cores work."""
-        blocks = -(-self.columns // width) if self.columns else 0
-        rounds = blocks if self.team is None else -(-blocks // self.team.workers)
-        return rounds * self._block_seconds(width, slots)
-
-    @property
-    def _block_read_bytes(self) -> int:
-        """Edges of every hop, and features of every walk."""
-        edges = sum(edge_bytes(self.graph, count) for _, count in self.walks)
-        return int(self.config.hops * edges + max(len(self.walks), 1) * self._features_bytes)
-
-    @property
-    def _features_bytes(self) -> int:
-        return int(self.graph.num_nodes * self.columns * self.source.dtype.itemsize)
-
-    def _block_seconds(self, width: int, slots: int) -> float:
-        """Of one block of columns, with so many states."""
-        graph, cores = self.graph, self._cores
-        if self.team is None:
-            cores = min(cores, os.cpu_count() or 1)
-        state, total = self._state_bytes(width) / WRITE_SPEED, 0.0
-        for _, count in self.walks:
-            gathered = count * -(-width * self._item // CACHE_LINE) / (LINES_PER_SECOND * cores)
-            read = edge_bytes(graph, count) / READ_SPEED
-            per_pass = max(gathered, read, state * (slots == 2))
-            per_pass += state * (slots == 1)  # only two states are written while the cores work
-            # Of the last hop of each walk, only rows that are kept are computed.
-            last = max(gathered * self._kept / max(graph.num_nodes, 1), read)
-            total += (self.config.hops - 1) * per_pass + last
-        return float(total + self._features_bytes / READ_SPEED * max(len(self.walks), 1))
+        is_stored = self.has_others and self.subsets is None
+        return self.graph.num_nodes * width * self.item if is_stored else 0
 
     def _too_little_memory(self, budget: int, smallest: int) -> MemoryBudgetError:
         kind = self.config.dtype

@@ -24,7 +24,7 @@ from scr.propagation._normalization import CHUNK_ROWS, NormalizedAdjacency
 from scr.propagation.disk._edge_chunks import edge_chunks, streamed_edges
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._chosen_rows import copy_edges
-from scr.propagation.kernel._row_sets import RowSet
+from scr.propagation.kernel._row_sets import Rows, RowSet
 from scr.propagation.kernel._rows import RowArrays, scale_rows, sum_ranges
 from scr.storage import ReadBuffers, ranges, stream_rows
 
@@ -38,7 +38,7 @@ EDGES_PER_ROW = 3
 class ReachedHop(NamedTuple):
     """A hop of which some rows are computed."""
 
-    rows: RowSet
+    rows: Rows
     kept: NDArray[np.int64] | None
     """Places of the kept rows among these; none: they are the same."""
     edges: NormalizedAdjacency | None = None

@@ -59,14 +59,18 @@ def propagate_to_disk(
         release(array)
     ArtifactWriter(target, kind=KIND, overwrite=overwrite).check_target()
     with Pieces(target, _identity(request)) as work:
-        width = work.layout.get("block_columns")
-        plan = request.plan(target, used_bytes=work_bytes(target), block_columns=width)
+        before = {
+            name: work.layout[name]
+            for name in ("block_columns", "row_ranges")
+            if name in work.layout
+        }
+        plan = request.plan(target, used_bytes=work_bytes(target), **before)
         result = work.file(RESULT)
         array, known = None, {}
         if plan.at_once:
             array = _hops_at_once(request, on_progress)
         else:
-            if width != plan.block_columns:
+            if work.layout != plan.layout:
                 work.begin(plan.layout)
             made = OutOfCore(request, plan, work, on_progress, engine)
             known = made.run(result / f"{ARRAY}.npy")

@@ -1,4 +1,4 @@
-"""A worker of a cluster: opens the graph once, then computes one block of columns after another.
+"""A worker of a cluster: opens the graph once, then computes block after block, or parts of them.
 
 It writes pieces under names that no other worker uses, and tells the process that gave out the
 blocks what it wrote. Only that process gives pieces their names and keeps the journal. So a worker
@@ -40,9 +40,11 @@ class Setup:
 
 
 class BlockTask(NamedTuple):
-    """A block of columns for a worker."""
+    """A block of columns for a worker, or a range of rows of one hop of it."""
 
     block: int
+    number: int | None
+    """Of the range; none: the block is computed whole."""
     steps: list[Step]
     stored: Mapping[str, list[int]]
     """Checksums of the pieces that the steps begin with."""
@@ -76,7 +78,10 @@ def _compute(setup: Setup, pieces: _WorkerPieces, blocks: Blocks, task: BlockTas
     pieces.begin(task.stored)
     try:
         with disk_errors(setup.target):
-            blocks.compute(task.block, task.steps)
+            if task.number is None:
+                blocks.compute(task.block, task.steps)
+            else:
+                blocks.compute_rows(task.block, task.steps, task.number)
     except DamagedPieceError as damaged:
         return BlockPieces([], damaged.name)
     return BlockPieces(pieces.written)

@@ -6,6 +6,7 @@ stays in a cache while edges are looked up; their numbers would take 160 MB.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,31 @@ class RowSet:
         out = np.empty_like(rows) if out is None else out
         run_ranges(_count_before, equal_ends(len(rows)), rows, self._words, out, threads=threads)
         return out
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """The rows from `first` to `last` (exclusive) of `count`, asked for as a `RowSet` is."""
+
+    count: int
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def between(self, first: int, last: int) -> NDArray[np.int64]:
+        """Those of the rows that lie from `first` to `last` (exclusive), ascending."""
+        return np.arange(max(first, self.first), min(last, self.last))
+
+    def places(self, rows: NDArray[Any], threads: int | None = None) -> NDArray[Any]:
+        """How many rows of the range come before each of the given ones."""
+        del threads
+        before: NDArray[Any] = np.clip(rows, self.first, self.last) - self.first
+        return before
+
+
+Rows = RowSet | RowRange
 
 
 @compiled_loop
