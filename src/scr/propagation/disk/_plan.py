@@ -92,6 +92,8 @@ class DiskRequest:
     """Subsets of relations that are walked apart, if they are."""
     team: Team | None = None
     """Workers of a cluster that compute the blocks; none: this process does."""
+    copy_to: Path | None = None
+    """Folder of each machine of the cluster for a copy of the store; none: all read the store."""
 
     def plan(
         self, target: Path, *, used_bytes: int = 0, block_columns: int | None = None
