@@ -7,10 +7,13 @@ import json
 import os
 import pickle
 import shutil
+import sys
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import fsspec
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -30,7 +33,7 @@ from scr.propagation.disk._sending import received, sendable, store_copy
 from scr.sources import load_graph
 from scr.storage import _manifest as manifest
 from scr.storage import _streamed_array as streamed_array
-from scr.storage import read_manifest, region_of, verify
+from scr.storage import array_file, checksums, read_manifest, region_of, verify
 
 TEAM = Team(workers=2, cores=1, memory_bytes=2**30)
 CHUNK = 4096
@@ -281,3 +284,82 @@ def test_a_plan_says_what_is_copied(graph, tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["copied_bytes"] == store_copy(asked(graph, tmp_path)).bytes
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+def published(store, protocol):
+    """The URL of a store, brought to where the protocol finds it."""
+    if protocol == "zip":
+        with zipfile.ZipFile(store.parent / "store.zip", "w") as archive:
+            for file in store.iterdir():
+                archive.write(file, f"inner/{file.name}")
+        return f"zip://inner::file://{store.parent}/store.zip"
+    if protocol == "memory":
+        memory = fsspec.filesystem("memory")
+        if memory.exists("/bucket"):
+            memory.rm("/bucket", recursive=True)
+        memory.put(str(store), "/bucket/store", recursive=True)
+        return "memory://bucket/store"
+    return f"file://{store}"
+
+
+@pytest.mark.parametrize("protocol", ["file", "memory", "zip"])
+def test_a_store_at_a_url_is_copied_by_every_machine(graph, tmp_path, protocol):
+    url, here, there = published(graph.path, protocol), tmp_path / "here", tmp_path / "there"
+    opened = replace(load_graph(copies.fetched_store(url, here)), source=url)
+    assert opened.fingerprint("edges") == graph.fingerprint("edges")
+    np.testing.assert_array_equal(opened.labels, graph.labels)
+    check(in_a_worker(opened, here), graph, here)  # a worker on the same machine finds the copy
+    check(in_a_worker(opened, there), graph, there)
+    before = copy_in(here).stat()
+    assert copies.fetched_store(url, here) == copy_in(here)
+    assert copy_in(here).stat() == before
+
+
+def test_what_is_wrong_with_a_url_is_one_sentence(graph, tmp_path, monkeypatch):
+    def refused(url, message):
+        with pytest.raises(StoreError, match=message) as error:
+            copies.fetched_store(url, tmp_path / "copies")
+        return error.value
+
+    url = published(graph.path, "file")
+    refused(f"{url}/none", "none/manifest.json` does not exist; expected a store")
+    refused("nothing://bucket/big.store", "cannot be read: Protocol not known: nothing")
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # importing it is an error
+    assert "pip install 's3fs'" in refused("s3://bucket/big.store", "without the package").hint
+    write_store(graph, tmp_path / "linked", link_features=True)
+    refused(f"file://{tmp_path}/linked", "does not hold its `features`, but is linked to")
+    file = graph.path / "indices.npy"
+    flip(file)
+    assert f"`{url}` cannot be copied to" in refused(url, "not what its store says").message
+    os.truncate(file, file.stat().st_size - 1)
+    refused(url, f"`{url}/indices.npy` cannot be read: 1 of its bytes are missing")
+    assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_numbers_of_a_store_at_a_url_are_looked_at_though_its_checksums_are_right(graph, tmp_path):
+    wrong = np.array(graph.indices)
+    wrong[3] = graph.num_nodes
+    path, file = graph.path / "manifest.json", array_file(read_manifest(graph.path), "indices")
+    np.save(file, wrong)
+    content = json.loads(path.read_text())
+    content["arrays"]["indices"]["checksums"] = checksums(wrong)
+    path.write_text(json.dumps(content))
+    for _ in range(2):
+        with pytest.raises(StoreError, match="indices"):
+            load_graph(copies.fetched_store(f"file://{graph.path}", tmp_path / "copies"))
+
+
+def test_the_command_takes_a_url_with_a_folder_for_copies_and_one_for_hops(graph, tmp_path):
+    command = ["propagate", f"file://{graph.path}", "--plan", "--json"]
+    command += ["--workers", "2", "--worker-memory", "1GiB"]
+    for options in ([], ["--copy-to", tmp_path / "copies"], ["--out", tmp_path / "hops"]):
+        assert CliRunner().invoke(app, [*command, *map(str, options)]).exit_code == 2
+    assert not (tmp_path / "copies").exists()
+    command += ["--copy-to", str(tmp_path / "copies"), "--out", str(tmp_path / "hops")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    stored = sum(entry.bytes for entry in read_manifest(graph.path).arrays.values())
+    assert json.loads(result.stdout)["copied_bytes"] == stored
+    result = CliRunner().invoke(app, [each for each in command if each != "--plan"])
+    assert result.exit_code == 2
+    assert "since the store is at a URL" in result.stderr

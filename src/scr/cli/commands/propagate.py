@@ -146,7 +146,7 @@ def propagate(
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
     with storage.reading_within(compute.process_budget(memory)):
-        source = sources.load_graph(graph, features=features)
+        source = _open_graph(graph, features, copy_to, out, is_remote=plan or engine != "local")
     kept = propagation.kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else propagation.choose_subsets(source, config)
     matrix, identity, steps = _features(
@@ -208,6 +208,24 @@ def propagate(
         "peak_memory_bytes": compute.peak_bytes(),
         "subsets": None if chosen is None else [[*map(str, subset)] for subset in chosen],
     }  # fmt: skip
+
+
+def _open_graph(
+    graph: str, features: Path | None, copy_to: Path | None, out: Path | None, *, is_remote: bool
+) -> Graph:
+    """Open a source; of a store at a URL, a copy on this machine."""
+    from scr.propagation.disk import fetched_store, is_url
+
+    if not is_url(graph):
+        return sources.load_graph(graph, features=features)
+    if not is_remote:
+        raise ConfigError("--engine", "local", "`ray`, since the store is at a URL")
+    for name, value in {"--copy-to": copy_to, "--out": out}.items():
+        if value is None:
+            raise ConfigError(name, "nothing", "a folder, since the store is at a URL")
+    assert copy_to is not None
+    path = fetched_store(graph, copy_to.absolute())
+    return replace(sources.load_graph(path, features=features), source=graph)
 
 
 def _features(

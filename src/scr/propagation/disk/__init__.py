@@ -8,6 +8,8 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.propagation.disk._copies import copy_folder as copy_folder
+    from scr.propagation.disk._copies import fetched_store as fetched_store
+    from scr.propagation.disk._copies import is_url as is_url
     from scr.propagation.disk._disk_plan import DiskPlan as DiskPlan
     from scr.propagation.disk._plan import DiskRequest as DiskRequest
     from scr.propagation.disk._run import propagate_to_disk as propagate_to_disk

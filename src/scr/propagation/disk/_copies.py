@@ -5,28 +5,32 @@ first worker that needs it makes it, while others on the machine wait for a lock
 all of it is taken before anything is read, and it has its name once it is whole. Later commands
 find it, and read all of it again only if its files have changed since.
 
-Only the arrays that workers read are copied, as far as they are those of a store.
+From a path, only the arrays of a store that workers read are copied. From a URL, all are: the
+process that gives out the blocks opens its own copy, which a worker on the same machine uses too.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import socket
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from scr.compute import readable_bytes
+from scr.compute import map_in_order, readable_bytes
 from scr.errors import ConfigError, StoreError
-from scr.graph import KIND, SCHEMA, Graph
+from scr.graph import KIND, SCHEMA, Graph, verify_store
 from scr.propagation.disk._team import Team
 from scr.storage import (
     MANIFEST,
     VERIFIED,
+    ArrayEntry,
     ArtifactWriter,
     FileRegion,
     Manifest,
@@ -34,19 +38,25 @@ from scr.storage import (
     array_file,
     digest,
     disk_errors,
+    is_verified,
     one_at_a_time,
     open_array,
     ranges,
     read_manifest,
+    read_npy_header,
     stream_rows,
-    verify_once,
+    verify,
     whole_file,
 )
 
 PART = "graph-arrays"
-"""Kind of a copy, which has only some arrays of a store."""
+"""Kind of a copy that has only some arrays of a store."""
 PIECE_BYTES = 1 << 23
 """Read, hashed and written at a time."""
+HEADER_BYTES = 1 << 17
+"""First request for a file at a URL; headers are shorter."""
+REQUESTS = 4
+"""Pieces of a file at a URL that are asked for at once: an answer takes a while to begin."""
 
 
 def copy_folder(folder: str | Path | None, graph: Graph, team: Team | None) -> Path | None:
@@ -79,7 +89,9 @@ class StoreCopy:
     """On the disk of each machine."""
 
     names: Mapping[FileRegion, str]
-    """Of the copied arrays, by where they are."""
+    """Of the arrays that workers read, by where this process has them."""
+    url: str | None = None
+    """Where the store is; none: at the path of its manifest."""
 
     @classmethod
     def of(cls, graph: Graph, arrays: Iterable[NDArray[Any]], folder: Path) -> StoreCopy | None:
@@ -91,6 +103,8 @@ class StoreCopy:
         names = {region: name for region in regions if (name := files.get(region.path.resolve()))}
         if not names:
             return None
+        if is_url(graph.source):
+            return cls(stored, folder, names, graph.source)
         entries = {name: stored.arrays[name] for name in sorted(names.values())}
         return cls(replace(stored, kind=PART, arrays=entries, metadata={}), folder, names)
 
@@ -119,10 +133,10 @@ class StoreCopy:
             with disk_errors(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
             with one_at_a_time(self.path):
-                return self._intact() or self._made()
+                return self.intact() or self._made()
         except StoreError as error:
             raise StoreError(
-                f"`{self.source.path}` cannot be copied to `{self.folder}` on "
+                f"`{self.url or self.source.path}` cannot be copied to `{self.folder}` on "
                 f"`{socket.gethostname()}`, where it takes {readable_bytes(self.bytes)}: "
                 f"{error.message}",
                 hint=error.hint
@@ -130,12 +144,13 @@ class StoreCopy:
                 "path, and may write to the folder",
             ) from error
 
-    def _intact(self) -> Manifest | None:
+    def intact(self) -> Manifest | None:
         """The copy, if it is there and as it was written."""
         try:
             found = read_manifest(self.path, self.source.kind, schema=self.source.schema)
             if _content(found) == _content(self.source):
-                verify_once(found)
+                if not is_verified(found):
+                    (verify if found.kind == PART else verify_store)(self.path)
                 return found
         except StoreError:
             pass
@@ -158,9 +173,14 @@ class StoreCopy:
         return read_manifest(self.path)
 
     def _fill(self, name: str, stream: StreamedArray) -> None:
-        file, expected = array_file(self.source, name), self.source.arrays[name].checksums
-        checked = 0
-        with closing(_pieces(open_array(self.source, name))) as pieces:
+        entry, checked = self.source.arrays[name], 0
+        expected, file = entry.checksums, str(array_file(self.source, name))
+        if self.url is None:
+            rows_of = _pieces(open_array(self.source, name))
+        else:
+            file = f"{self.url}/{name}.npy"
+            rows_of = _fetched_pieces(self.url, name, entry)
+        with closing(rows_of) as pieces:
             for rows in pieces:
                 stream.write(rows)
                 for now, then in zip(stream.checksums(checked), expected[checked:], strict=False):
@@ -198,3 +218,86 @@ def _content(manifest: Manifest) -> str:
     }
     parts = [manifest.kind, manifest.schema, manifest.metadata, arrays]
     return digest(json.dumps(parts, sort_keys=True).encode())
+
+
+def is_url(source: str | None) -> bool:
+    """Whether a source is at a URL, such as `s3://bucket/big.store`."""
+    return source is not None and "://" in source
+
+
+def fetched_store(url: str, folder: Path) -> Path:
+    """Copy the store at a URL to a folder of this machine, unless it is there; returns its path.
+
+    Raises:
+        StoreError: The URL cannot be read, or there is no whole store, or the disk says no.
+    """
+    with _url_errors(f"{url}/{MANIFEST}"):
+        files, root = _file_system(url)
+        content = files.cat_file(f"{root}/{MANIFEST}")
+    source = read_manifest(url, KIND, schema=SCHEMA, content=content)
+    linked = [name for name, entry in source.arrays.items() if entry.file is not None]
+    if linked:
+        raise StoreError(
+            f"`{url}` does not hold its `{linked[0]}`, but is linked to "
+            f"`{source.arrays[linked[0]].file}`; expected all arrays of the store",
+            hint="make the store again without links",
+        )
+    copy = StoreCopy(source, folder, {}, url)
+    is_there = copy.intact() is not None
+    path = copy.opened().path
+    if not is_there:
+        # Its bytes are those of the manifest. Whoever opens it looks at the numbers, too.
+        (path / VERIFIED).unlink(missing_ok=True)
+    return path
+
+
+def _fetched_pieces(url: str, name: str, entry: ArrayEntry) -> Generator[NDArray[Any]]:
+    """The rows of an array at a URL."""
+    with _url_errors(f"{url}/{name}.npy"):
+        files, root = _file_system(url)
+        path = f"{root}/{name}.npy"
+        header = io.BytesIO(files.cat_file(path, 0, HEADER_BYTES))
+        shape, is_fortran, dtype = read_npy_header(header)
+        begin, row_bytes = header.tell(), entry.bytes // max(entry.shape[0], 1)
+        if (shape, dtype) != (entry.shape, np.dtype(entry.dtype)) or (is_fortran and shape[1:]):
+            raise ValueError(f"it holds {dtype} of shape {shape}")
+
+        def read(part: tuple[int, int]) -> NDArray[Any]:
+            first, last = (begin + row * row_bytes for row in part)
+            data = files.cat_file(path, first, last)
+            if len(data) != last - first:
+                raise ValueError(f"{last - first - len(data):,} of its bytes are missing")
+            return np.frombuffer(data, dtype).reshape(part[1] - part[0], *shape[1:])
+
+        parts = ranges(shape[0], max(PIECE_BYTES // max(row_bytes, 1), 1))
+        with closing(map_in_order(read, parts, threads=REQUESTS, ahead=REQUESTS + 1)) as pieces:
+            yield from pieces
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """What reads the files of a protocol, and the path of the URL there."""
+    from fsspec.core import url_to_fs  # only here: it takes a while to import
+
+    try:
+        files, root = url_to_fs(url)
+    except ImportError as error:
+        package = getattr(error.__cause__, "name", None) or f"fsspec[{url.partition(':')[0]}]"
+        raise StoreError(
+            f"`{url}` cannot be read without the package `{package}`",
+            hint=f"`pip install '{package}'` on all machines of the cluster",
+        ) from None
+    return files, str(root).rstrip("/")
+
+
+@contextmanager
+def _url_errors(url: str) -> Iterator[None]:
+    """Say in one sentence what keeps a URL from being read."""
+    try:
+        yield
+    except (StoreError, MemoryError):
+        raise
+    except FileNotFoundError:
+        raise StoreError(f"`{url}` does not exist; expected a store") from None
+    except Exception as error:  # noqa: BLE001 - every protocol has errors of its own
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise StoreError(f"`{url}` cannot be read: {reason}") from None
