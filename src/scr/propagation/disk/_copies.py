@@ -87,7 +87,6 @@ class StoreCopy:
     """Of the store, with the arrays that are copied."""
     folder: Path
     """On the disk of each machine."""
-
     names: Mapping[FileRegion, str]
     """Of the arrays that workers read, by where this process has them."""
     url: str | None = None
@@ -140,8 +139,7 @@ class StoreCopy:
                 f"`{socket.gethostname()}`, where it takes {readable_bytes(self.bytes)}: "
                 f"{error.message}",
                 hint=error.hint
-                or "all machines of the cluster must see the store under the same "
-                "path, and may write to the folder",
+                or "all machines must be able to read the store and to write to the folder",
             ) from error
 
     def intact(self) -> Manifest | None:
