@@ -45,7 +45,7 @@ def check_ray(words):
 
 def test_every_line_is_a_command_that_exists(blocks):
     lines = [block for block in blocks if block.startswith(("export ", "scr "))]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for words in (words for block in lines for words in commands(block)):
         (check if words[0] == "scr" else check_ray)(words)
 

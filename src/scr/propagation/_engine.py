@@ -28,7 +28,7 @@ from scr.propagation._plan import computes_apart, fast_block, plan_propagation
 from scr.propagation._steps import add_scaled
 from scr.propagation._subsets import as_subsets
 from scr.propagation._walks import hop_settings
-from scr.propagation.disk import DiskRequest, opened_team, propagate_to_disk
+from scr.propagation.disk import DiskRequest, copy_folder, opened_team, propagate_to_disk
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -57,6 +57,7 @@ def propagate(
     workers: int | None = None,
     worker_cores: int | None = None,
     worker_memory: str | int = "auto",
+    copy_to: str | Path | None = None,
 ) -> Hops:
     """Multiply the features by the first powers of the normalized adjacency.
 
@@ -90,6 +91,8 @@ def propagate(
         workers: Most workers of the cluster; none: as many as run at once.
         worker_cores: Threads of each worker; none: all of the smallest machine.
         worker_memory: Most memory of each worker; `auto`: its share of the smallest machine.
+        copy_to: Folder on the disk of each machine of the cluster, to which the store is copied
+            once, for this call and later ones; none: all workers read the store itself.
 
     Returns:
         Hops of shape (nodes, K + 1, columns), or (nodes, 2 K + 1, columns) for `separate`; with
@@ -110,13 +113,14 @@ def propagate(
         with opened_team(
             engine, address, workers=workers, cores=worker_cores, memory=worker_memory
         ) as (opened, team):
-            request = replace(request, team=team)
+            request = replace(request, team=team, copy_to=copy_folder(copy_to, graph, team))
             return propagate_to_disk(request, Path(out), overwrite, on_progress, opened)
     if engine != "local":
         raise ConfigError(
             "engine", engine, "`local` without `out`",
             hint="pass `out=`, a folder that all machines of the cluster see",
         )  # fmt: skip
+    copy_folder(copy_to, graph, None)
     count = graph.num_targets if kept is None else len(kept)
     width = plan_propagation(
         graph, config, int(source.shape[1]), memory=memory, subsets=chosen, rows=count

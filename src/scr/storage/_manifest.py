@@ -83,15 +83,19 @@ class Manifest:
 
 
 def read_manifest(
-    path: str | Path, kind: str | None = None, *, schema: int | None = None
+    path: str | Path,
+    kind: str | None = None,
+    *,
+    schema: int | None = None,
+    content: bytes | None = None,
 ) -> Manifest:
-    """Read what an artifact holds.
+    """Read what an artifact holds; `content` is that of its manifest, if it is at hand.
 
     A `StoreError` if there is none, or it is damaged, of another kind or of another version.
     """
     path = Path(path)
     try:
-        content = read_plain(path / MANIFEST)
+        content = read_plain(path / MANIFEST) if content is None else content
         raw = json.loads(content.decode("utf-8"))
         if raw["format"] != "scr-artifact":
             raise ValueError("another format")

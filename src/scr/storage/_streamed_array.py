@@ -109,6 +109,11 @@ class StreamedArray:
             self._writer.write(rest)
         self.rows += len(chunk)
 
+    def checksums(self, start: int = 0) -> list[str]:
+        """Of chunks that are whole, from one on; of the last one, too, once all rows are there."""
+        is_whole = not self.shape or self.rows == self.shape[0]
+        return (self._hash.digests() if is_whole else self._hash.finished)[start:]
+
     def checkpoint(self) -> dict[str, Any]:
         """Bring all rows to the disk; returns what it takes to resume from here."""
         with disk_errors(self._target):

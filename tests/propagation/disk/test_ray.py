@@ -20,7 +20,9 @@ from tests.propagation.typed_graphs import random_typed
 from scr.features import FeatureConfig, fit_features, transform_lazily
 from scr.propagation import choose_subsets, propagate
 from scr.propagation._config import PropagationConfig
+from scr.propagation.disk import DiskRequest
 from scr.propagation.disk import _out_of_core as out_of_core
+from scr.propagation.disk._sending import received, sendable
 from scr.storage import verify
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -91,15 +93,30 @@ def test_a_cluster_makes_the_bytes_of_one_process(tmp_path, connected_cluster):
     done = []
     propagate(graph, out=tmp_path / "local", **settings)
     propagate(
-        graph, out=tmp_path / "ray", engine="ray", on_progress=lambda *a: done.append(a), **settings
-    )
+        graph, out=tmp_path / "ray", engine="ray", on_progress=lambda *a: done.append(a),
+        copy_to=tmp_path / "copies", **settings,
+    )  # fmt: skip
     assert content(tmp_path / "ray") == content(tmp_path / "local")
     verify(tmp_path / "ray")
+    (copy,) = (tmp_path / "copies").iterdir()  # both machines are this one
+    verify(copy)
     assert not (tmp_path / ".ray.work").exists()
     passes = 4 * graph.num_edges  # hops 2, both ways
     assert [a for a in done if a[0] == "Propagating"] == [
         ("Propagating", 1 * passes, 2 * passes), ("Propagating", 2 * passes, 2 * passes)
     ]  # fmt: skip
+
+
+def test_workers_read_the_copy_that_is_on_their_machine(tmp_path, connected_cluster):
+    graph, folder = stored(tmp_path), tmp_path / "copies"
+    propagate(graph, 2, out=tmp_path / "local")
+    received(sendable(DiskRequest(graph, PropagationConfig(), graph.features, copy_to=folder), 1))
+    # Of what is in its place, workers would make other hops.
+    edges = np.zeros_like(graph.indices)
+    (graph.path / "indices.npy").unlink()
+    np.save(graph.path / "indices.npy", edges)
+    propagate(graph, 2, out=tmp_path / "ray", engine="ray", copy_to=folder)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
 
 
 def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(

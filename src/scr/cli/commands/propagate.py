@@ -103,6 +103,14 @@ def propagate(
     worker_memory: Annotated[
         str, typer.Option(help="Most memory of a worker, such as 48GiB.")
     ] = "auto",
+    copy_to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder on the disk of each machine of the cluster, for a copy of the store. "
+            "[workers read the store itself]",
+            show_default=False,
+        ),
+    ] = None,
     plan: Annotated[
         bool,
         typer.Option(
@@ -119,7 +127,14 @@ def propagate(
     """
     from scr.features import FeatureConfig
     from scr.graph import read_nodes
-    from scr.propagation.disk import DiskRequest, form_team, opened_team, propagate_to_disk
+    from scr.propagation.disk import (
+        DiskRequest,
+        copy_folder,
+        form_team,
+        opened_team,
+        propagate_to_disk,
+        store_copy,
+    )
 
     config = propagation.PropagationConfig(
         hops=hops, norm=norm or ("sym" if subsets is None else "row"), self_loops=self_loops,
@@ -131,7 +146,7 @@ def propagate(
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
     with storage.reading_within(compute.process_budget(memory)):
-        source = sources.load_graph(graph, features=features)
+        source = _open_graph(graph, features, copy_to, out, is_remote=plan or engine != "local")
     kept = propagation.kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else propagation.choose_subsets(source, config)
     matrix, identity, steps = _features(
@@ -152,9 +167,14 @@ def propagate(
         else:
             with opened_team(engine, address, **asked) as (_, team):
                 pass
-        planned = replace(request, team=team).plan(path or Path("hops"))
-        _print_plan(planned, team, walks_subsets=chosen is not None)
-        return {"plan": asdict(planned), "team": None if team is None else asdict(team)}
+        request = replace(request, team=team, copy_to=copy_folder(copy_to, source, team))
+        planned, copied = request.plan(path or Path("hops")), store_copy(request)
+        copied_bytes = 0 if copied is None else copied.bytes
+        _print_plan(planned, team, copied_bytes, walks_subsets=chosen is not None)
+        return {
+            "plan": asdict(planned), "team": None if team is None else asdict(team),
+            "copied_bytes": copied_bytes,
+        }  # fmt: skip
     if out is None and not overwrite:
         cached = propagation.load_cached_hops(source, config, identity, nodes=kept, subsets=chosen)
         if cached is not None and (kept is not None or cached.nodes_kept is None):
@@ -168,9 +188,10 @@ def propagate(
         opened_team(engine, address, **asked) as (opened, team),
         steps_progress() as on_progress,
     ):
+        request = replace(request, team=team, copy_to=copy_folder(copy_to, source, team))
         written = propagate_to_disk(
-            replace(request, team=team), path, overwrite=overwrite or out is None,
-            on_progress=on_progress, engine=opened,
+            request, path, overwrite=overwrite or out is None, on_progress=on_progress,
+            engine=opened,
         )  # fmt: skip
     seconds, memory = time.perf_counter() - started, compute.readable_bytes(compute.peak_bytes())
     for step in steps:
@@ -187,6 +208,24 @@ def propagate(
         "peak_memory_bytes": compute.peak_bytes(),
         "subsets": None if chosen is None else [[*map(str, subset)] for subset in chosen],
     }  # fmt: skip
+
+
+def _open_graph(
+    graph: str, features: Path | None, copy_to: Path | None, out: Path | None, *, is_remote: bool
+) -> Graph:
+    """Open a source; of a store at a URL, a copy on this machine."""
+    from scr.propagation.disk import fetched_store, is_url
+
+    if not is_url(graph):
+        return sources.load_graph(graph, features=features)
+    if not is_remote:
+        raise ConfigError("--engine", "local", "`ray`, since the store is at a URL")
+    for name, value in {"--copy-to": copy_to, "--out": out}.items():
+        if value is None:
+            raise ConfigError(name, "nothing", "a folder, since the store is at a URL")
+    assert copy_to is not None
+    path = fetched_store(graph, copy_to.absolute())
+    return replace(sources.load_graph(path, features=features), source=graph)
 
 
 def _features(
@@ -229,7 +268,9 @@ def _check_sparse(features: Any, config: FeatureConfig, memory: str) -> None:
     )  # fmt: skip
 
 
-def _print_plan(plan: DiskPlan, team: Team | None, *, walks_subsets: bool) -> None:
+def _print_plan(
+    plan: DiskPlan, team: Team | None, copied_bytes: int, *, walks_subsets: bool
+) -> None:
     resumed = {
         None: "each hop of a block is on disk when it is done",
         0: "a block begins again",
@@ -261,6 +302,7 @@ def _print_plan(plan: DiskPlan, team: Team | None, *, walks_subsets: bool) -> No
             ("memory of each", f"{size(plan.worker_bytes)} of {allowed}"),
             ("read", f"{size(plan.read_bytes)} by all"),
             ("written", size(plan.written_bytes)),
+            *([("copied to each machine", size(copied_bytes))] if copied_bytes else []),
             ("after a kill", f"{lost} begin again"),
             rows[-1],
         ]

@@ -95,6 +95,8 @@ class DiskRequest:
     """Subsets of relations that are walked apart, if they are."""
     team: Team | None = None
     """Workers of a cluster that compute the blocks; none: this process does."""
+    copy_to: Path | None = None
+    """Folder of each machine of the cluster for a copy of the store; none: all read the store."""
 
     def plan(
         self,
@@ -380,8 +382,7 @@ class DiskRequest:
         return self.graph.num_nodes * width * self.item if is_stored else 0
 
     def _too_little_memory(self, budget: int, smallest: int) -> MemoryBudgetError:
-        kind = self.config.dtype
-        whose = "budget" if self.team is None else "budget of a worker"
+        kind, whose = self.config.dtype, "budget" + " of a worker" * (self.team is not None)
         return MemoryBudgetError(
             f"{self.matrices} hops of {self.graph.num_nodes:,} nodes x {self.columns:,} columns in "
             f"{kind} on disk need {readable_bytes(smallest)} with the interpreter; "

@@ -1,14 +1,16 @@
 """Send what is to be propagated to the workers of a cluster.
 
 Arrays in files are not sent: a worker opens the same file, so all machines must see it under the
-same path. Arrays in memory go through the engine, once to each machine. What was fitted to the
-features is small and goes along.
+same path; of those of a store, it may open copies on its own disk (`_copies.py`). Arrays in memory
+go through the engine, once to each machine. What was fitted to the features is small and goes
+along.
 """
 
 from __future__ import annotations
 
 import socket
 import zlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from scr.errors import StoreError
 from scr.features import LazyFeatures
 from scr.graph import Graph
+from scr.propagation.disk._copies import StoreCopy
 from scr.propagation.disk._plan import DiskRequest
 from scr.storage import FileRegion, fill, open_for_reading, region_of
 
@@ -47,6 +50,8 @@ class SentRequest(NamedTuple):
     graph: dict[str, Any]
     source: Any
     settings: dict[str, Any]
+    copy: StoreCopy | None
+    """What each machine copies first; workers then open the copies of these arrays."""
 
 
 def sendable(request: DiskRequest, threads: int) -> SentRequest:
@@ -62,34 +67,55 @@ def sendable(request: DiskRequest, threads: int) -> SentRequest:
     settings: dict[str, Any] = {"config": request.config, "subsets": request.subsets}
     settings["threads"] = threads
     settings["rows"] = None if request.rows is None else np.asarray(request.rows)
-    return SentRequest(sent, _sent_rows(request.source), settings)
+    return SentRequest(sent, _sent_rows(request.source), settings, store_copy(request))
+
+
+def store_copy(request: DiskRequest) -> StoreCopy | None:
+    """What each machine copies of the store before it computes; none: nothing."""
+    if request.copy_to is None:
+        return None
+    graph, source = request.graph, request.source
+    arrays = [graph.indptr, graph.indices, graph.weights, graph.edge_types, *_parts(source)]
+    return StoreCopy.of(
+        graph, [np.asarray(array) for array in arrays if array is not None], request.copy_to
+    )
 
 
 def received(sent: SentRequest) -> DiskRequest:
     """The request in a worker.
 
     Raises:
-        StoreError: The worker does not see a file, or another one under its path.
+        StoreError: The worker does not see a file, or another one under its path, or the store
+            cannot be copied.
     """
-    fields = {name: _received(field) for name, field in sent.graph.items()}
+    copies = {} if sent.copy is None else sent.copy.arrays()
+    fields = {name: _received(field, copies) for name, field in sent.graph.items()}
     targets = next(iter(fields["node_types"].values()))
     graph = Graph(**fields, labels=np.broadcast_to(np.int64(-1), (targets,)))
-    return DiskRequest(graph, source=_received_rows(sent.source), **sent.settings)
+    return DiskRequest(graph, source=_received_rows(sent.source, copies), **sent.settings)
+
+
+def _parts(source: Any) -> tuple[Any, ...]:
+    """The arrays that features are read from; none of features that are only planned with."""
+    if isinstance(source, LazyFeatures):
+        return (source.source,)
+    if isinstance(source, sp.csr_array):
+        return source.data, source.indices, source.indptr
+    return (source,) if isinstance(source, np.ndarray) else ()
 
 
 def _sent_rows(source: Any) -> Any:
-    if isinstance(source, LazyFeatures):
-        return _SentRows((_sent(source.source),), source.shape, source.fitted)
     if isinstance(source, np.ndarray):
         return _sent(source)
-    parts = source.data, source.indices, source.indptr
-    return _SentRows(tuple(_sent(np.asarray(part)) for part in parts), source.shape)
+    arrays = tuple(_sent(np.asarray(part)) for part in _parts(source))
+    fitted = source.fitted if isinstance(source, LazyFeatures) else None
+    return _SentRows(arrays, source.shape, fitted)
 
 
-def _received_rows(sent: Any) -> Any:
+def _received_rows(sent: Any, copies: Mapping[FileRegion, NDArray[Any]]) -> Any:
     if not isinstance(sent, _SentRows):
-        return _received(sent)
-    arrays = tuple(_received(array) for array in sent.arrays)
+        return _received(sent, copies)
+    arrays = tuple(_received(array, copies) for array in sent.arrays)
     if sent.fitted is not None:
         return LazyFeatures(arrays[0], sent.fitted)
     return sp.csr_array(arrays, shape=sent.shape)
@@ -102,10 +128,12 @@ def _sent(array: NDArray[Any]) -> Any:
     return np.array(array) if isinstance(array, np.memmap) else np.asarray(array)
 
 
-def _received(sent: Any) -> Any:
-    """An array that was sent; all else as it is."""
+def _received(sent: Any, copies: Mapping[FileRegion, NDArray[Any]]) -> Any:
+    """An array that was sent, or its copy; all else as it is."""
     if not isinstance(sent, _SentFile):
         return sent
+    if sent.region in copies:
+        return copies[sent.region]
     region, host = sent.region, socket.gethostname()
     try:
         is_same = _probe(region) == sent.probe
