@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 
 import numpy as np
 import pytest
+import xxhash
 from tests.forging import flip
 
 from scr.errors import StoreError
@@ -53,6 +55,25 @@ def test_what_was_written_is_not_read_again(tmp_path, reads):
     use(path)
     use(path)
     assert not reads
+
+
+def test_checksums_of_older_versions_are_compared_as_they_were_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifests, "CHUNK_BYTES", 3000)
+    path = write(tmp_path / "a")
+    file, manifest = path / "values.npy", json.loads((path / "manifest.json").read_text())
+    data = np.load(file).tobytes()
+    assert manifest["arrays"]["values"]["checksums"] == [
+        xxhash.xxh3_128_hexdigest(data[at : at + 3000]) for at in (0, 3000, 6000)
+    ]
+    manifest["arrays"]["values"]["checksums"] = [
+        hashlib.blake2b(data[at : at + 3000], digest_size=8).hexdigest() for at in (0, 3000, 6000)
+    ]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    verify(path)
+    use(path)
+    flip(file, -1)
+    with pytest.raises(StoreError, match="chunk 2 of 3"):
+        use(path)
 
 
 def test_a_copy_is_read_once(tmp_path, reads):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +120,16 @@ class ArtifactWriter:
         self._arrays[name] = array
         return array
 
-    def stream_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> StreamedArray:
-        """Allocate an array on disk that is written in row order, by plain writes."""
+    def stream_array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, like: Iterable[str] = ()
+    ) -> StreamedArray:
+        """Allocate an array on disk that is written in row order, by plain writes.
+
+        Its checksums will be compared with others, `like`.
+        """
         file, wanted = self._new_file(name, dtype)
-        array = self._arrays[name] = StreamedArray(file, shape, wanted, target=self.path)
+        array = StreamedArray(file, shape, wanted, target=self.path, like=like)
+        self._arrays[name] = array
         return array
 
     def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:

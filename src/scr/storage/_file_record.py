@@ -76,7 +76,8 @@ def _is_array(path: Path, entry: ArrayEntry) -> bool:
     """Whether a file is all of a `.npy` that `StreamedArray` has written."""
     if entry.file is not None:
         return False
-    header, running = npy_header(entry.shape, np.dtype(entry.dtype)), RunningChecksums()
+    header = npy_header(entry.shape, np.dtype(entry.dtype))
+    running = RunningChecksums(like=entry.checksums)
     if path.stat().st_size != len(header) + entry.bytes:
         return False
     with path.open("rb") as file:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import DTypeLike, NDArray
 
 from scr.compute import is_out_of_memory, memory_errors
@@ -32,6 +33,8 @@ MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
 """Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
 _READ_BYTES = 1 << 22
+_OLDER_DIGITS = 16
+"""Of checksums that older versions made."""
 _LONGEST_REASON = 120
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -229,12 +232,20 @@ def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> Arr
     )
 
 
+def chunk_hash(like: str = "") -> Any:
+    """A running checksum of a chunk: XXH3 of 128 bits, an order of magnitude faster than BLAKE2b.
+
+    It is of the kind of another one, `like`: older versions made BLAKE2b of 64 bits.
+    """
+    return hashlib.blake2b(digest_size=8) if len(like) == _OLDER_DIGITS else xxhash.xxh3_128()
+
+
 def chunk_digest(*parts: memoryview | bytes) -> str:
     """Hash a chunk, as `checksums` does; it may be in parts."""
-    digest = hashlib.blake2b(digest_size=8)
+    running = chunk_hash()
     for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
+        running.update(part)
+    return str(running.hexdigest())
 
 
 class BackwardChunks:
@@ -286,13 +297,16 @@ def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
 class RunningChecksums:
     """The same digests, of bytes that come in any pieces."""
 
-    def __init__(self, finished: Iterable[str] = ()) -> None:
-        """Begin, or continue after the chunks of which the digests are known."""
-        self.finished = list(finished)
+    def __init__(self, finished: Iterable[str] = (), *, like: Iterable[str] = ()) -> None:
+        """Begin, or continue after the chunks of which the digests are known.
+
+        Checksums are of the kind of those that they will be compared with, `like`.
+        """
+        self.finished, self._like = list(finished), next(iter(like), "")
         """Digests of the chunks that are whole."""
         self.bytes = len(self.finished) * CHUNK_BYTES
         """Bytes seen so far."""
-        self._current = hashlib.blake2b(digest_size=8)
+        self._current = chunk_hash(self._like)
 
     def update(self, data: memoryview) -> None:
         """Add some bytes."""
@@ -303,7 +317,7 @@ class RunningChecksums:
             self.bytes += len(piece)
             if self.bytes % CHUNK_BYTES == 0:
                 self.finished.append(self._current.hexdigest())
-                self._current = hashlib.blake2b(digest_size=8)
+                self._current = chunk_hash(self._like)
 
     def digests(self) -> list[str]:
         """Digests of all bytes so far."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,14 @@ class StreamedArray:
         target: Path,
         checkpoint: Mapping[str, Any] | None = None,
         reserve: bool = True,
+        like: Iterable[str] = (),
     ) -> None:
         """Allocate the file, or resume after the rows that a `checkpoint` counts.
 
         `shape` has the rows in all, or at most (`trim`); `target` is what the user asked for, for
         messages. Rows that are resumed after are read once, and compared with their checksums.
         Without `reserve` the disk holds what was written only, where others make room meanwhile.
+        Checksums will be compared with others, `like`.
 
         Raises:
             ChangedFileError: They are not those of the checkpoint.
@@ -59,7 +61,7 @@ class StreamedArray:
         self.rows = 0
         """Rows written so far."""
         self._target = target
-        self._hash = RunningChecksums()
+        self._hash = RunningChecksums(like=like)
         with disk_errors(target):
             begin = len(npy_header(self.shape, self.dtype))
             if checkpoint is None and reserve:

@@ -12,7 +12,6 @@ each piece while it is in the cache (`ContentCheck`), so ranges cost little besi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -33,6 +32,7 @@ from scr.storage._manifest import (
     MANIFEST,
     Manifest,
     array_file,
+    chunk_hash,
     open_array,
     read_manifest,
     unreadable,
@@ -114,8 +114,8 @@ def _verify(manifest: Manifest, content: ContentCheck | None) -> None:
 
     def check(task: tuple[str, FileRegion, int]) -> None:
         name, region, chunk = task
-        now, problem = _look_at(name, region, chunk, content)
         then = manifest.arrays[name].checksums[chunk]
+        now, problem = _look_at(name, region, chunk, content, chunk_hash(then))
         if now != then:
             raise StoreError(
                 f"`{region.path}` has changed since it was written: chunk {chunk} of "
@@ -144,15 +144,14 @@ def _chunks(size: int) -> int:
 
 
 def _look_at(
-    name: str, region: FileRegion, chunk: int, content: ContentCheck | None
+    name: str, region: FileRegion, chunk: int, content: ContentCheck | None, digest: Any
 ) -> tuple[str, StoreError | None]:
-    """The checksum of one chunk, and what is wrong with its numbers."""
+    """The checksum of one chunk, which a running one makes, and what is wrong with its numbers."""
     first = chunk * _manifest.CHUNK_BYTES
     last = min(first + _manifest.CHUNK_BYTES, region.bytes)
     dtype = _looked_at_as(region.dtype)
     lap = 0 if dtype is None else dtype.itemsize
     buffer = np.empty(lap + min(_PIECE_BYTES, last - first), np.uint8)
-    digest = hashlib.blake2b(digest_size=8)
     problem: StoreError | None = None
     try:
         with open_for_reading(region.path) as descriptor:
@@ -174,7 +173,7 @@ def _look_at(
         ) from None
     except OSError as error:
         raise unreadable(region.path, error) from None
-    return digest.hexdigest(), problem
+    return str(digest.hexdigest()), problem
 
 
 def _looked_at_as(dtype: np.dtype[Any]) -> np.dtype[Any] | None:

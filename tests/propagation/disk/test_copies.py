@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pickle
@@ -363,3 +364,17 @@ def test_the_command_takes_a_url_with_a_folder_for_copies_and_one_for_hops(graph
     result = CliRunner().invoke(app, [each for each in command if each != "--plan"])
     assert result.exit_code == 2
     assert "since the store is at a URL" in result.stderr
+
+
+def test_a_store_of_an_older_version_is_copied_by_its_own_checksums(graph, tmp_path):
+    file = graph.path / "manifest.json"
+    content = json.loads(file.read_text())
+    for name, entry in content["arrays"].items():
+        data = np.load(graph.path / f"{name}.npy").tobytes()
+        entry["checksums"] = [
+            hashlib.blake2b(data[at : at + CHUNK], digest_size=8).hexdigest()
+            for at in range(0, len(data), CHUNK)
+        ]
+    file.write_text(json.dumps(content))
+    graph = load_graph(str(graph.path))
+    check(in_a_worker(graph, tmp_path / "copies"), graph, tmp_path / "copies")

@@ -163,7 +163,7 @@ class StoreCopy:
         ) as writer:
             writer.metadata.update(source.metadata)
             streams = {
-                name: writer.stream_array(name, entry.shape, entry.dtype)
+                name: writer.stream_array(name, entry.shape, entry.dtype, entry.checksums)
                 for name, entry in source.arrays.items()
             }
             for name, stream in streams.items():
