@@ -19,8 +19,6 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
-from joblib.externals.loky.backend.reduction import dump, dumps
-
 from scr.engines._base import Needs, Start
 from scr.engines._dispatch import LostWorkerError, Worker
 from scr.engines._failure import Failure, attempt
@@ -83,6 +81,7 @@ class ProcessWorker(Worker):
         self._process.wait()
 
     def _send(self) -> None:
+        dump = _pickling().dump
         with suppress(OSError), self._requests:  # the process may have ended
             while (message := self._waiting.get()) is not None:
                 try:
@@ -166,10 +165,17 @@ def _listen(requests: IO[bytes], waiting: queue.SimpleQueue[Any], is_idle: threa
         os._exit(1)
 
 
+def _pickling() -> Any:
+    """What sends functions of a script by value; slow to import, for processes that start none."""
+    from joblib.externals.loky.backend import reduction
+
+    return reduction
+
+
 def _answer(answers: IO[bytes], answer: tuple[bool, Any]) -> None:
     try:
-        content = dumps(answer)
+        content = _pickling().dumps(answer)
     except Exception as error:  # noqa: BLE001 - a result that cannot be sent
-        content = dumps((False, Failure.of(error)))
+        content = _pickling().dumps((False, Failure.of(error)))
     answers.write(content)
     answers.flush()

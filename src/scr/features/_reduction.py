@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from scr.features._scaling import Matrix
 
@@ -51,6 +50,8 @@ def _orthonormal(block: NDArray[np.float32]) -> NDArray[np.float32]:
     A second call on the result removes what rounding left in the first.
     """
     products = (block.T @ block).astype(np.float64)
+    from scipy.linalg import solve_triangular  # slow to import, for every command
+
     # Lifts what rounding made negative, where columns depend on each other or are zero.
     products += np.eye(len(products)) * (np.trace(products) * np.finfo(np.float32).eps + _TINY)
     factor = np.linalg.cholesky(products)
