@@ -100,7 +100,7 @@ def dispatch(
                     worker.assign(item)
             if not busy and (again or not is_over):
                 time.sleep(PAUSE_SECONDS)
-            elif busy and crew.idle and is_over and not again:
+            elif busy and crew.idle and (is_over or has_none) and not again:
                 crew.make_room(list(busy))
             for worker in crew.finished(list(busy), POLL_SECONDS) if busy else ():
                 item, tries = busy[worker]

@@ -107,7 +107,9 @@ class FittedFeatures:
         named = sorted(self.arrays().items())
         if not named:
             return self.steps
-        content = json.dumps([[name, list(array.shape), checksums(array)] for name, array in named])
+        # As older versions did: names of cached hops follow from it.
+        found = [[name, list(each.shape), checksums(each, older=True)] for name, each in named]
+        content = json.dumps(found)
         return (*self.steps, hashlib.blake2b(content.encode(), digest_size=8).hexdigest())
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from scr.storage._manifest import array_file as array_file
     from scr.storage._manifest import checksums as checksums
     from scr.storage._manifest import chunk_digest as chunk_digest
+    from scr.storage._manifest import is_older as is_older
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._npy_header import array_bytes as array_bytes

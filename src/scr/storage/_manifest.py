@@ -56,6 +56,11 @@ class ArrayEntry:
     offset: int | None = None
     """Where the data begin in a linked file."""
 
+    @property
+    def chunks(self) -> int:
+        """How many have a checksum each."""
+        return -(-self.bytes // CHUNK_BYTES)
+
     def as_json(self) -> dict[str, Any]:
         """The entry as a manifest has it."""
         return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
@@ -232,12 +237,17 @@ def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> Arr
     )
 
 
+def is_older(checksum: str) -> bool:
+    """Whether an older version made a checksum."""
+    return len(checksum) == _OLDER_DIGITS
+
+
 def chunk_hash(like: str = "") -> Any:
     """A running checksum of a chunk: XXH3 of 128 bits, an order of magnitude faster than BLAKE2b.
 
     It is of the kind of another one, `like`: older versions made BLAKE2b of 64 bits.
     """
-    return hashlib.blake2b(digest_size=8) if len(like) == _OLDER_DIGITS else xxhash.xxh3_128()
+    return hashlib.blake2b(digest_size=8) if is_older(like) else xxhash.xxh3_128()
 
 
 def chunk_digest(*parts: memoryview | bytes) -> str:
@@ -280,14 +290,17 @@ class BackwardChunks:
                 yield number, (part, rest)
 
 
-def checksums(array: NDArray[Any], dtype: DTypeLike | None = None) -> list[str]:
+def checksums(
+    array: NDArray[Any], dtype: DTypeLike | None = None, *, older: bool = False
+) -> list[str]:
     """Hash the data of an array, one digest for each `CHUNK_BYTES`.
 
-    With a `dtype`, it is hashed as if it were of this type, without a copy of the whole.
+    With a `dtype`, it is hashed as if it were of this type, without a copy of the whole. `older`
+    are digests as older versions made them, for what these have left.
     """
     wanted = array.dtype if dtype is None else np.dtype(dtype)
     flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)
-    running = RunningChecksums()
+    running = RunningChecksums(like=["0" * _OLDER_DIGITS] if older else ())
     # Values of a memory map are read by plain reads: touched pages would count as memory.
     for (values,) in stream_rows([flat], ranges(len(flat), step)):
         running.update(as_bytes(values.astype(wanted, copy=False)))

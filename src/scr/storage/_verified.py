@@ -109,7 +109,7 @@ def _verify(manifest: Manifest, content: ContentCheck | None) -> None:
         for chunk in range(_chunks(region.bytes))
     ]
     for name, entry in manifest.arrays.items():
-        if len(entry.checksums) != _chunks(entry.bytes) or entry.bytes != arrays[name].nbytes:
+        if len(entry.checksums) != entry.chunks or entry.bytes != arrays[name].nbytes:
             raise StoreError(f"`{manifest.path / MANIFEST}` lacks checksums of `{name}`")
 
     def check(task: tuple[str, FileRegion, int]) -> None:

@@ -366,6 +366,17 @@ def test_the_command_takes_a_url_with_a_folder_for_copies_and_one_for_hops(graph
     assert "since the store is at a URL" in result.stderr
 
 
+@pytest.mark.parametrize("checksums", [[], ["0" * 32] * 99])
+def test_a_manifest_at_a_url_has_a_checksum_of_every_chunk(graph, tmp_path, checksums):
+    file = graph.path / "manifest.json"
+    content = json.loads(file.read_text())
+    content["arrays"]["indices"]["checksums"] = checksums
+    file.write_text(json.dumps(content))
+    with pytest.raises(StoreError, match=f"has {len(checksums)} checksums of the"):
+        copies.fetched_store(graph.path.as_uri(), tmp_path / "copies")
+    assert not (tmp_path / "copies").exists()
+
+
 def test_a_store_of_an_older_version_is_copied_by_its_own_checksums(graph, tmp_path):
     file = graph.path / "manifest.json"
     content = json.loads(file.read_text())

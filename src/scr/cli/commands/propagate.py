@@ -146,7 +146,7 @@ def propagate(
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
     with storage.reading_within(compute.process_budget(memory)):
-        source = _open_graph(graph, features, copy_to, out, is_remote=plan or engine != "local")
+        source = _open_graph(graph, features, copy_to, out, engine)
     kept = propagation.kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else propagation.choose_subsets(source, config)
     matrix, identity, steps = _features(
@@ -211,14 +211,14 @@ def propagate(
 
 
 def _open_graph(
-    graph: str, features: Path | None, copy_to: Path | None, out: Path | None, *, is_remote: bool
+    graph: str, features: Path | None, copy_to: Path | None, out: Path | None, engine: str
 ) -> Graph:
     """Open a source; of a store at a URL, a copy on this machine."""
     from scr.propagation.disk import fetched_store, is_url
 
     if not is_url(graph):
         return sources.load_graph(graph, features=features)
-    if not is_remote:
+    if engine == "local":
         raise ConfigError("--engine", "local", "`ray`, since the store is at a URL")
     for name, value in {"--copy-to": copy_to, "--out": out}.items():
         if value is None:
@@ -291,10 +291,10 @@ def _print_plan(
     if team is not None:
         allowed = compute.readable_bytes(team.memory_bytes)
         idle = team.workers - plan.workers
-        spare = f"; {idle} more would have no block" if idle else ""
+        spare = f"; {idle} more would have nothing to do" if idle else ""
         kind, lost = "one for each block with all its hops", "blocks that were being computed"
         if plan.row_ranges > 1:
-            kind = f"{plan.row_ranges:,} ranges of rows of each hop of each block"
+            kind = "ranges of rows of each hop of each block"
             lost = "ranges of rows that were being computed"
         rows[-2:] = [
             ("tasks", f"{plan.tasks:,}, {kind}"),

@@ -88,16 +88,11 @@ class Layout:
 
     def part(self, block: int, place: int, number: int = 0) -> str:
         """Name of the part of one block of columns, one hop and one range of rows."""
-        return f"part-{block}-{place}{self._ending(number)}"
+        return f"part-{block}-{place}" + (f"-{number}" if len(self.cuts) > 1 else "")
 
-    def state(self, block: int, place: int, number: int = 0) -> str:
-        """Name of the piece that holds all nodes of a range, of a hop of a block."""
-        if self.has_all_rows:
-            return self.part(block, place, number)
-        return f"{STATE}{block}-{place}{self._ending(number)}"
-
-    def _ending(self, number: int) -> str:
-        return f"-{number}" if len(self.cuts) > 1 else ""
+    def state(self, block: int, place: int) -> str:
+        """Name of the piece that holds all rows of a hop of a block."""
+        return self.part(block, place) if self.has_all_rows else f"{STATE}{block}-{place}"
 
     def row_bytes(self, block: int) -> int:
         """Bytes of one row of a part."""
@@ -156,7 +151,7 @@ def assemble(
             start, crc32s, hashed = pending.popleft()
             digests.update((number, digest.result()) for number, digest in hashed.items())
             work.record_assembled(start, crc32s.result())
-            for number, (first, last) in enumerate(layout.cuts.rows):
+            for number, (first, last) in enumerate(layout.cuts.ranges):
                 left = min(max(start - first, 0), last - first)
                 for block in range(len(layout.blocks)):
                     for place in layout.places:
@@ -235,7 +230,7 @@ def _fill(
     def read(part: tuple[int, int, int, int, int], buffer: NDArray[np.uint8]) -> None:
         block, place, number, start, stop = part
         name, columns = layout.part(block, place, number), layout.blocks[block]
-        first, last = layout.cuts.rows[number]
+        first, last = layout.cuts.ranges[number]
         shape = (last - first, columns.stop - columns.start)
         piece = FileRegion(work.file(name), 0, shape, layout.dtype)
         inside = range((start - first) // slab_rows, -(-(stop - first) // slab_rows))

@@ -36,7 +36,7 @@ from scr.propagation.disk._reach import (
     scale_reached,
 )
 from scr.propagation.disk._steps import Step
-from scr.propagation.kernel._row_sets import RowRange, Rows, RowSet
+from scr.propagation.kernel._row_sets import RowRange, Rows
 from scr.propagation.kernel._rows import EdgeChunk
 from scr.storage import ReadBuffers
 
@@ -75,40 +75,29 @@ class Blocks:
         self._reading = ReadBuffers()
 
     def compute_rows(self, block: int, steps: Sequence[Step], number: int) -> None:
-        """Make the pieces of a range of rows by the last of the steps; one before it loads a hop.
+        """Make the part of a range of rows by the last of the steps; one before it loads a hop.
 
         Raises:
-            DamagedPieceError: A piece of that hop is not what was written.
+            DamagedPieceError: A part of that hop is not what was written.
         """
-        columns, layout, step = self._layout.blocks[block], self._layout, steps[-1]
-        first, last = layout.cuts.nodes[number]
-        start, stop = layout.cuts.rows[number]
-        width, nodes, kept = columns.stop - columns.start, self._request.graph.num_nodes, None
-        if self._rows is not None:
-            kept = self._rows[start:stop]
+        layout, columns, step = self._layout, self._layout.blocks[block], steps[-1]
+        width, nodes = columns.stop - columns.start, self._request.graph.num_nodes
+        first, last = layout.cuts.ranges[number]
         if step.way is None:
-            hop = self._matrix(0, last - first, width)
-            fill_block(
-                hop, self._request.source, columns, threads=self._request.threads, first=first
-            )
-            self._write(layout.part(block, step.place, number), hop, width, _within(kept, first))
-            return
-        hop, place = self._matrix(0, nodes, padded(width)), steps[0].place
-        if place == 0:
-            self._fill(hop, columns, steps)
+            made, threads = self._matrix(0, last - first, width), self._request.threads
+            fill_block(made, self._request.source, columns, threads=threads, first=first)
         else:
-            self._normalize(steps)
-            for each, bounds in enumerate(layout.cuts.nodes):
-                self._read(layout.state(block, place, each), hop[slice(*bounds)], width)
-        rows: Rows = RowRange(nodes, first, last)
-        if kept is not None and not step.is_state:
-            rows = RowSet(nodes, kept)
-        made = self._multiply_reached(step.way, ReachedHop(rows, None), hop)
-        if step.is_state:
-            self._write(layout.state(block, step.place, number), made, width, None)
-        if step.is_part and not (step.is_state and layout.has_all_rows):
-            picked = None if isinstance(rows, RowSet) else _within(kept, first)
-            self._write(layout.part(block, step.place, number), made, width, picked)
+            hop, place = self._matrix(0, nodes, padded(width)), steps[0].place
+            if place == 0:
+                self._fill(hop, columns, steps)
+            else:
+                self._normalize(steps)
+                for each, bounds in enumerate(layout.cuts.ranges):
+                    self._read(layout.part(block, place, each), hop[slice(*bounds)], width)
+            made = self._multiply_reached(
+                step.way, ReachedHop(RowRange(nodes, first, last), None), hop
+            )
+        self._write(layout.part(block, step.place, number), made, width, None)
 
     def compute(self, block: int, steps: Sequence[Step]) -> None:
         """Make the missing pieces of a block."""
@@ -235,7 +224,7 @@ class Blocks:
                 graph, norm=config.norm, self_loops=config.self_loops, direction=key[0]
             )
             reached: Mapping[int, ReachedHop] = {}
-            if self._rows is not None and len(self._layout.cuts) == 1:
+            if self._rows is not None:
                 reached = reached_hops(
                     adjacency, self._rows, config.hops, chunk_edges=self._plan.chunk_edges,
                     threads=self._request.threads, memory=self._reading,
@@ -258,8 +247,3 @@ class Blocks:
             step = max(GATHER_BYTES // max(hop.strides[0], 1), 1)
             for at in range(0, len(rows), step):
                 writer.write(hop.take(rows[at : at + step], axis=0))
-
-
-def _within(kept: NDArray[np.int64] | None, first: int) -> NDArray[np.int64] | None:
-    """Numbers of kept rows from a first row on."""
-    return None if kept is None else kept - first

@@ -126,7 +126,7 @@ class StoreCopy:
         """The copy on this machine, which is made where there is none or a damaged one.
 
         Raises:
-            StoreError: The source is not what its manifest says, or the disk says no.
+            StoreError: The source is not what its manifest says, or the folder cannot be written.
         """
         try:
             with disk_errors(self.folder):
@@ -227,12 +227,18 @@ def fetched_store(url: str, folder: Path) -> Path:
     """Copy the store at a URL to a folder of this machine, unless it is there; returns its path.
 
     Raises:
-        StoreError: The URL cannot be read, or there is no whole store, or the disk says no.
+        StoreError: The URL cannot be read, there is no whole store, or the disk is full.
     """
     with _url_errors(f"{url}/{MANIFEST}"):
         files, root = _file_system(url)
         content = files.cat_file(f"{root}/{MANIFEST}")
     source = read_manifest(url, KIND, schema=SCHEMA, content=content)
+    for name, entry in source.arrays.items():
+        if len(entry.checksums) != entry.chunks:
+            raise StoreError(
+                f"`{url}/{MANIFEST}` has {len(entry.checksums):,} checksums of the {entry.chunks:,} "
+                f"chunks of `{name}`; expected one of each"
+            )
     linked = [name for name, entry in source.arrays.items() if entry.file is not None]
     if linked:
         raise StoreError(
@@ -258,13 +264,19 @@ def _fetched_pieces(url: str, name: str, entry: ArrayEntry) -> Generator[NDArray
         shape, is_fortran, dtype = read_npy_header(header)
         begin, row_bytes = header.tell(), entry.bytes // max(entry.shape[0], 1)
         if (shape, dtype) != (entry.shape, np.dtype(entry.dtype)) or (is_fortran and shape[1:]):
-            raise ValueError(f"it holds {dtype} of shape {shape}")
+            raise ValueError(
+                f"it holds {dtype} of shape {shape}{', column after column' * is_fortran}; "
+                f"expected {np.dtype(entry.dtype)} of shape {entry.shape}, row after row"
+            )
 
         def read(part: tuple[int, int]) -> NDArray[Any]:
             first, last = (begin + row * row_bytes for row in part)
             data = files.cat_file(path, first, last)
             if len(data) != last - first:
-                raise ValueError(f"{last - first - len(data):,} of its bytes are missing")
+                raise ValueError(
+                    f"an answer has {len(data):,} bytes; expected {last - first:,}, from byte "
+                    f"{first:,} on"
+                )
             return np.frombuffer(data, dtype).reshape(part[1] - part[0], *shape[1:])
 
         parts = ranges(shape[0], max(PIECE_BYTES // max(row_bytes, 1), 1))

@@ -13,6 +13,7 @@ from scr.storage import READ_SPEED, WRITE_SPEED
 
 if TYPE_CHECKING:
     from scr.propagation.disk._plan import DiskRequest
+    from scr.propagation.disk._row_ranges import Cuts
 
 LINES_PER_SECOND = 40e6
 """Cache lines that one core gathers from all over gigabytes of memory in a second; three times as
@@ -24,14 +25,14 @@ files."""
 
 @dataclass(frozen=True)
 class Costs:
-    """Of what is requested, with blocks of so many columns, in so many ranges of rows."""
+    """Of what is requested, with blocks of so many columns, and ranges of rows."""
 
     request: DiskRequest
     width: int
-    ranges: int = 1
-    """Of each hop, which workers share; 1: a worker computes whole blocks."""
     count: int = 1
-    """Ranges that were asked for; there may be fewer."""
+    """Ranges of rows of each hop, as far as slabs allow; 1: a worker computes whole blocks."""
+    cuts: Cuts | None = None
+    """These ranges."""
     slots: int = 0
     """Whole hops of a block that are kept where the result has only some rows of them."""
 
@@ -41,18 +42,25 @@ class Costs:
         return -(-self.request.columns // self.width) if self.request.columns else 0
 
     @property
+    def ranges(self) -> int:
+        """Of rows, that workers share."""
+        return 1 if self.cuts is None else len(self.cuts)
+
+    @property
     def tasks(self) -> int:
         """That are given to workers."""
-        if self.ranges == 1:
-            return self.blocks
-        return self.blocks * self.ranges * self.request.config.hops * len(self.request.walks)
+        hops = self.request.config.hops * len(self.request.walks)
+        hops += not self.request.reads_features_again
+        return self.blocks * (1 if self.ranges == 1 else self.ranges * hops)
 
     @property
     def seconds(self) -> float:
         """Of all blocks; edges are read while the cores work."""
         team = self.request.team
         rounds = self.blocks if team is None else -(-self.blocks * self.ranges // team.workers)
-        return rounds * (self.block_seconds if self.ranges == 1 else self._range_seconds)
+        return rounds * (
+            self.block_seconds if self.cuts is None else self._range_seconds(self.cuts)
+        )
 
     @cached_property
     def block_seconds(self) -> float:
@@ -68,16 +76,14 @@ class Costs:
             total += (config.hops - 1) * per_pass + last
         return total + self.features_bytes / READ_SPEED * max(len(self.request.walks), 1)
 
-    @property
-    def _range_seconds(self) -> float:
-        """Of a range of rows in all hops of one block."""
+    def _range_seconds(self, cuts: Cuts) -> float:
+        """Of the largest range of rows in all hops of one block."""
         total, hops = 0.0, self.request.config.hops
-        write = 0.0 if not self.request.has_others else self._hop_bytes / WRITE_SPEED
         for _, count in self.request.walks:
             read = edge_bytes(self.request.graph, count) / READ_SPEED
-            own = hops * max(self._gathering(count), read) + (hops - 1) * write
             loaded = self.features_bytes + (hops - 1) * self._hop_bytes
-            total += own / self.ranges + loaded / READ_SPEED + hops * TASK_SECONDS
+            total += cuts.largest * hops * max(self._gathering(count), read)
+            total += loaded / READ_SPEED + hops * TASK_SECONDS
         return total
 
     @property
@@ -90,14 +96,6 @@ class Costs:
         if self.ranges > 1:
             loaded += len(request.walks) * (request.config.hops - 1) * self._hop_bytes
         return int(self.blocks * (edges + self.ranges * loaded))
-
-    @property
-    def state_bytes(self) -> int:
-        """Whole hops that ranges of rows are computed from, beside the parts of the result."""
-        if self.ranges == 1 or not self.request.has_others:
-            return 0
-        steps = len(self.request.walks) * (self.request.config.hops - 1)
-        return int(self.blocks * steps * self._hop_bytes)
 
     @property
     def features_bytes(self) -> int:

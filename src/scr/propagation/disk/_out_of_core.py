@@ -90,18 +90,20 @@ class OutOfCore:
         steps = {block: todo for block in blocks if (todo := self._block_steps(block))}
         if not steps:
             return
-        edges = dict(self.request.walks)
-        total = sum(
-            edges[step.way] for todo in steps.values() for step in todo if step.way is not None
-        )
-        progress = ProgressCount("Propagating", total, self._on_progress)
-        if self.request.team is None:
+        tasks = Tasks(self.work, self._layout, steps, dict(self.request.walks))
+        progress = ProgressCount("Propagating", tasks.edges, self._on_progress)
+        if self.request.team is not None:
+            for count in self._on_workers(tasks):
+                progress.add(count)
+        elif len(self._layout.cuts) > 1:  # what workers of a cluster have begun
+            here = Blocks(self.request, self.plan, self.work)
+            for task in filter(None, tasks):
+                here.compute_rows(task.block, task.steps, task.number or 0)
+                progress.add(tasks.finish(task))
+        else:
             here = Blocks(self.request, self.plan, self.work, progress.add)
             for block, todo in steps.items():
                 here.compute(block, todo)
-        else:
-            for count in self._on_workers(Tasks(self.work, self._layout, steps, edges)):
-                progress.add(count)
         for file in self.work.path.glob(f"{EDGES}*"):
             file.unlink()
 
@@ -133,11 +135,14 @@ class OutOfCore:
         ends = layout.shape[0] if assembled is None else assembled
         missing, stored = set(), set()
         for place in layout.places:
-            for number, (first, last) in enumerate(layout.cuts.rows):
+            for number, (first, last) in enumerate(layout.cuts.ranges):
                 left = min(max(ends - first, 0), last - first)
                 least = None if assembled is None else left * layout.row_bytes(block)
                 if not has(layout.part(block, place, number), least):
                     missing.add(place)
-            if all(has(layout.state(block, place, each)) for each in range(len(layout.cuts))):
+            pieces = [layout.state(block, place)]
+            if len(layout.cuts) > 1:
+                pieces = [layout.part(block, place, each) for each in range(len(layout.cuts))]
+            if all(map(has, pieces)):
                 stored.add(place)
         return block_steps([way for way, _ in self.request.walks], missing, stored)

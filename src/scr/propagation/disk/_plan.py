@@ -41,7 +41,7 @@ from scr.propagation.disk._costs import Costs
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
 from scr.propagation.disk._reach import most_rows, reach_bytes
-from scr.propagation.disk._row_ranges import Cuts
+from scr.propagation.disk._row_ranges import Cuts, listed_bytes
 from scr.propagation.disk._team import Team
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
@@ -132,28 +132,29 @@ class DiskRequest:
             )
         costs = None
         if block_columns is not None and row_ranges > 1:
-            costs = self._by_ranges(block_columns, row_ranges, budget, free)
+            costs = self._by_ranges(block_columns, row_ranges, budget)
         elif block_columns is not None and block_columns <= fitting[0]:
             costs = Costs(self, block_columns)
         at_once = block_columns is None and self._is_held(budget)
         if at_once:
             costs = Costs(self, self.columns)
-        costs = costs or self._divided(widths, fitting, budget, free)
+        costs = costs or self._divided(widths, fitting, budget)
         width, count = costs.width, costs.count
         state = 0 if at_once else self._state_bytes(width)
         is_stored = state > 0 and self.team is None and self.config.hops > 1
         is_stored = is_stored and costs.block_seconds > STATE_SECONDS
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
         costs = replace(costs, slots=slots)
-        if costs.ranges > 1:
-            spare_rows = self.cuts(count).most_nodes
-        used = self._disk_bytes + slots * state + costs.state_bytes
+        if costs.cuts is not None:
+            spare_rows = costs.cuts.most_rows
+        used = self._disk_bytes + slots * state
         room, slab = width * (self.graph.num_nodes + spare_rows), self._slab_bytes(count)
         slabs = 1 if at_once else self._slabs(room, slab, free - used)
         # Parts and what they are put together to, or that alone.
         result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
         again = parts if parts == result or at_once else parts + costs.features_bytes
         own, of_worker = self._memory_bytes(width, spare_rows), 0
+        own += 0 if costs.cuts is None else listed_bytes(self.graph.num_nodes)
         if self.team is not None:
             of_worker = own
             own = resident_bytes() + LIBRARY_BYTES + slabs * SLABS * slab
@@ -176,22 +177,22 @@ class DiskRequest:
             at_once=at_once, read_again_bytes=again,
             seconds=costs.seconds + (parts + result) / WRITE_SPEED + 2 * again / READ_SPEED,
             read_bytes=costs.read_bytes + again,
-            written_bytes=parts + result + costs.state_bytes,
+            written_bytes=parts + result,
             workers=0 if self.team is None else min(self.team.workers, at_work),
             worker_bytes=of_worker,
         )  # fmt: skip
 
-    def _divided(self, widths: list[int], fitting: list[int], budget: int, free: int) -> Costs:
+    def _divided(self, widths: list[int], fitting: list[int], budget: int) -> Costs:
         """The widest blocks; of a team, those by which, or by ranges of rows, all are busy."""
-        # Every worker should have a block. Of widths that take as long, the widest is best.
-        whole = min((Costs(self, each) for each in fitting), key=lambda each: each.seconds)
         if self.team is None:
             return Costs(self, fitting[0])
+        # Every worker should have a block. Of widths that take as long, the widest is best.
+        whole = min((Costs(self, each) for each in fitting), key=lambda each: each.seconds)
         best, workers = whole, self.team.workers
         for width in widths:
             blocks = Costs(self, width).blocks or 1
             for count in {-(-workers // blocks), workers // math.gcd(workers, blocks)}:
-                found = self._by_ranges(width, count, budget, free)
+                found = self._by_ranges(width, count, budget)
                 if found is not None and found.seconds < best.seconds:
                     best = found
         if best.seconds < LEAST_GAIN * whole.seconds:
@@ -201,19 +202,17 @@ class DiskRequest:
         # Padded to as many columns, all have as much to write.
         return Costs(self, max(-(-self.columns // whole.blocks), NARROWEST_BLOCK))
 
-    def _by_ranges(self, width: int, count: int, budget: int, free: int) -> Costs | None:
-        """Blocks in ranges of rows, if workers have the memory and there is the disk for it."""
-        if count == 1 or self.subsets is not None or self.team is None:
+    def _by_ranges(self, width: int, count: int, budget: int) -> Costs | None:
+        """Blocks in ranges of rows, if the result has all rows and a worker the memory."""
+        if count == 1 or self.has_others or self.subsets is not None or not self.config.hops:
             return None
         cuts = self.cuts(count)
-        costs = Costs(self, width, len(cuts), count=count)
-        fits = self._memory_bytes(width, cuts.most_nodes) <= budget
-        fits = fits and self._disk_bytes + costs.state_bytes <= free
-        return costs if len(cuts) > 1 and fits else None
+        needed = self._memory_bytes(width, cuts.most_rows) + listed_bytes(self.graph.num_nodes)
+        return Costs(self, width, count, cuts) if len(cuts) > 1 and needed <= budget else None
 
     def cuts(self, count: int) -> Cuts:
         """So many ranges of rows."""
-        return Cuts.of(self.graph.indptr, self.picked, count, self._slab_rows(count))
+        return Cuts.of(self.graph.indptr, self.kept, count, self._slab_rows(count))
 
     @property
     def columns(self) -> int:

@@ -70,7 +70,7 @@ def propagate_to_disk(
         if plan.at_once:
             array = _hops_at_once(request, on_progress)
         else:
-            if work.layout != plan.layout:
+            if {"row_ranges": 1, **work.layout} != plan.layout:  # older ones have no ranges
                 work.begin(plan.layout)
             made = OutOfCore(request, plan, work, on_progress, engine)
             known = made.run(result / f"{ARRAY}.npy")
@@ -121,7 +121,8 @@ def _features_identity(graph: Graph, source: Any) -> Any:
     """Hash features without reading those that a store knows the checksums of."""
     if isinstance(source, LazyFeatures):
         fitted = source.fitted
-        arrays = {name: checksums(array) for name, array in sorted(fitted.arrays().items())}
+        named = sorted(fitted.arrays().items())
+        arrays = {name: checksums(array, older=True) for name, array in named}
         return [_features_identity(graph, source.source), fitted.settings(), arrays]
     if _is_same(graph.features, source):
         return graph.fingerprint("features")

@@ -1,6 +1,6 @@
-"""What the workers of a cluster are given, and when: blocks of columns, or ranges of their rows.
+"""What is given to workers, and when: blocks of columns, or ranges of their rows.
 
-A block that is computed whole is one task. Otherwise each of its steps is a stage, of a task for
+A block that is computed whole is one task. Otherwise each of its hops is a stage, of a task for
 each range of rows, and begins when the stage before is finished.
 """
 
@@ -29,72 +29,75 @@ class Tasks:
         self._work, self._layout, self._edges = work, layout, edges
         self._is_cut = len(layout.cuts) > 1
         self._stages = {
-            block: stages(todo) if self._is_cut else [list(todo)] for block, todo in steps.items()
+            block: self._missing(block, todo) if self._is_cut else [[(None, list(todo))]]
+            for block, todo in steps.items()
         }
-        self._waiting = {block: list[int]() for block in steps}
-        """Ranges that can be begun."""
+        """Of each block, the tasks of each stage that were not begun: ranges of rows and steps."""
         self._running = dict.fromkeys(steps, 0)
-        for block in steps:
-            self._begin_stage(block)
 
     def __iter__(self) -> Iterator[BlockTask | None]:
         while self._stages:
-            block = next((each for each in self._stages if self._waiting[each]), None)
+            block = next((each for each, (now, *_) in self._stages.items() if now), None)
             if block is None:
                 yield None
                 continue
-            number, steps = self._waiting[block].pop(0), self._stages[block][0]
+            number, steps = self._stages[block][0].pop(0)
             self._running[block] += 1
-            loaded = [step.place for step in steps if step.way is None and step.place]
-            yield BlockTask(
-                block, number if self._is_cut else None, steps, self._stored(block, loaded)
-            )
+            yield BlockTask(block, number, steps, self._stored(block, steps))
+
+    @property
+    def edges(self) -> int:
+        """That all tasks go through which were not begun."""
+        every = (task for each in self._stages.values() for stage in each for task in stage)
+        return sum(self._edges_of(number, steps) for number, steps in every)
 
     def outputs(self, task: BlockTask) -> list[str]:
         """Names of the pieces that a task may write."""
-        names, number = (self._layout.part, self._layout.state), task.number or 0
-        return [name(task.block, step.place, number) for step in task.steps for name in names]
+        layout, block, number = self._layout, task.block, task.number or 0
+        parts = [layout.part(block, step.place, number) for step in task.steps]
+        return parts + [layout.state(block, step.place) for step in task.steps if not self._is_cut]
 
     def finish(self, task: BlockTask) -> int:
         """Note that the pieces of a task are there; returns how many edges it went through."""
-        block, number, count = task.block, task.number or 0, len(self._layout.cuts)
-        edges = sum(self._edges[step.way] for step in task.steps if step.way is not None)
+        block = task.block
         self._running[block] -= 1
-        if not self._running[block] and not self._waiting[block]:
-            place = self._stages[block].pop(0)[-1].place
-            self._begin_stage(block)
-            # Of the hops before, none is needed any more.
-            needed = f"{STATE}{block}-{place}-" if block in self._stages else None
-            for name in self._work.names():
-                is_here = name.startswith(f"{STATE}{block}-")
-                if is_here and (needed is None or not name.startswith(needed)):
-                    self._work.remove(name)
+        if not self._running[block] and not self._stages[block][0]:
+            self._stages[block].pop(0)
+            if not self._stages[block]:
+                del self._stages[block]
+                for name in self._work.names():
+                    if name.startswith(f"{STATE}{block}-"):
+                        self._work.remove(name)
+        return self._edges_of(task.number, task.steps)
+
+    def _edges_of(self, number: int | None, steps: Sequence[Step]) -> int:
+        edges, count = sum(self._edges[step.way] for step in steps if step.way is not None), 1
+        if number is None:
+            return edges
+        count = len(self._layout.cuts)
         return edges * (number + 1) // count - edges * number // count
 
-    def _begin_stage(self, block: int) -> None:
-        """Go to the next stage of which a range is missing."""
-        while self._stages[block]:
-            self._waiting[block] = self._missing(block, self._stages[block][0][-1])
-            if self._waiting[block]:
-                return
-            self._stages[block].pop(0)
-        del self._stages[block]
+    def _missing(
+        self, block: int, steps: Sequence[Step]
+    ) -> list[list[tuple[int | None, list[Step]]]]:
+        """The stages of a block of which ranges are missing."""
+        found: list[list[tuple[int | None, list[Step]]]] = []
+        for each in stages(steps):
+            parts = [
+                self._layout.part(block, each[-1].place, number)
+                for number in range(len(self._layout.cuts))
+            ]
+            found.append([(n, each) for n, part in enumerate(parts) if not self._work.has(part)])
+        return list(filter(None, found))
 
-    def _missing(self, block: int, step: Step) -> list[int]:
-        if not self._is_cut:
-            return [0]
-        has, layout = self._work.has, self._layout
-        return [
-            number
-            for number in range(len(layout.cuts))
-            if (step.is_part and not has(layout.part(block, step.place, number)))
-            or (step.is_state and not has(layout.state(block, step.place, number)))
-        ]
-
-    def _stored(self, block: int, places: Sequence[int]) -> dict[str, list[int]]:
-        """Checksums of the pieces that hold all rows of hops of a block."""
-        numbers = range(len(self._layout.cuts))
-        names = [self._layout.state(block, place, each) for place in places for each in numbers]
+    def _stored(self, block: int, steps: Sequence[Step]) -> dict[str, list[int]]:
+        """Checksums of the pieces that hold the rows of hops that are loaded."""
+        loads = [step.place for step in steps if step.way is None and step.place]
+        layout, numbers = self._layout, range(len(self._layout.cuts))
+        if self._is_cut:
+            names = [layout.part(block, place, number) for place in loads for number in numbers]
+        else:
+            names = [layout.state(block, place) for place in loads]
         return {name: self._work.finished(name)["crc32"] for name in names}
 
 
