@@ -333,7 +333,7 @@ def test_what_is_wrong_with_a_url_is_one_sentence(graph, tmp_path, monkeypatch):
     flip(file)
     assert f"`{url}` cannot be copied to" in refused(url, "not what its store says").message
     os.truncate(file, file.stat().st_size - 1)
-    refused(url, f"`{url}/indices.npy` cannot be read: 1 of its bytes are missing")
+    refused(url, f"`{url}/indices.npy` cannot be read: an answer has 163 bytes; expected 164")
     assert list((tmp_path / "copies").iterdir()) == []
 
 
@@ -372,7 +372,7 @@ def test_a_manifest_at_a_url_has_a_checksum_of_every_chunk(graph, tmp_path, chec
     content = json.loads(file.read_text())
     content["arrays"]["indices"]["checksums"] = checksums
     file.write_text(json.dumps(content))
-    with pytest.raises(StoreError, match=f"has {len(checksums)} checksums of the"):
+    with pytest.raises(StoreError, match=f"has {len(checksums)} checksums of"):
         copies.fetched_store(graph.path.as_uri(), tmp_path / "copies")
     assert not (tmp_path / "copies").exists()
 

@@ -146,7 +146,9 @@ def propagate(
     data = {"scale": scale, "reduce": reduce, "reduce_to": reduce_to}
     data |= section_settings(settings, "data", "data.missing=random")
     with storage.reading_within(compute.process_budget(memory)):
-        source = _open_graph(graph, features, copy_to, out, engine)
+        is_planned = plan and workers is not None and worker_memory != "auto"
+        is_remote = is_planned or engine != "local"
+        source = _open_graph(graph, features, copy_to, out, is_remote=is_remote)
     kept = propagation.kept_rows(source, read_nodes(rows) if rows.endswith(".npy") else rows)
     chosen = None if subsets is None else propagation.choose_subsets(source, config)
     matrix, identity, steps = _features(
@@ -211,14 +213,14 @@ def propagate(
 
 
 def _open_graph(
-    graph: str, features: Path | None, copy_to: Path | None, out: Path | None, engine: str
+    graph: str, features: Path | None, copy_to: Path | None, out: Path | None, *, is_remote: bool
 ) -> Graph:
     """Open a source; of a store at a URL, a copy on this machine."""
     from scr.propagation.disk import fetched_store, is_url
 
     if not is_url(graph):
         return sources.load_graph(graph, features=features)
-    if engine == "local":
+    if not is_remote:
         raise ConfigError("--engine", "local", "`ray`, since the store is at a URL")
     for name, value in {"--copy-to": copy_to, "--out": out}.items():
         if value is None:

@@ -236,7 +236,7 @@ def fetched_store(url: str, folder: Path) -> Path:
     for name, entry in source.arrays.items():
         if len(entry.checksums) != entry.chunks:
             raise StoreError(
-                f"`{url}/{MANIFEST}` has {len(entry.checksums):,} checksums of the {entry.chunks:,} "
+                f"`{url}/{MANIFEST}` has {len(entry.checksums):,} checksums of {entry.chunks:,} "
                 f"chunks of `{name}`; expected one of each"
             )
     linked = [name for name, entry in source.arrays.items() if entry.file is not None]
