@@ -17,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from scr.graph import Graph
 
@@ -24,6 +25,34 @@ from scr.graph import Graph
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("stress", deadline=None, max_examples=1000)
 settings.load_profile("ci")
+
+RAY_MODULE = "test_ray.py"
+"""The name of all modules with tests on `ray_cluster`."""
+
+
+class ByModule(LoadScopeScheduling):
+    """Whole modules for each worker, which makes what they share once; those on Ray for one worker.
+
+    In the order of the collection, which ends with short ones, so that no worker is left over.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return RAY_MODULE if module.endswith("/" + RAY_MODULE) else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule | None:
+    """In place of marks of groups, which pytest-xdist loses with some versions of pytest."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return ByModule(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Ray come first: one worker waits through them while others compute."""
+    items.sort(key=lambda item: item.path.name != RAY_MODULE)
 
 
 @pytest.fixture(autouse=True)
@@ -85,8 +114,8 @@ RAY_MACHINE = {"num_cpus": 1, "memory": 2**31, "object_store_memory": 80 * 2**20
 def ray_cluster() -> Iterator[Any]:
     """Two machines of a Ray cluster with one core each, as processes of this one.
 
-    Tests that use it have the mark `xdist_group("ray")`, so that it is started once. A machine that
-    a test removes, it adds again.
+    Tests that use it are in modules of one name, so that one worker of the tests starts it, once. A
+    machine that a test removes, it adds again.
     """
     pytest.importorskip("ray", reason="Ray is not installed")
     from ray.cluster_utils import Cluster

@@ -26,7 +26,6 @@ from scr.errors import EngineError, GraphError
 from scr.tuning import Effort, tune
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
     # Ray leaves sockets and processes to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -17,7 +17,6 @@ from scr.sources._digits import digits
 from scr.training import fit, graph_facts, resolve, workers_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytestmark = pytest.mark.xdist_group("ray")
 
 
 def recipe_of(graph, epochs):

@@ -24,7 +24,6 @@ from scr.propagation.disk import _out_of_core as out_of_core
 from scr.storage import verify
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytestmark = pytest.mark.xdist_group("ray")
 
 SECONDS = 60
 """That a test waits for a worker; it takes a few."""
