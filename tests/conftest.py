@@ -122,8 +122,9 @@ def ray_cluster() -> Iterator[Any]:
 
     import scr.engines._ray  # noqa: F401 - sets what Ray reads when it is imported
 
-    # Workers would have the lowest priority: on a busy machine, they would hardly start.
-    system = {"worker_niceness": 0, "health_check_period_ms": 1000}
+    # Workers would have the lowest priority: on a busy machine, they would hardly start. A machine
+    # that refuses five looks in a row is gone; one that is slow has ten seconds for each answer.
+    system = {"worker_niceness": 0, "health_check_period_ms": 200}
     head = {**RAY_MACHINE, "include_dashboard": False, "_system_config": system}
     with pytest.MonkeyPatch.context() as patch:
         # Processes of the cluster import the tests' modules as this one does.
@@ -139,16 +140,23 @@ def ray_cluster() -> Iterator[Any]:
             cluster.shutdown()
 
 
-@pytest.fixture(scope="module")
-def connected_cluster(ray_cluster: Any) -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def _ray_connection(ray_cluster: Any) -> Iterator[None]:
+    """One for all tests, as each takes seconds; what workers print arrives here."""
+    from scr.engines import open_engine
+
+    with open_engine("ray", ray_cluster.address):
+        yield
+
+
+@pytest.fixture
+def connected_cluster(ray_cluster: Any, _ray_connection: None) -> Any:
     """The `ray_cluster`, to which this process is connected, with both of its cores free."""
     import ray
 
-    ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
     until = time.monotonic() + 60  # that Ray may take to notice what earlier tests have ended
     while time.monotonic() < until and (
         sum(node["Alive"] for node in ray.nodes()) != 2 or ray.available_resources().get("CPU") != 2
     ):
-        time.sleep(0.1)
-    yield ray_cluster
-    ray.shutdown()
+        time.sleep(0.05)
+    return ray_cluster
