@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -25,6 +26,26 @@ from scr.graph import Graph
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("stress", deadline=None, max_examples=1000)
 settings.load_profile("ci")
+
+
+def _do_not_wait_for_the_disk(descriptor: int) -> None:
+    """No power is cut in tests; what they wait for the disk would be a tenth of their time."""
+    os.fstat(descriptor)  # an error where there is no such file
+
+
+os.fsync = _do_not_wait_for_the_disk
+
+
+def pytest_collection() -> None:
+    """Imports make much that stays: to look through it for garbage takes seconds each time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What stays is not looked through again."""
+    gc.freeze()
+    gc.enable()
+
 
 RAY_MODULE = "test_ray.py"
 """The name of all modules with tests on `ray_cluster`."""
