@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -17,6 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from scr.graph import Graph
 
@@ -24,6 +26,54 @@ from scr.graph import Graph
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("stress", deadline=None, max_examples=1000)
 settings.load_profile("ci")
+
+
+def _do_not_wait_for_the_disk(descriptor: int) -> None:
+    """No power is cut in tests; what they wait for the disk would be a tenth of their time."""
+    os.fstat(descriptor)  # an error where there is no such file
+
+
+os.fsync = _do_not_wait_for_the_disk
+
+
+def pytest_collection() -> None:
+    """Imports make much that stays: to look through it for garbage takes seconds each time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What stays is not looked through again."""
+    gc.freeze()
+    gc.enable()
+
+
+RAY_MODULE = "test_ray.py"
+"""The name of all modules with tests on `ray_cluster`."""
+
+
+class ByModule(LoadScopeScheduling):
+    """Whole modules for each worker, which makes what they share once; those on Ray for one worker.
+
+    In the order of the collection, which ends with short ones, so that no worker is left over.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return RAY_MODULE if module.endswith("/" + RAY_MODULE) else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule | None:
+    """In place of marks of groups, which pytest-xdist loses with some versions of pytest."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return ByModule(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Ray come first: one worker waits through them while others compute."""
+    items.sort(key=lambda item: item.path.name != RAY_MODULE)
 
 
 @pytest.fixture(autouse=True)
@@ -85,16 +135,17 @@ RAY_MACHINE = {"num_cpus": 1, "memory": 2**31, "object_store_memory": 80 * 2**20
 def ray_cluster() -> Iterator[Any]:
     """Two machines of a Ray cluster with one core each, as processes of this one.
 
-    Tests that use it have the mark `xdist_group("ray")`, so that it is started once. A machine that
-    a test removes, it adds again.
+    Tests that use it are in modules of one name, so that one worker of the tests starts it, once. A
+    machine that a test removes, it adds again.
     """
     pytest.importorskip("ray", reason="Ray is not installed")
     from ray.cluster_utils import Cluster
 
     import scr.engines._ray  # noqa: F401 - sets what Ray reads when it is imported
 
-    # Workers would have the lowest priority: on a busy machine, they would hardly start.
-    system = {"worker_niceness": 0, "health_check_period_ms": 1000}
+    # Workers would have the lowest priority: on a busy machine, they would hardly start. A machine
+    # that refuses five looks in a row is gone; one that is slow has ten seconds for each answer.
+    system = {"worker_niceness": 0, "health_check_period_ms": 200}
     head = {**RAY_MACHINE, "include_dashboard": False, "_system_config": system}
     with pytest.MonkeyPatch.context() as patch:
         # Processes of the cluster import the tests' modules as this one does.
@@ -110,16 +161,23 @@ def ray_cluster() -> Iterator[Any]:
             cluster.shutdown()
 
 
-@pytest.fixture(scope="module")
-def connected_cluster(ray_cluster: Any) -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def _ray_connection(ray_cluster: Any) -> Iterator[None]:
+    """One for all tests, as each takes seconds; what workers print arrives here."""
+    from scr.engines import open_engine
+
+    with open_engine("ray", ray_cluster.address):
+        yield
+
+
+@pytest.fixture
+def connected_cluster(ray_cluster: Any, _ray_connection: None) -> Any:
     """The `ray_cluster`, to which this process is connected, with both of its cores free."""
     import ray
 
-    ray.init(address=ray_cluster.address, log_to_driver=False, logging_level="ERROR")
     until = time.monotonic() + 60  # that Ray may take to notice what earlier tests have ended
     while time.monotonic() < until and (
         sum(node["Alive"] for node in ray.nodes()) != 2 or ray.available_resources().get("CPU") != 2
     ):
-        time.sleep(0.1)
-    yield ray_cluster
-    ray.shutdown()
+        time.sleep(0.05)
+    return ray_cluster

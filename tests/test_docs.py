@@ -89,6 +89,7 @@ def test_what_the_guide_to_new_nodes_shows_can_be_run(tmp_path, monkeypatch, cap
     from scr.serving._requests import Request
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("scr.engines._local._cores", lambda: 1)  # folds are trained here
     guide = (REPOSITORY / "docs" / "guides" / "new-nodes.md").read_text(encoding="utf-8")
     for language, file, text in BLOCK.findall(guide):
         if file:

@@ -1,6 +1,6 @@
 """What architecture.md says about adding an encoder, a reader, a regularizer and a metric is true.
 
-One of each is added to a copy of the package, as the table says: a file and an entry.
+Each is added to a copy of the package, as the table says: a file and an entry.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ print(classifier.history_[-1]["consistency_loss"] > 0)
 """
 
 
-@pytest.fixture
-def package(tmp_path):
-    """A copy of the package that may be changed."""
-    copy = tmp_path / "scr"
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A copy of the package that may be changed; one, since its loops are compiled once."""
+    copy = tmp_path_factory.mktemp("site") / "scr"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     return copy
 
@@ -108,7 +108,7 @@ def test_an_encoder_is_a_file_and_an_entry(package):
     assert _run(package, FIT.format(encoder="nearest-hop", regularizer="scr")) == "True\n"
 
 
-def test_a_reader_is_a_file_and_an_entry(package, tmp_path):
+def test_a_reader_is_a_file_and_an_entry(package):
     (package / "sources" / "readers" / "_edge_list.py").write_text(READER, encoding="utf-8")
     formats = package / "sources" / "_formats.py"
     _insert(formats, "FORMATS = (", "from scr.sources.readers._edge_list import read_edge_list")
@@ -118,7 +118,7 @@ def test_a_reader_is_a_file_and_an_entry(package, tmp_path):
         "FORMATS = (Format(looks_like='an edge list (.edges)', read=read_edge_list,\n"
         "                  recognizes=lambda path: path.suffix == '.edges'),",
     )
-    (tmp_path / "small.edges").write_text("0 1\n1 2\n2 3\n", encoding="utf-8")
+    (package.parent / "small.edges").write_text("0 1\n1 2\n2 3\n", encoding="utf-8")
     assert _run(package, "print(scr.load_graph('small.edges').num_undirected_edges)") == "3\n"
 
 

@@ -42,11 +42,15 @@ CODE = """
 import sys
 import scr
 from scr.cli import main
+from scr.engines import LocalEngine, Needs
+from tests.engines import workers
 try:
     main(["compare", sys.argv[1], "--out", sys.argv[2], "--encoders", "sgc", "--regularizers",
-          "none", "--seeds", "2", "--jobs", "2", "--set", "training.epochs=1"])
+          "none", "--seeds", "1", "--jobs", "1", "--set", "training.epochs=1"])
 except SystemExit as end:
     assert not end.code
+with LocalEngine(2) as engine:  # processes that start faster than those of a comparison
+    assert len(list(engine.run(workers.scaled, 3, range(2), needs=Needs()))) == 2
 assert not [name for name in sys.modules if name.partition(".")[0] == "ray"]
 """
 

@@ -95,7 +95,7 @@ def test_ranges_past_the_page_cache_are_slices_too(
     written = np.random.default_rng(rows).integers(0, 100, (rows, columns)).astype(dtype)
     np.save(path, written)
     with path.open("rb") as file:
-        os.fsync(file.fileno())
+        os.fdatasync(file.fileno())  # which tests leave as it is
         if not cached:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     cuts = sorted(int(place * rows) for place in places)
@@ -218,7 +218,7 @@ def test_a_large_file_passes_by_the_page_cache_or_comes_from_it(tmp_path, monkey
     rows = np.random.default_rng(0).integers(0, 255, (size // 64, 64), dtype=np.uint8)
     np.save(path, rows)
     with path.open("rb") as file:
-        os.fsync(file.fileno())
+        os.fdatasync(file.fileno())  # which tests leave as it is
         if not descriptors._is_cached(file.fileno(), 0, size):
             pytest.skip("this system does not say what its page cache holds")
         if (direct := descriptors.open_direct(path)) is None:

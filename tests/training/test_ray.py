@@ -17,7 +17,6 @@ from scr.sources._digits import digits
 from scr.training import fit, graph_facts, resolve, workers_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytestmark = pytest.mark.xdist_group("ray")
 
 
 def recipe_of(graph, epochs):
@@ -45,8 +44,11 @@ def train_workers(node):
 def test_workers_train_as_one_process_and_survive_losses(connected_cluster, tmp_path, monkeypatch):
     """First of a worker's process, then, once there is another one, of its whole machine."""
     # Ray Train may look for two workers before it knows that a machine is gone.
-    monkeypatch.setenv("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "5")
-    graph, epochs = digits(seed=0), 200
+    monkeypatch.setenv("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "3")
+    monkeypatch.setenv("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.3")
+    # And they are lost long before the end.
+    monkeypatch.setattr("scr.engines._ray_train.POLL_SECONDS", 0.02)
+    graph, epochs = digits(seed=0), 120
     recipe, node = recipe_of(graph, epochs), max(connected_cluster.worker_nodes, key=id)
     numbers, lost = [], []
 

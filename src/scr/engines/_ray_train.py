@@ -27,6 +27,7 @@ from ray.train.v2._internal.callbacks import DatasetsCallback
 from ray.train.v2._internal.callbacks.placement_group_callback import (
     PlacementGroupCleanerCallback,
 )
+from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy
 from ray.train.v2.api.config import FailureConfig, LoggingConfig, RunConfig, ScalingConfig
 from ray.train.v2.torch.torch_trainer import TorchTrainer
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -45,6 +46,8 @@ END_SECONDS = 10.0
 """That workers may take to end after an interrupt."""
 ROOM_SECONDS = 60.0
 """Between two looks for room for more workers."""
+ANSWER_SECONDS = 5.0
+"""That Ray may take to count its machines."""
 START_SECONDS = 20.0
 """That a group waits for room for its workers before it looks again how many there is room for.
 After a machine is lost, the first look may count it still; by default, Ray waits for a minute."""
@@ -127,6 +130,24 @@ class _Trainer(TorchTrainer):
             for each in callbacks
             if not isinstance(each, DatasetsCallback | PlacementGroupCleanerCallback)
         ]
+
+    def _initialize_and_run_controller(self, **settings: Any) -> Any:
+        scaling: Any = self.scaling_config
+        settings["scaling_policy"] = _ByPresentRoom(scaling)
+        return super()._initialize_and_run_controller(**settings)
+
+
+class _ByPresentRoom(ElasticScalingPolicy):
+    """Counts the machines that there are now.
+
+    Ray Train itself looks for them three times a minute, and waits for room on one that is lost.
+    """
+
+    def _get_reserved_resources(self) -> Any:
+        with suppress(Exception):  # what was counted last serves as well
+            room = self._autoscaling_coordinator.get_reserved_resources
+            _untyped.get(room.remote(self._requester_id, recompute=True), timeout=ANSWER_SECONDS)
+        return super()._get_reserved_resources()
 
 
 def _resources(needs: Needs) -> dict[str, float]:

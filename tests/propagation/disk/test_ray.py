@@ -26,7 +26,6 @@ from scr.propagation.disk._sending import received, sendable
 from scr.storage import verify
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-pytestmark = pytest.mark.xdist_group("ray")
 
 SECONDS = 60
 """That a test waits for a worker; it takes a few."""
