@@ -171,10 +171,13 @@ def _ray_connection(ray_cluster: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def connected_cluster(ray_cluster: Any, _ray_connection: None) -> Any:
+def connected_cluster(
+    request: pytest.FixtureRequest, ray_cluster: Any, _ray_connection: None
+) -> Any:
     """The `ray_cluster`, to which this process is connected, with both of its cores free."""
     import ray
 
+    assert request.path.name == RAY_MODULE, "its worker would start a cluster of its own"
     until = time.monotonic() + 60  # that Ray may take to notice what earlier tests have ended
     while time.monotonic() < until and (
         sum(node["Alive"] for node in ray.nodes()) != 2 or ray.available_resources().get("CPU") != 2

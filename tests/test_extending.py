@@ -5,6 +5,7 @@ Each is added to a copy of the package, as the table says: a file and an entry.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -61,20 +62,21 @@ class CalmLoss(UnlabeledLoss):
     def forward(self, logits, pseudo_labels=None, *, known=None):
         return self.scale * logits.square().mean()
 """
-FIT = """
+CODE = """
+import json
+import scr
+assert {package!r} in scr.__file__
 graph = scr.load_graph("digits")
-classifier = scr.NodeClassifier({encoder!r}, {regularizer!r}, epochs=2, consistency=dict(warmup=0))
-classifier.fit(graph)
-print(classifier.history_[-1]["consistency_loss"] > 0)
+answers = {{"reader": scr.load_graph("small.edges").num_undirected_edges}}
+settings = dict(epochs=2, consistency=dict(warmup=0))
+for name, pair in (("encoder", ("nearest-hop", "scr")), ("regularizer", ("sign", "calm"))):
+    classifier = scr.NodeClassifier(*pair, **settings).fit(graph)
+    answers[name] = classifier.history_[-1]["consistency_loss"] > 0
+classifier = scr.NodeClassifier("mlp", "none", epochs=2).fit(graph)
+expected = classifier.predict_proba(graph.test).max(axis=1).min()
+answers["metric"] = bool(classifier.metrics("test")["least_sure"] == expected)
+print(json.dumps(answers))
 """
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """A copy of the package that may be changed; one, since its loops are compiled once."""
-    copy = tmp_path_factory.mktemp("site") / "scr"
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
 
 
 def _insert(path: Path, before: str, line: str) -> None:
@@ -89,26 +91,14 @@ def _replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def _run(package: Path, code: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    environment["NUMBA_CACHE_DIR"] = str(package.parent / "numba")
-    command = [sys.executable, "-c", f"import scr\nassert {str(package)!r} in scr.__file__\n{code}"]
-    result = subprocess.run(
-        command, env=environment, cwd=package.parent, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-def test_an_encoder_is_a_file_and_an_entry(package):
+def _add_encoder(package: Path) -> None:
     (package / "encoders" / "_nearest_hop.py").write_text(ENCODER, encoding="utf-8")
     catalog = package / "networks" / "_catalog.py"
     _insert(catalog, "_HOPS_APART", "from scr.encoders._nearest_hop import NearestHop")
     _replace(catalog, "(SIGN, SAGN,", "(NearestHop, SIGN, SAGN,")
-    assert _run(package, FIT.format(encoder="nearest-hop", regularizer="scr")) == "True\n"
 
 
-def test_a_reader_is_a_file_and_an_entry(package):
+def _add_reader(package: Path) -> None:
     (package / "sources" / "readers" / "_edge_list.py").write_text(READER, encoding="utf-8")
     formats = package / "sources" / "_formats.py"
     _insert(formats, "FORMATS = (", "from scr.sources.readers._edge_list import read_edge_list")
@@ -118,20 +108,17 @@ def test_a_reader_is_a_file_and_an_entry(package):
         "FORMATS = (Format(looks_like='an edge list (.edges)', read=read_edge_list,\n"
         "                  recognizes=lambda path: path.suffix == '.edges'),",
     )
-    (package.parent / "small.edges").write_text("0 1\n1 2\n2 3\n", encoding="utf-8")
-    assert _run(package, "print(scr.load_graph('small.edges').num_undirected_edges)") == "3\n"
 
 
-def test_a_regularizer_is_a_file_and_an_entry(package):
+def _add_regularizer(package: Path) -> None:
     path = package / "consistency" / "alternatives" / "_calm.py"
     path.write_text(REGULARIZER, encoding="utf-8")
     registry = package / "consistency" / "_regularizers.py"
     _insert(registry, "NO_REGULARIZER =", "from scr.consistency.alternatives._calm import CalmLoss")
     _replace(registry, '    "pi": PiLoss,', '    "calm": CalmLoss,\n    "pi": PiLoss,')
-    assert _run(package, FIT.format(encoder="sign", regularizer="calm")) == "True\n"
 
 
-def test_a_metric_is_a_function_and_an_entry(package):
+def _add_metric(package: Path) -> None:
     metrics = package / "metrics" / "_classification.py"
     _insert(
         metrics, "MEASURES:", "def least_sure(rows):\n    return float(rows.confidence.min())\n\n"
@@ -141,10 +128,37 @@ def test_a_metric_is_a_function_and_an_entry(package):
         '    "log_loss": log_loss,',
         '    "log_loss": log_loss,\n    "least_sure": least_sure,',
     )
-    code = """
-graph = scr.load_graph("digits")
-classifier = scr.NodeClassifier("mlp", "none", epochs=2).fit(graph)
-expected = classifier.predict_proba(graph.test).max(axis=1).min()
-print(classifier.metrics("test")["least_sure"] == expected)
-"""
-    assert _run(package, code) == "True\n"
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Of one process, which compiles the loops of the copy once, with all four added."""
+    package = tmp_path_factory.mktemp("site") / "scr"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for add in (_add_encoder, _add_reader, _add_regularizer, _add_metric):
+        add(package)
+    (package.parent / "small.edges").write_text("0 1\n1 2\n2 3\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    environment["NUMBA_CACHE_DIR"] = str(package.parent / "numba")
+    result = subprocess.run(
+        [sys.executable, "-c", CODE.format(package=str(package))], env=environment,
+        cwd=package.parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_an_encoder_is_a_file_and_an_entry(answers):
+    assert answers["encoder"] is True
+
+
+def test_a_reader_is_a_file_and_an_entry(answers):
+    assert answers["reader"] == 3
+
+
+def test_a_regularizer_is_a_file_and_an_entry(answers):
+    assert answers["regularizer"] is True
+
+
+def test_a_metric_is_a_function_and_an_entry(answers):
+    assert answers["metric"] is True

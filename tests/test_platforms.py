@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[1] / "src"
 MISSING = """
 import os, signal, sys
@@ -36,7 +38,7 @@ import importlib, pkgutil, scr
 for module in pkgutil.walk_packages(scr.__path__, "scr."):
     if not module.name.endswith("__main__") and (ray or not module.name.endswith("._ray")):
         importlib.import_module(module.name)
-print(len([name for name in sys.modules if name.startswith("scr.")]))
+print(len([name for name in sys.modules if name.startswith("scr.")]), flush=True)
 """
 TRAINS = """
 from scr.cli import main
@@ -55,22 +57,27 @@ call("compare", folder / "store", "--encoders", "sgc", "--regularizers", "none,s
 """
 
 
-def without_posix(code, *arguments):
+@pytest.fixture(scope="module")
+def process(tmp_path_factory):
+    """One that imports, and then trains; with its folder."""
+    folder = tmp_path_factory.mktemp("without-posix")
     done = subprocess.run(
-        [sys.executable, "-c", MISSING + code, *map(str, arguments)], capture_output=True,
+        [sys.executable, "-c", MISSING + IMPORTS + TRAINS, str(folder)], capture_output=True,
         text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done, folder
 
 
-def test_every_module_imports_without_what_only_posix_has():
+def test_every_module_imports_without_what_only_posix_has(process):
+    done, _ = process
     files = [path for path in (SOURCE / "scr").rglob("*.py") if path.name != "__main__.py"]
-    assert int(without_posix(IMPORTS)) == len(files) - 1  # all but `scr` itself
+    assert done.stdout, done.stderr
+    assert int(done.stdout.splitlines()[0]) == len(files) - 1  # all but `scr` itself
 
 
-def test_a_graph_is_written_propagated_and_trained_on_without_them(tmp_path):
-    without_posix(TRAINS, tmp_path)
-    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+def test_a_graph_is_written_propagated_and_trained_on_without_them(process):
+    done, folder = process
+    assert done.returncode == 0, done.stdout + done.stderr
+    metrics = json.loads((folder / "run" / "metrics.json").read_text())
     assert metrics["epochs"] == 2
-    assert len(json.loads((tmp_path / "result" / "compare.json").read_text())["runs"]) == 2
+    assert len(json.loads((folder / "result" / "compare.json").read_text())["runs"]) == 2

@@ -1,9 +1,9 @@
-"""A folder with what pages presuppose, and training cut short."""
+"""A folder with what pages presuppose, and training cut short: few epochs, folds and members."""
 
 from __future__ import annotations
 
 import shutil
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tests.docs.blocks import REPOSITORY, read_blocks
 from tests.docs.session import Session
 
 import scr.classifier
+from scr.tuning import _tune
 
 EPOCHS = 3
 """Of a training run for which a page names no number, or one above the most."""
@@ -36,6 +37,7 @@ def open_page(given_files, tmp_path, monkeypatch):
     monkeypatch.setattr("scr.classifier.resolve", _with_few_epochs(scr.classifier.resolve))
     members = {"first": {}, "base": {"regularizer": "none"}}
     monkeypatch.setattr("scr.tuning._portfolio.read_portfolio", lambda typed: members)
+    monkeypatch.setattr(_tune, "fold_graphs", partial(_tune.fold_graphs, folds=2))
     monkeypatch.setattr("scr.engines._local._cores", lambda: 1)
 
     def open_page(page: str, text: str | None = None) -> Session:

@@ -42,6 +42,30 @@ def test_a_claim_is_held_by_one_and_leaves_nothing(tmp_path):
     assert list((tmp_path / "a").iterdir()) == []
 
 
+def test_a_folder_that_is_removed_while_it_is_found_to_be_there_is_made_again(
+    tmp_path, monkeypatch
+):
+    mkdir, removed = Path.mkdir, []
+
+    def too_late(path, *arguments, **settings):
+        if not removed:
+            removed.append(path)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        mkdir(path, *arguments, **settings)
+
+    monkeypatch.setattr(Path, "mkdir", too_late)
+    claim = Claim(tmp_path / "a" / "x.lock", is_needed=True)
+    assert claim.acquire()
+    assert removed == [tmp_path / "a"]
+    claim.release()
+
+
+def test_a_file_where_the_folder_of_a_lock_would_be_is_an_error(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(OSError, match="exists"):
+        Claim(tmp_path / "a" / "x.lock", is_needed=True).acquire()
+
+
 def test_a_killed_holder_gives_its_claim_back(tmp_path):
     file = tmp_path / "x.lock"
     process = subprocess.Popen([sys.executable, "-c", HOLD, file], stdout=subprocess.PIPE)

@@ -45,6 +45,8 @@ class Claim:
             except FileNotFoundError:
                 continue  # the last process has just removed the folder
             except (OSError, NotImplementedError) as error:
+                if isinstance(error, FileExistsError) and not _is_in_the_way(self.path.parent):
+                    continue  # the folder was removed while it was found to be there
                 if not isinstance(error, OSError) or error.errno in _NO_LOCKS:
                     with suppress(OSError):
                         self.path.unlink(missing_ok=True)  # it says nothing there
@@ -67,6 +69,11 @@ class Claim:
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)
         lock.release()
+
+
+def _is_in_the_way(path: Path) -> bool:
+    """Whether there is something that is no folder."""
+    return os.path.lexists(path) and not path.is_dir()
 
 
 def _is_current(lock: FileLock) -> bool:
