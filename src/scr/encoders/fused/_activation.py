@@ -66,7 +66,7 @@ def activate(
     if isinstance(norm, nn.BatchNorm1d) and norm.training:
         group = current_group()
         mean, variance, rows = batch_moments(x, group)
-        if norm.track_running_stats:
+        if norm.track_running_stats and group.is_first:
             _update(norm, mean if bias is None else mean + bias.detach(), variance, rows)
         result = _Activation.apply(  # type: ignore[no-untyped-call]
             x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite,
@@ -130,7 +130,7 @@ def _normalize_in_group(
     mean, variance, rows = batch_moments(x, group)
     if rows == 1:
         return _by_running(x, norm, bias)
-    if norm.track_running_stats:
+    if norm.track_running_stats and group.is_first:
         _update(norm, mean if bias is None else mean + bias.detach(), variance, rows)
     arguments = (x, norm.weight, norm.bias, mean, variance, norm.eps, rows, group)
     result = _GroupNormalization.apply(*arguments)  # type: ignore[no-untyped-call]
