@@ -93,7 +93,7 @@ def test_logits_follow_the_seeds_in_their_order_and_may_repeat(name, settings, l
     wanted = torch.tensor([7, 3, 7, 250])
     every = encoder(rows.batch(torch.arange(NODES)))
     torch.testing.assert_close(encoder(rows.batch(wanted)), every[wanted])
-    after = rows.batch(wanted).after(3)
+    after = rows.batch(wanted).between(3, 4)
     assert len(after) == 1
     torch.testing.assert_close(encoder(after), every[250:251])
 

@@ -8,10 +8,12 @@ from scr._front_door import front_door
 
 if TYPE_CHECKING:
     from scr.compute._allocator import keep_freed_memory as keep_freed_memory
+    from scr.compute._allocator import share_arena as share_arena
     from scr.compute._buffers import empty as empty
     from scr.compute._buffers import empty_like as empty_like
     from scr.compute._device import usable_device as usable_device
     from scr.compute._group import ALONE as ALONE
+    from scr.compute._group import STEP_SHARES as STEP_SHARES
     from scr.compute._group import Group as Group
     from scr.compute._group import TorchGroup as TorchGroup
     from scr.compute._group import current_group as current_group

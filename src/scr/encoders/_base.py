@@ -51,9 +51,10 @@ class HopBatch:
     def __len__(self) -> int:
         return self.hops.shape[0]
 
-    def after(self, count: int) -> HopBatch:
-        """The same rows without the first ones."""
-        return HopBatch(self.hops[count:], None if self.labels is None else self.labels[count:])
+    def between(self, start: int, stop: int) -> HopBatch:
+        """Some of the rows."""
+        labels = None if self.labels is None else self.labels[start:stop]
+        return HopBatch(self.hops[start:stop], labels)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,13 +68,13 @@ class GraphBatch:
         """
         return self.layers[0].edge_index(self.features.device)
 
-    def after(self, count: int) -> GraphBatch:
-        """The same nodes and edges, without the first seeds."""
+    def between(self, start: int, stop: int) -> GraphBatch:
+        """The same nodes and edges, with some of the seeds."""
         return replace(
             self,
-            seeds=self.seeds[count:],
-            labels=None if self.labels is None else self.labels[count:],
-            loss_weight=None if self.loss_weight is None else self.loss_weight[count:],
+            seeds=self.seeds[start:stop],
+            labels=None if self.labels is None else self.labels[start:stop],
+            loss_weight=None if self.loss_weight is None else self.loss_weight[start:stop],
         )
 
 

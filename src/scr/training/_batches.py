@@ -3,19 +3,24 @@
 An epoch is one pass over the labeled nodes in a fresh order. Beside each part goes a part of the
 confident set and, in later stages of a run, of the reliable nodes. All draws come from one seeded
 generator on the CPU, so they are the same on every device.
+
+In a group of processes, a batch has the shares of the step that its process computes, one after the
+other. `of_step` computes them and puts together what there is of the whole step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from scr.compute import current_group
+from scr.compute import Group, current_group
 
 LARGE_POOL = 1 << 24
 """Nodes from which a few are drawn one by one: an order of all of them would take a second."""
@@ -74,10 +79,86 @@ class EpochNodes:
         return map(Step, order.tensor_split(steps), confident, reliable)
 
     def index(self, step: Step) -> Tensor:
-        """Labeled, reliable and unlabeled nodes of a step; in a group, a share of each."""
-        group = current_group()
-        labeled, unlabeled, relied_on = (nodes[group.share(len(nodes))] for nodes in step)
-        return torch.cat([self.train[labeled], self.reliable[relied_on], unlabeled])
+        """Labeled, reliable and unlabeled nodes of a step; in a group, those of each share."""
+        kinds = self.train[step.labeled], self.reliable[step.relied_on], step.unlabeled
+        shares = current_group().step_shares
+        return torch.cat([nodes[share.share(len(nodes))] for share in shares for nodes in kinds])
+
+
+def of_step(
+    function: Callable[[Any], Tensor], batch: Any, counts: Sequence[int], *, first: int = 0,
+    dim: int = 0, learner: nn.Module | None = None,
+) -> Tensor:  # fmt: skip
+    """What a function gives for the rows of a step, in a group for those of all processes.
+
+    Args:
+        function: Called with a batch; in a group with that of each share.
+        batch: As of `EpochNodes.index`.
+        counts: Labeled, reliable and unlabeled rows of the step.
+        first: Kinds of rows before it are left out.
+        dim: Along which the rows of the result are.
+        learner: Its weights get a gradient.
+    """
+    group, ahead = current_group(), sum(counts[:first])
+    if not group.cuts_steps:
+        return function(batch.between(ahead, len(batch)) if ahead else batch)
+    calls, positions, stop = [], [], 0
+    for share in group.step_shares:
+        kinds = [rows[share.share(len(rows))] for rows in torch.arange(sum(counts)).split(counts)]
+        start = stop + sum(map(len, kinds[:first]))
+        stop += sum(map(len, kinds))
+        calls.append(partial(function, batch.between(start, stop)))
+        positions.append(torch.cat(kinds[first:]) - ahead)
+    arguments = (calls, positions, sum(counts) - ahead, dim, group)
+    weights = [] if learner is None else [w for w in learner.parameters() if w.requires_grad]
+    return cast(Tensor, _Shares.apply(*arguments, *weights))  # type: ignore[no-untyped-call]
+
+
+class _Shares(torch.autograd.Function):
+    """Compute shares and put their rows together; weights get the gradient of the whole step.
+
+    Every process computes the same loss of the joined rows, so what flows back to a share is the
+    gradient of the whole loss. Sums over shares are taken in float64: which process has which of
+    them then makes no difference, not even where they cancel each other.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, calls: list[Callable[[], Tensor]], positions: list[Tensor], total: int, dim: int,
+        group: Group, *weights: Tensor,
+    ) -> Tensor:  # fmt: skip
+        learns = any(ctx.needs_input_grad)
+
+        def run(call: Callable[[], Tensor]) -> Tensor:
+            with torch.set_grad_enabled(learns):
+                return call()
+
+        ctx.parts = group.run_shares([partial(run, call) for call in calls])
+        ctx.weights, ctx.dim, ctx.group = weights, dim, group
+        own = torch.cat([each.detach() for each in ctx.parts], dim)
+        ctx.positions = [each.to(own.device) for each in positions]
+        whole = own.new_zeros([*own.shape[:dim], total, *own.shape[dim + 1 :]])
+        return group.sum_(whole.index_copy_(dim, torch.cat(ctx.positions), own))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        sums: dict[int, Tensor] = {}
+
+        def run(part: Tensor, positions: Tensor) -> None:
+            incoming = gradient.index_select(ctx.dim, positions)
+            found = torch.autograd.grad(part, ctx.weights, incoming, allow_unused=True)
+            for number, each in enumerate(found):
+                if each is not None:
+                    sums.setdefault(number, torch.zeros_like(each, dtype=torch.float64)).add_(each)
+
+        ctx.group.run_shares(list(map(partial, [run] * len(ctx.parts), ctx.parts, ctx.positions)))
+        ctx.group.sum_all_([sums[number] for number in sorted(sums)])
+        by_weights = (
+            sums[number].to(each.dtype) if number in sums else None
+            for number, each in enumerate(ctx.weights)
+        )
+        return (None,) * 5 + tuple(by_weights)
 
 
 def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:

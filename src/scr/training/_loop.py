@@ -53,8 +53,9 @@ class Trainer:
     Validation labels are only ever seen by `stage.validation`; test labels are not given to it.
 
     In a group of processes, each runs a trainer with the same arguments. All draw the same steps
-    and compute their share of the rows; gradients are added up, and rank 0 decides what the others
-    might decide otherwise by the last bit of their machine. It alone writes checkpoints.
+    and compute their shares of the rows, of which the number is fixed; gradients are added up, and
+    rank 0 decides what the others might decide otherwise by the last bit of their machine. It
+    alone writes checkpoints.
     """
 
     def __init__(self, student: nn.Module, rows: RowSource, stage: Stage) -> None:
@@ -232,11 +233,11 @@ class Trainer:
         )  # fmt: skip
 
     def _begin_in_group(self, epoch: int) -> None:
-        """Give each process noise of its own, and all of them the same weights."""
-        if self.group.size == 1:
+        """Give all processes the same random numbers and weights."""
+        if not self.group.cuts_steps:
             return
-        # A function of seed, epoch and rank: a resumed group draws the same, and stores nothing.
-        torch.manual_seed(int(stream_key(self.stage.seed, epoch, self.group.rank)))
+        # A function of seed and epoch: a resumed group draws the same, and stores nothing.
+        torch.manual_seed(int(stream_key(self.stage.seed, epoch)))
         # Machines of different kinds round differently.
         models = [self.student, *(each.model for each in self.averages.values())]
         self.group.copy_all_([value for model in models for value in model.state_dict().values()])
@@ -259,11 +260,6 @@ class Trainer:
         )
         self.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()
-        if self.group.size > 1:
-            # Each process has its rows' part of the whole loss's gradient, so it is their sum.
-            # DistributedDataParallel would average, and wrap the student in another module.
-            weights = self.student.parameters()
-            self.group.sum_all_([each.grad for each in weights if each.grad is not None])
         if self.training.clip is not None:
             nn.utils.clip_grad_norm_(self.student.parameters(), self.training.clip)
         self.optimizer.step()

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scr.compute import current_group
-from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weak_view
+from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weakly
 from scr.encoders import HopBatch
 from scr.networks import GraphBatch
+from scr.training._batches import of_step
 
 
 class BatchLoss(NamedTuple):
@@ -50,7 +50,7 @@ def mixed_loss(
           + lambda/(S N_U) sum_i sum_s dist(ybar_i^(sharp), yhat_i^(s))
 
     Labeled and unlabeled rows share each forward pass, so that BatchNorm sees both. In a group,
-    each process has a share of the rows, and the loss is that of all: their logits are joined.
+    processes compute shares of the rows, and the loss is that of all: their logits are joined.
 
     Args:
         batch: Labeled rows first, then reliable ones, then the confident ones of the second term;
@@ -65,23 +65,23 @@ def mixed_loss(
         unlabeled: Confident rows, in a group those of all processes; none: what is left of the
             batch.
     """
-    group = current_group()
     labeled, relied_on = len(targets), 0 if reliable is None else len(reliable)
     known = labeled + relied_on
     unlabeled = len(batch) - known if unlabeled is None else unlabeled
+    counts = labeled, relied_on, unlabeled
     pseudo_labels = None
-    if unlabeled:
+    if unlabeled and (teacher is not None or consistency.needs_weak_view):
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
-        own = sum(len(range(count)[group.share(count)]) for count in (labeled, relied_on))
-        if teacher is not None:
-            pseudo_labels = teacher(batch.after(own), dropout=teacher_dropout)
-        elif consistency.needs_weak_view:
-            pseudo_labels = weak_view(student, batch.after(own), dropout=teacher_dropout)
-        if pseudo_labels is not None:
-            pseudo_labels = group.join(pseudo_labels, unlabeled)
+        judge = student if teacher is None else teacher.model
+        pseudo_labels = weakly(
+            judge, lambda: of_step(judge, batch, counts, first=2), dropout=teacher_dropout,
+            batch_statistics=teacher is not None and teacher.statistics == "batch",
+        )  # fmt: skip
     # What a term says of single rows could be weighed and added up, but thresholds that follow a
     # batch, or the fairness of its classes, need all of it; logits are few beside hidden layers.
-    logits = group.join(noisy_views(student, batch, views), labeled, relied_on, unlabeled, dim=1)
+    logits = of_step(
+        lambda rows: noisy_views(student, rows, views), batch, counts, dim=1, learner=student
+    )
     row_weights = None
     if isinstance(batch, GraphBatch) and batch.loss_weight is not None:
         row_weights = batch.loss_weight[:labeled]

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scr.compute import current_group, keep_freed_memory
+from scr.compute import current_group, keep_freed_memory, share_arena
 from scr.encoders import Encoder, HopBatch
 from scr.engines import Engine, Link, Needs, open_engine
 from scr.errors import ConfigError, RunError, StoreError
@@ -153,6 +153,7 @@ def train_share(work: _Work, link: Link) -> tuple[dict[str, Tensor], TrainingOut
     """Train in the group that this process is in; returns weights in main memory."""
     torch.set_num_threads(work.cores)
     keep_freed_memory()
+    share_arena()  # what the thread of one share frees, that of another takes
     stage, is_first = work.stage, current_group().rank == 0
     if is_first:
         _check_folder(stage.checkpoint)

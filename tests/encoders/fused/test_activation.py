@@ -102,6 +102,18 @@ def test_sums_over_rows_do_not_depend_on_threads():
     torch.testing.assert_close(alone[1], x.double().var(0, unbiased=False), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rows", [2, 7, ROWS])
+def test_a_bias_that_batch_norm_takes_away_has_a_gradient_of_zero(rows, kind):
+    norm = make_norm("batch", COLUMNS).to(kind)
+    x, bias = torch.randn(rows, COLUMNS, dtype=kind), torch.randn(COLUMNS, dtype=kind)
+    bias.requires_grad_()
+    (activate(x, norm, bias=bias, training=True) ** 2).sum().backward()
+    assert torch.equal(bias.grad, torch.zeros_like(bias))
+    mean = 0.1 * (x.mean(0) + bias.detach())
+    torch.testing.assert_close(norm.running_mean, mean, rtol=1e-5, atol=1e-6)
+
+
 def test_a_batch_of_one_row_keeps_the_running_statistics():
     norm = make_norm("batch", 8)
     row = torch.randn(1, 8)

@@ -66,14 +66,13 @@ def activate(
     if isinstance(norm, nn.BatchNorm1d) and norm.training:
         group = current_group()
         mean, variance, rows = batch_moments(x, group)
-        if norm.track_running_stats:
+        if norm.track_running_stats and group.is_first:
             _update(norm, mean if bias is None else mean + bias.detach(), variance, rows)
         result = _Activation.apply(  # type: ignore[no-untyped-call]
             x, norm.weight, norm.bias, slopes, residual, mean, variance, norm.eps, keep, overwrite,
             rows, group,
         )  # fmt: skip
-        # Batch norm takes the layer's bias away again: it gets a gradient, which is zero.
-        return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
+        return _without(result, bias)
     scale, shift = _affine(x, norm, bias)
     arguments = (x, scale, shift, slopes, residual, None, None, 0.0, keep, overwrite)
     return cast(Tensor, _Activation.apply(*arguments))  # type: ignore[no-untyped-call]
@@ -84,12 +83,14 @@ def normalize(x: Tensor, norm: nn.Module | None, bias: Tensor | None = None) -> 
     group = current_group()
     if isinstance(norm, nn.BatchNorm1d) and norm.training and group.size > 1:
         return _normalize_in_group(x, norm, bias, group)
+    if isinstance(norm, nn.BatchNorm1d) and norm.training:
+        if len(x) == 1:
+            # One row has no variance; torch refuses it, and an epoch's last batch may be one row.
+            return _by_running(x, norm, bias)
+        if bias is not None:
+            # Of rounding errors, Adam would make whole steps.
+            return _without(normalize(x + bias.detach(), norm), bias)
     x = x if bias is None else x + bias
-    if isinstance(norm, nn.BatchNorm1d) and norm.training and len(x) == 1:
-        # One row has no variance; torch refuses it, and an epoch's last batch may be one row.
-        return F.batch_norm(
-            x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
-        )
     return x if norm is None else cast(Tensor, norm(x))
 
 
@@ -127,16 +128,20 @@ def _normalize_in_group(
     # torch's SyncBatchNorm takes tensors of a GPU only. Moments are those of x without the bias,
     # since other processes may have more rows and take the fused pass.
     mean, variance, rows = batch_moments(x, group)
-    if rows == 1:  # as of a single process
-        x = x if bias is None else x + bias
-        return F.batch_norm(
-            x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
-        )
-    if norm.track_running_stats:
+    if rows == 1:
+        return _by_running(x, norm, bias)
+    if norm.track_running_stats and group.is_first:
         _update(norm, mean if bias is None else mean + bias.detach(), variance, rows)
     arguments = (x, norm.weight, norm.bias, mean, variance, norm.eps, rows, group)
     result = _GroupNormalization.apply(*arguments)  # type: ignore[no-untyped-call]
-    return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
+    return _without(result, bias)
+
+
+def _by_running(x: Tensor, norm: nn.BatchNorm1d, bias: Tensor | None) -> Tensor:
+    x = x if bias is None else x + bias
+    return F.batch_norm(
+        x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+    )
 
 
 class _GroupNormalization(torch.autograd.Function):
@@ -177,10 +182,15 @@ def _affine(x: Tensor, norm: nn.Module | None, bias: Tensor | None) -> tuple[Ten
 @torch.no_grad()
 def _update(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor, rows: int) -> None:
     """Move the running statistics; like torch, with the unbiased variance."""
-    share = cast(float, norm.momentum)
-    cast(Tensor, norm.running_mean).lerp_(mean.float(), share)
-    cast(Tensor, norm.running_var).lerp_((variance * (rows / max(rows - 1, 1))).float(), share)
+    share, unbiased = cast(float, norm.momentum), variance * (rows / max(rows - 1, 1))
+    for average, value in ((norm.running_mean, mean), (norm.running_var, unbiased)):
+        cast(Tensor, average).lerp_(value.to(cast(Tensor, average).dtype), share)
     cast(Tensor, norm.num_batches_tracked).add_(1)
+
+
+def _without(result: Tensor, bias: Tensor | None) -> Tensor:
+    """What batch norm takes a layer's bias away from: the bias gets a gradient, which is zero."""
+    return cast(Tensor, result if bias is None else _Ignored.apply(result, bias))  # type: ignore[no-untyped-call]
 
 
 class _Ignored(torch.autograd.Function):
