@@ -12,6 +12,7 @@ from tests.forging import flip
 
 from scr.errors import StoreError
 from scr.storage import (
+    FAST,
     ArtifactWriter,
     checksums,
     is_verified,
@@ -57,23 +58,24 @@ def test_what_was_written_is_not_read_again(tmp_path, reads):
     assert not reads
 
 
-def test_checksums_of_older_versions_are_compared_as_they_were_made(tmp_path, monkeypatch):
+def test_checksums_of_both_kinds_are_compared(tmp_path, monkeypatch):
     monkeypatch.setattr(manifests, "CHUNK_BYTES", 3000)
-    path = write(tmp_path / "a")
-    file, manifest = path / "values.npy", json.loads((path / "manifest.json").read_text())
-    data = np.load(file).tobytes()
-    assert manifest["arrays"]["values"]["checksums"] == [
-        xxhash.xxh3_128_hexdigest(data[at : at + 3000]) for at in (0, 3000, 6000)
-    ]
-    manifest["arrays"]["values"]["checksums"] = [
-        hashlib.blake2b(data[at : at + 3000], digest_size=8).hexdigest() for at in (0, 3000, 6000)
-    ]
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    verify(path)
-    use(path)
-    flip(file, -1)
-    with pytest.raises(StoreError, match="chunk 2 of 3"):
-        use(path)
+    numbers = np.arange(1000)
+    with ArtifactWriter(tmp_path / "a", kind="numbers") as writer:
+        writer.write_array("plain", numbers)
+        writer.write_array("fast", numbers, like=FAST)
+    entries, data = read_manifest(tmp_path / "a").arrays, numbers.tobytes()
+    chunks = [data[at : at + 3000] for at in (0, 3000, 6000)]
+    by_blake = [hashlib.blake2b(chunk, digest_size=8).hexdigest() for chunk in chunks]
+    assert list(entries["plain"].checksums) == by_blake
+    assert list(entries["fast"].checksums) == [xxhash.xxh3_128_hexdigest(each) for each in chunks]
+    verify(tmp_path / "a")
+    for name in ("plain", "fast"):
+        file = tmp_path / "a" / f"{name}.npy"
+        flip(file, -1)
+        with pytest.raises(StoreError, match=f"{name}.npy` has changed .* chunk 2 of 3"):
+            verify(tmp_path / "a")
+        flip(file, -1)
 
 
 def test_a_copy_is_read_once(tmp_path, reads):

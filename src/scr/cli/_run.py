@@ -143,7 +143,7 @@ def result_folder(out: Path, result: str, of: Graph | str, *, overwrite: bool) -
         if isinstance(of, str):
             is_same, whose = before.get("recipe") == of, f"the recipe {before.get('recipe')}"
         else:
-            is_same, whose = of.has_fingerprint(graph.get("fingerprint")), "another graph"
+            is_same, whose = graph.get("fingerprint") == of.fingerprint(), "another graph"
         if not is_same:
             raise RunError(
                 f"`{out / result}` exists already and is of {whose}; expected a new folder",

@@ -67,16 +67,16 @@ def weak_view(
             running ones.
         **named: The same, by name.
     """
-    return weakly(
+    return weak_probabilities(
         model, lambda: model(*inputs, **named), dropout=dropout, batch_statistics=batch_statistics
     )
 
 
 @torch.no_grad()
-def weakly(
+def weak_probabilities(
     model: nn.Module, logits: Callable[[], Tensor], *, dropout: bool, batch_statistics: bool
 ) -> Tensor:
-    """The same, of logits that the caller lets the model compute."""
+    """Probabilities of a weak view, of logits that the caller lets the model compute."""
     modes = [(module, module.training) for module in model.modules()]
     norms = [
         (module, module.track_running_stats)

@@ -107,9 +107,7 @@ class FittedFeatures:
         named = sorted(self.arrays().items())
         if not named:
             return self.steps
-        # As older versions did: names of cached hops follow from it.
-        found = [[name, list(each.shape), checksums(each, older=True)] for name, each in named]
-        content = json.dumps(found)
+        content = json.dumps([[name, list(array.shape), checksums(array)] for name, array in named])
         return (*self.steps, hashlib.blake2b(content.encode(), digest_size=8).hexdigest())
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SPLITS = ("train", "valid", "test")
-_ALL = ("edges", "features", "labels", "splits")
-"""Parts of a fingerprint."""
 
 
 def _no_nodes() -> NDArray[np.int64]:
@@ -244,11 +242,7 @@ class Graph:
         Args:
             parts: What to include; everything if nothing is named.
         """
-        return fingerprint(self, parts or _ALL)
-
-    def has_fingerprint(self, value: str) -> bool:
-        """Whether this is the fingerprint of the whole graph, of this or of an older version."""
-        return value == fingerprint(self, _ALL) or value == fingerprint(self, _ALL, older=True)
+        return fingerprint(self, parts or ("edges", "features", "labels", "splits"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a store that `open_store` and `load_graph` read back."""

@@ -33,7 +33,6 @@ from scr.storage import (
     Manifest,
     array_file,
     checksums,
-    is_older,
     ranges,
     read_manifest,
     stream_rows,
@@ -171,18 +170,14 @@ def _metadata(
     }  # fmt: skip
 
 
-def fingerprint(graph: Graph, parts: Iterable[str], *, older: bool = False) -> str:
+def fingerprint(graph: Graph, parts: Iterable[str]) -> str:
     """Hash some parts of a graph: ``edges``, ``features``, ``labels``, ``splits``.
 
     Arrays that are memory maps of the graph's own store are not read: the manifest knows their
     checksums. So the fingerprint of a store of any size takes no time, and equals that of the same
-    graph in memory, of which every array is hashed in the type that a store holds it in. That of a
-    store of an older version is made of checksums as they were then; so are all if `older`.
+    graph in memory, of which every array is hashed in the type that a store holds it in.
     """
     stored = None if graph.path is None else read_manifest(graph.path, KIND, schema=SCHEMA)
-    known = [] if stored is None else [each.checksums for each in stored.arrays.values()]
-    is_stored_older = any(is_older(checksum) for each in known for checksum in each)
-    older = older or is_stored_older
     arrays = store_arrays(graph)
     described: list[Any] = []
     chosen = set(parts)
@@ -194,11 +189,10 @@ def fingerprint(graph: Graph, parts: Iterable[str], *, older: bool = False) -> s
     for name in names:
         array = arrays[name]
         region = None if stored is None else whole_file(array)
-        is_stored = stored and region and region.path == array_file(stored, name).resolve()
-        if stored and is_stored and older == is_stored_older:
+        if stored and region and region.path == array_file(stored, name).resolve():
             digests = list(stored.arrays[name].checksums)
         else:
-            digests = checksums(array, stored_type(name, array), older=older)
+            digests = checksums(array, stored_type(name, array))
         described.append([name, stored_type(name, array).str, list(array.shape), digests])
     return hashlib.blake2b(json.dumps(described).encode(), digest_size=16).hexdigest()
 

@@ -316,7 +316,7 @@ def load_run_graph(path: Path) -> Graph:
     graph = dataclasses.replace(graph, train=train, valid=valid, test=test)
     # A fingerprint knows classes by their numbers only.
     same_classes = list(graph.class_names) == facts["class_names"]
-    if not same_classes or not graph.has_fingerprint(facts["fingerprint"]):
+    if not same_classes or graph.fingerprint() != facts["fingerprint"]:
         shown = f"`{source}`" + (f" with `{features_file}`" if features_file else "")
         raise RunError(
             f"{shown} is not the graph that the run was trained on; expected the same "

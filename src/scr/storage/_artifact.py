@@ -132,13 +132,22 @@ class ArtifactWriter:
         self._arrays[name] = array
         return array
 
-    def write_array(self, name: str, array: NDArray[Any], dtype: DTypeLike | None = None) -> None:
-        """Write an array that is at hand, converted to another type piece by piece."""
+    def write_array(
+        self,
+        name: str,
+        array: NDArray[Any],
+        dtype: DTypeLike | None = None,
+        like: Iterable[str] = (),
+    ) -> None:
+        """Write an array that is at hand, converted to another type piece by piece.
+
+        Its checksums are of the kind of others, `like`.
+        """
         if array.ndim == 0:
             self.create_array(name, (), dtype or array.dtype)[...] = array
             return
         file, wanted = self._new_file(name, dtype or array.dtype)
-        self._arrays[name] = write_npy(file, array, wanted, target=self.path)
+        self._arrays[name] = write_npy(file, array, wanted, target=self.path, like=like)
 
     def adopt_array(self, name: str, file: Path, entry: ArrayEntry) -> None:
         """Take over a finished `.npy` file of the same disk, of which the checksums are known.

@@ -33,8 +33,10 @@ MANIFEST = "manifest.json"
 CHUNK_BYTES = 64 * 2**20
 """Bytes under one checksum: small enough to find damage, large enough to keep manifests short."""
 _READ_BYTES = 1 << 22
-_OLDER_DIGITS = 16
-"""Of checksums that older versions made."""
+FAST = ("0" * 32,)
+"""A checksum by XXH3 of 128 bits, an order of magnitude faster than BLAKE2b of 64 bits, for what is
+computed: hops are written as fast as the disk takes them. Those of graphs are BLAKE2b for good,
+since names of runs and of hops follow from them."""
 _LONGEST_REASON = 120
 
 ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -227,32 +229,28 @@ def _reason(error: Exception) -> str:
 
 
 def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> ArrayEntry:
-    """What a manifest says of an array; checksums that are `known`, by number, are not made."""
-    flat, step, digests = array.reshape(-1), CHUNK_BYTES // array.dtype.itemsize, []
-    if known:
+    """What a manifest says of an array.
+
+    Where some checksums are `known`, by number, all are fast ones, and only the others are made.
+    """
+    if known is None:
+        digests = checksums(array)
+    else:
+        flat, step, digests = array.reshape(-1), CHUNK_BYTES // array.dtype.itemsize, []
         for number, (start, stop) in enumerate(ranges(len(flat), step)):
-            digests += [known[number]] if number in known else checksums(flat[start:stop])
-    return ArrayEntry(
-        array.shape, array.dtype.str, array.nbytes, tuple(digests if known else checksums(array))
-    )
-
-
-def is_older(checksum: str) -> bool:
-    """Whether an older version made a checksum."""
-    return len(checksum) == _OLDER_DIGITS
+            part = flat[start:stop]
+            digests += [known[number]] if number in known else checksums(part, like=FAST)
+    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(digests))
 
 
 def chunk_hash(like: str = "") -> Any:
-    """A running checksum of a chunk: XXH3 of 128 bits, an order of magnitude faster than BLAKE2b.
-
-    It is of the kind of another one, `like`: older versions made BLAKE2b of 64 bits.
-    """
-    return hashlib.blake2b(digest_size=8) if is_older(like) else xxhash.xxh3_128()
+    """A running checksum of a chunk, of the kind of another one: BLAKE2b, or that of `FAST`."""
+    return xxhash.xxh3_128() if len(like) == len(FAST[0]) else hashlib.blake2b(digest_size=8)
 
 
 def chunk_digest(*parts: memoryview | bytes) -> str:
-    """Hash a chunk, as `checksums` does; it may be in parts."""
-    running = chunk_hash()
+    """The fast checksum of a chunk, which may be in parts."""
+    running = chunk_hash(*FAST)
     for part in parts:
         running.update(part)
     return str(running.hexdigest())
@@ -291,16 +289,16 @@ class BackwardChunks:
 
 
 def checksums(
-    array: NDArray[Any], dtype: DTypeLike | None = None, *, older: bool = False
+    array: NDArray[Any], dtype: DTypeLike | None = None, *, like: Iterable[str] = ()
 ) -> list[str]:
     """Hash the data of an array, one digest for each `CHUNK_BYTES`.
 
-    With a `dtype`, it is hashed as if it were of this type, without a copy of the whole. `older`
-    are digests as older versions made them, for what these have left.
+    With a `dtype`, it is hashed as if it were of this type, without a copy of the whole. Digests
+    are of the kind of others, `like`.
     """
     wanted = array.dtype if dtype is None else np.dtype(dtype)
     flat, step = np.ascontiguousarray(array).reshape(-1), max(_READ_BYTES // wanted.itemsize, 1)
-    running = RunningChecksums(like=["0" * _OLDER_DIGITS] if older else ())
+    running = RunningChecksums(like=like)
     # Values of a memory map are read by plain reads: touched pages would count as memory.
     for (values,) in stream_rows([flat], ranges(len(flat), step)):
         running.update(as_bytes(values.astype(wanted, copy=False)))

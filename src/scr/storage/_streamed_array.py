@@ -156,10 +156,15 @@ class StreamedArray:
 
 
 def write_npy(
-    file: Path, array: NDArray[Any], dtype: DTypeLike | None = None, *, target: Path
+    file: Path,
+    array: NDArray[Any],
+    dtype: DTypeLike | None = None,
+    *,
+    target: Path,
+    like: Iterable[str] = (),
 ) -> ArrayEntry:
     """Write an array to a file, converted to another type piece by piece; see `StreamedArray`."""
-    stream = StreamedArray(file, array.shape, dtype or array.dtype, target=target)
+    stream = StreamedArray(file, array.shape, dtype or array.dtype, target=target, like=like)
     with closing(stream):
         for rows in row_chunks(array):
             stream.write(rows)

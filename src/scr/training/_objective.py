@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weakly
+from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weak_probabilities
 from scr.encoders import HopBatch
 from scr.networks import GraphBatch
 from scr.training._batches import of_step
@@ -73,7 +73,7 @@ def mixed_loss(
     if unlabeled and (teacher is not None or consistency.needs_weak_view):
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
         judge = student if teacher is None else teacher.model
-        pseudo_labels = weakly(
+        pseudo_labels = weak_probabilities(
             judge, lambda: of_step(judge, batch, counts, first=2), dropout=teacher_dropout,
             batch_statistics=teacher is not None and teacher.statistics == "batch",
         )  # fmt: skip

@@ -156,7 +156,7 @@ def tune(
 def _finished(out: Path, graph: Graph, seed: int, device: str) -> EnsemblePredictor:
     """The answer of a call before this one, if that was for the same graph and seed."""
     before = runs.read_run(out)
-    if not graph.has_fingerprint(before["graph"]["fingerprint"]):
+    if before["graph"]["fingerprint"] != graph.fingerprint():
         raise RunError(
             f"The run in `{out}` was made with another graph; expected the same",
             hint="choose another folder",

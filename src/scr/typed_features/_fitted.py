@@ -65,9 +65,7 @@ class FittedCompletion:
     @property
     def identity(self) -> tuple[str, ...]:
         """The steps and a hash of all settings and numbers."""
-        named = sorted(self.arrays().items())
-        # As older versions did: names of cached hops follow from it.
-        arrays = [[name, list(each.shape), checksums(each, older=True)] for name, each in named]
+        arrays = [[name, list(a.shape), checksums(a)] for name, a in sorted(self.arrays().items())]
         content = json.dumps([self.settings(), arrays], sort_keys=True)
         return (*self.steps, hashlib.blake2b(content.encode(), digest_size=8).hexdigest())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import pickle
@@ -375,17 +374,3 @@ def test_a_manifest_at_a_url_has_a_checksum_of_every_chunk(graph, tmp_path, chec
     with pytest.raises(StoreError, match=f"has {len(checksums)} checksums of"):
         copies.fetched_store(graph.path.as_uri(), tmp_path / "copies")
     assert not (tmp_path / "copies").exists()
-
-
-def test_a_store_of_an_older_version_is_copied_by_its_own_checksums(graph, tmp_path):
-    file = graph.path / "manifest.json"
-    content = json.loads(file.read_text())
-    for name, entry in content["arrays"].items():
-        data = np.load(graph.path / f"{name}.npy").tobytes()
-        entry["checksums"] = [
-            hashlib.blake2b(data[at : at + CHUNK], digest_size=8).hexdigest()
-            for at in range(0, len(data), CHUNK)
-        ]
-    file.write_text(json.dumps(content))
-    graph = load_graph(str(graph.path))
-    check(in_a_worker(graph, tmp_path / "copies"), graph, tmp_path / "copies")

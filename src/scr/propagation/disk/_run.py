@@ -23,6 +23,7 @@ from scr.propagation.disk._out_of_core import OutOfCore
 from scr.propagation.disk._pieces import RESULT, Pieces
 from scr.propagation.disk._plan import DiskRequest
 from scr.storage import (
+    FAST,
     ArtifactWriter,
     as_bytes,
     checksums,
@@ -84,7 +85,7 @@ def propagate_to_disk(
             if array is None:
                 writer.take_array(ARRAY, known)
             else:
-                writer.write_array(ARRAY, array)
+                writer.write_array(ARRAY, array, like=FAST)
                 del array
             if request.rows is not None:
                 writer.write_array(ROWS, request.rows)
@@ -121,8 +122,7 @@ def _features_identity(graph: Graph, source: Any) -> Any:
     """Hash features without reading those that a store knows the checksums of."""
     if isinstance(source, LazyFeatures):
         fitted = source.fitted
-        named = sorted(fitted.arrays().items())
-        arrays = {name: checksums(array, older=True) for name, array in named}
+        arrays = {name: checksums(array) for name, array in sorted(fitted.arrays().items())}
         return [_features_identity(graph, source.source), fitted.settings(), arrays]
     if _is_same(graph.features, source):
         return graph.fingerprint("features")
