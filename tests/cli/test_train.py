@@ -383,7 +383,7 @@ def test_compare_lays_no_preset_below_a_published_recipe(tmp_path):
 
 def test_a_worker_that_fails_says_why(tmp_path, capsys):
     # Validation nodes are missing, which is noticed when a run begins.
-    settings = ["--encoders", "ssgc", "--regularizers", "none,scr", "--seeds", 1, "--jobs", 2]
+    settings = ["--encoders", "ssgc", "--regularizers", "none", "--seeds", 1, "--jobs", 2]
     code = scr("compare", "digits", *settings, "--splits", "per-class:2,0", "--out", tmp_path / "o")
     assert code == 2
     assert "training.select" in capsys.readouterr().err
