@@ -45,6 +45,5 @@ if TYPE_CHECKING:
     from scr.consistency._views import average_views as average_views
     from scr.consistency._views import noisy_views as noisy_views
     from scr.consistency._views import weak_view as weak_view
-    from scr.consistency._views import weakly as weakly
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)
