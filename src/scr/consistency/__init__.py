@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from scr.consistency._unlabeled import weight_share_at as weight_share_at
     from scr.consistency._views import average_views as average_views
     from scr.consistency._views import noisy_views as noisy_views
-    from scr.consistency._views import weak_probabilities as weak_probabilities
     from scr.consistency._views import weak_view as weak_view
 else:
     __all__, __getattr__, __dir__ = front_door(__name__)

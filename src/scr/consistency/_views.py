@@ -48,6 +48,7 @@ def single_precision(numbers: Tensor) -> Tensor:
     return numbers.float() if numbers.dtype in (torch.float16, torch.bfloat16) else numbers
 
 
+@torch.no_grad()
 def weak_view(
     model: nn.Module,
     *inputs: Any,
@@ -67,16 +68,6 @@ def weak_view(
             running ones.
         **named: The same, by name.
     """
-    return weak_probabilities(
-        model, lambda: model(*inputs, **named), dropout=dropout, batch_statistics=batch_statistics
-    )
-
-
-@torch.no_grad()
-def weak_probabilities(
-    model: nn.Module, logits: Callable[[], Tensor], *, dropout: bool, batch_statistics: bool
-) -> Tensor:
-    """Probabilities of a weak view, of logits that the caller lets the model compute."""
     modes = [(module, module.training) for module in model.modules()]
     norms = [
         (module, module.track_running_stats)
@@ -89,7 +80,7 @@ def weak_probabilities(
         # Statistics of these rows must not seep into the running ones.
         norm.track_running_stats = norm.track_running_stats and not batch_statistics
     try:
-        return torch.softmax(single_precision(logits()), dim=-1)
+        return torch.softmax(single_precision(model(*inputs, **named)), dim=-1)
     finally:
         for module, mode in modes:
             module.training = mode

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weak_probabilities
+from scr.consistency import MeanTeacher, UnlabeledLoss, noisy_views, weak_view
 from scr.encoders import HopBatch
 from scr.networks import GraphBatch
 from scr.training._batches import of_step
@@ -73,8 +73,8 @@ def mixed_loss(
     if unlabeled and (teacher is not None or consistency.needs_weak_view):
         # Before the student, whose saved activations would otherwise lie beside the teacher's.
         judge = student if teacher is None else teacher.model
-        pseudo_labels = weak_probabilities(
-            judge, lambda: of_step(judge, batch, counts, first=2), dropout=teacher_dropout,
+        pseudo_labels = weak_view(
+            _OnUnlabeled(judge, counts), batch, dropout=teacher_dropout,
             batch_statistics=teacher is not None and teacher.statistics == "batch",
         )  # fmt: skip
     # What a term says of single rows could be weighed and added up, but thresholds that follow a
@@ -92,6 +92,17 @@ def mixed_loss(
         supervised = share * supervised + reliable_weight * (1 - share) * extra
     term = consistency(logits[:, known:], pseudo_labels, known=logits[:, :known])
     return BatchLoss(supervised, term)
+
+
+class _OnUnlabeled(nn.Module):
+    """A model that leaves the labeled and reliable rows of a step out."""
+
+    def __init__(self, model: nn.Module, counts: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.model, self.counts = model, counts
+
+    def forward(self, batch: HopBatch | GraphBatch) -> Tensor:
+        return of_step(self.model, batch, self.counts, first=2)
 
 
 def supervised_loss(
