@@ -21,7 +21,7 @@ from tests.encoders.formulas import (
 )
 
 from scr.config import build
-from scr.encoders import ProblemShape
+from scr.encoders import HopBatch, ProblemShape
 from scr.encoders._sagn import SAGNConfig
 from scr.errors import ConfigError
 from scr.networks import make_encoder
@@ -111,6 +111,18 @@ def test_zero_inits_start_with_equal_attention():
     shape = ProblemShape(features=4, hops=3, classes=2)
     assert not make_encoder("sagn", {"hidden": 4}, shape).attention.any()
     assert make_encoder("sagn", {"hidden": 4, "zero_inits": False}, shape).attention.all()
+
+
+@pytest.mark.parametrize("focal", ["first", "last", "average"])
+def test_what_all_hops_share_has_no_gradient_of_rounding(focal):
+    """As long as a row's scores have one sign, softmax does not depend on its focal score."""
+    torch.manual_seed(0)
+    shape = ProblemShape(features=20, hops=4, classes=3)
+    encoder = make_encoder("sagn", {"hidden": 16, "heads": 2, "focal": focal}, shape)
+    encoder(HopBatch(torch.randn(300, 4, 20))).square().sum().backward()
+    of_hops, of_focal = encoder.attention.grad.unbind(1)
+    assert of_hops.all()
+    assert not of_focal.any()
 
 
 def test_published_number_of_parameters():

@@ -12,7 +12,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from scr.config import Chance, Count, Share
 from scr.encoders._base import Encoder, EncoderConfig, HopBatch, ProblemShape
@@ -134,9 +133,10 @@ class SAGN(Encoder):
         if style == "exponent":
             powers = self.config.alpha ** torch.arange(hops, dtype=dots.dtype, device=dots.device)
             return powers[None, :, None].expand(rows, hops, heads)
-        scores = dots[..., 0] + self._focal(dots[..., 1])
+        hop, focal = dots[..., 0], self._focal(dots[..., 1])
+        scores = hop + focal
         if self.config.hop_norm == "softmax":
-            weights = torch.softmax(F.leaky_relu(scores, _NEGATIVE_SLOPE), 1)
+            weights = _softmax(hop, focal)
         else:
             weights = scores.sigmoid() if self.config.hop_norm == "sigmoid" else scores.tanh()
         return dropout(weights, self.config.attention_dropout, self.training)
@@ -146,6 +146,17 @@ class SAGN(Encoder):
         if self.config.focal == "average":
             return dots.mean(1, keepdim=True)
         return dots[:, :1] if self.config.focal == "first" else dots[:, -1:]
+
+
+def _softmax(hop: Tensor, focal: Tensor) -> Tensor:
+    """Softmax over the hops of the leaky relu of ``hop + focal``, up to rounding.
+
+    What a row's scores share does not change its softmax. Where all of them are on one side of
+    zero, as they are at the start, the focal scores are shared and have no gradient; of the plain
+    formula it would be the rounding of a sum, of which Adam makes steps as long as any.
+    """
+    slopes = torch.where(hop + focal > 0, 1.0, _NEGATIVE_SLOPE).to(hop.dtype)
+    return torch.softmax(slopes * hop + (slopes - slopes[:, :1]) * focal, 1)
 
 
 class _LabelHeads(nn.Module):

@@ -43,6 +43,21 @@ def test_values_and_gradients_equal_the_two_steps_in_double_precision(heads, kep
         torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-3, atol=2e-3)
 
 
+@pytest.mark.parametrize("heads", [1, 3])
+def test_weights_need_no_vectors(heads):
+    torch.manual_seed(2)
+    z, weight = torch.randn(ROWS, HOPS * heads, INPUTS), torch.randn(HOPS * heads, INPUTS, OUTPUTS)
+    bias, none = torch.randn(HOPS * heads, OUTPUTS), torch.empty(heads, 0, OUTPUTS)
+
+    def mean(dots, _):
+        return dots.new_full(dots.shape[:-1], 1 / HOPS)
+
+    mixed = attend_linear(z, weight, bias, none, torch.empty(0), mean)
+    hidden = torch.einsum("rgi,gio->rgo", z.double(), weight.double()) + bias
+    expected = hidden.unflatten(1, (HOPS, heads)).mean(1)
+    torch.testing.assert_close(mixed.double(), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_result_does_not_depend_on_threads():
     torch.manual_seed(1)
     z = torch.randn(ROWS, HOPS, INPUTS, requires_grad=True)

@@ -56,7 +56,7 @@ class _AttendedLinear(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         groups, _, outputs = weight.shape
         dots = dots_of_rows(z.unsqueeze(1), seen).squeeze(1) + offset
-        by_head = dots.view(len(z), -1, heads, dots.shape[-1])
+        by_head = dots.view(len(z), groups // heads, heads, dots.shape[-1])
         ctx.attention = Attention(weigh, by_head, context, any(ctx.needs_input_grad))
         shares = ctx.attention.weights.detach().flatten(1).contiguous()
         mixed = empty((len(z), heads, outputs), z)
