@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -34,6 +35,9 @@ RESULTS = HERE / "results"
 REAPER = HERE / "reaper.py"
 SAMPLE_SECONDS = 0.5
 """Between two looks at the disk."""
+READ_BYTES = 1 << 22
+FREE_BYTES = 400 * 2**20
+"""That `fill_page_cache` leaves; Linux keeps about as much free anyway."""
 PACKAGES = ("scr-gnn", "numpy", "numba", "scipy", "torch", "torch-geometric", "pyarrow")
 
 console = Console()
@@ -246,6 +250,35 @@ def remove(*paths: Path) -> None:
                 shutil.rmtree(each)
             else:
                 each.unlink(missing_ok=True)
+
+
+def fill_page_cache(file: Path, then: Path) -> None:
+    """Have the page cache take the memory that is free, last of all with the files of a folder.
+
+    The host of a virtual machine may take back what is free, and whoever touches it waits until it
+    is there again: 6 s for each GiB on one machine, for more of it the more processes there are.
+    What the cache holds is given up at once. It is filled by a sparse `file`, which takes no disk
+    and must stay as long as it matters. Where the system does not say what is free, nothing is
+    done.
+    """
+    if Path("/proc/meminfo").exists():
+        with file.open("wb") as stream:
+            stream.truncate(_memory("MemTotal"))
+        with file.open("rb", buffering=0) as stream:
+            while _memory("MemFree") > FREE_BYTES and stream.read(READ_BYTES):
+                pass
+    for each in sorted(then.rglob("*")):
+        if each.is_file():
+            with each.open("rb", buffering=0) as stream:
+                while stream.read(READ_BYTES):
+                    pass
+
+
+def _memory(name: str) -> int:
+    """Bytes of a line of `/proc/meminfo`."""
+    text = Path("/proc/meminfo").read_text("ascii")
+    found = re.search(rf"^{name}: +(\d+) kB$", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
 def stored_edges(store: Path) -> int:

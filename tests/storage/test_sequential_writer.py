@@ -25,7 +25,18 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_sequential_writer, "BUFFER_BYTES", 3 * PAGE)
 
 
-def written(file: Path, offset: int, parts: list[int | None], expected: int) -> tuple[bytes, bytes]:
+def placed(data: bytes, offset: int | None) -> memoryview:
+    """Bytes that lie in their page of memory as they will in the file; none: anywhere."""
+    if offset is None:
+        return memoryview(data)
+    memory = _sequential_writer.page_buffer(offset % PAGE + len(data))[offset % PAGE :]
+    memory[:] = np.frombuffer(data, np.uint8)
+    return memory.data
+
+
+def written(
+    file: Path, offset: int, parts: list[int | None], expected: int, *, in_place: bool = False
+) -> tuple[bytes, bytes]:
     """The file after parts of so many bytes, with a sync for each None, and what it should be."""
     file.write_bytes(BEFORE)
     content = bytearray(BEFORE)
@@ -41,7 +52,7 @@ def written(file: Path, offset: int, parts: list[int | None], expected: int) -> 
                     )
                     continue
                 data = rng.bytes(size)
-                writer.write(memoryview(data))
+                writer.write(placed(data, offset if in_place else None))
                 content[offset : offset + size] = data
                 offset += size
             writer.sync()
@@ -52,6 +63,7 @@ def written(file: Path, offset: int, parts: list[int | None], expected: int) -> 
     offset=st.integers(0, len(BEFORE)),
     parts=st.lists(st.one_of(st.none(), st.integers(0, 5 * PAGE)), max_size=8),
     expected=st.sampled_from([0, 1 << 20]),
+    in_place=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
 def test_the_file_holds_what_was_written_and_nothing_else_changes(
@@ -59,9 +71,37 @@ def test_the_file_holds_what_was_written_and_nothing_else_changes(
     offset: int,
     parts: list[int | None],
     expected: int,
+    in_place: bool,
 ) -> None:
-    found, content = written(tmp_path_factory.mktemp("file") / "file", offset, parts, expected)
+    file = tmp_path_factory.mktemp("file") / "file"
+    found, content = written(file, offset, parts, expected, in_place=in_place)
     assert found == content
+
+
+@pytest.mark.parametrize(("in_place", "pages"), [(True, 9), (False, 0)])
+def test_bytes_that_lie_as_in_the_file_are_written_without_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_place: bool, pages: int
+) -> None:
+    memory = _sequential_writer.page_buffer(11 * PAGE)
+    memory[:] = 7
+    direct = []
+    write_at = _sequential_writer.write_at
+
+    def watched(descriptor: int, data: memoryview, offset: int) -> int:
+        count = write_at(descriptor, data, offset)
+        if np.may_share_memory(np.frombuffer(data, np.uint8), memory):
+            direct.append(count)
+        return count
+
+    monkeypatch.setattr(_sequential_writer, "write_at", watched)
+    data = memory[100 if in_place else 101 :][: 10 * PAGE]
+    with (tmp_path / "file").open("w+b") as stream:
+        writer = SequentialWriter(tmp_path / "file", stream.fileno(), 100, 1 << 20)
+        with closing(writer):
+            writer.write(data.data)
+            writer.sync()
+    assert sum(direct) == pages * PAGE
+    assert (tmp_path / "file").read_bytes() == bytes(100) + bytes([7]) * (10 * PAGE)
 
 
 @pytest.mark.parametrize(("expected", "parts", "direct"), [

@@ -112,12 +112,30 @@ class _DirectWriter:
 
     def write(self, data: memoryview) -> None:
         rest = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+        head = -self._filled % PAGE
+        if len(rest) >= BUFFER_BYTES and (rest.ctypes.data + head) % PAGE == 0:
+            rest = self._write_in_place(rest, head)
         while len(rest):
             part, rest = np.split(rest, [min(BUFFER_BYTES - self._filled, len(rest))])
             self._buffers[0][self._filled : self._filled + len(part)] = part
             self._filled += len(part)
             if self._filled == BUFFER_BYTES:
                 self._hand_over()
+
+    def _write_in_place(self, data: NDArray[np.uint8], head: int) -> NDArray[np.uint8]:
+        """Write bytes from where they lie, but for those before the first page and after the last.
+
+        Returns the latter.
+        """
+        whole = (len(data) - head) // PAGE * PAGE
+        first, pages, rest = np.split(data, [head, head + whole])
+        self._buffers[0][self._filled : self._filled + head] = first
+        self._wait()
+        self._write_pages(self._buffers[0][: self._filled + head], self._start)
+        self._start, self._filled = self._start + self._filled + head, 0
+        self._write_pages(pages, self._start)
+        self._start += whole
+        return rest
 
     def _hand_over(self) -> None:
         """Let the thread write the full buffer, and take the other one."""

@@ -315,7 +315,7 @@ def test_a_part_that_is_damaged_during_assembly_is_made_again(tmp_path, tiny):
 @pytest.mark.filterwarnings("ignore:.*had changed")
 def test_a_disk_that_keeps_nothing_is_told_instead_of_written_to_forever(tmp_path, monkeypatch):
     graph = stored(tmp_path)
-    monkeypatch.setattr(assembly, "_slab_crc32s", lambda rows, slab_rows: [])
+    monkeypatch.setattr(assembly, "_slab_checksums", lambda rows, slab_rows: [])
     with pytest.raises(StoreError, match="part-0-1` was written twice, and was not what was"):
         propagate(graph, 3, out=tmp_path / "hops", threads=1)
 
@@ -332,10 +332,10 @@ def test_no_more_slabs_are_on_their_way_than_the_plan_has_disk_for(tmp_path, tin
             most.append(len(begun))
         write(self, data)
 
-    def recorded(self, row, crc32s=None):
-        if crc32s is not None:
+    def recorded(self, row, checksums=None):
+        if checksums is not None:
             begun.pop()
-        record(self, row, crc32s)
+        record(self, row, checksums)
 
     monkeypatch.setattr(sequential_writer.SequentialWriter, "write", writing)
     monkeypatch.setattr(pieces.Pieces, "record_assembled", recorded)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import zlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,9 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from scr.compute import aligned_empty, run_with_buffers
+from scr.compute import run_with_buffers
 from scr.errors import StoreError
 from scr.propagation._steps import fill_block, unit_rows
 from scr.propagation.disk._disk_plan import DiskPlan
@@ -132,31 +132,33 @@ def assemble(
     descriptor, begin = _open(file, layout)
     row_bytes, slab_rows = matrices * columns * layout.dtype.itemsize, work.slab_rows
     shape = (min(slabs * slab_rows, rows), matrices, columns)
-    buffers = deque(aligned_empty(shape, layout.dtype) for _ in range(BEHIND + 1))
+    slab_bytes = math.prod(shape) * layout.dtype.itemsize
+    buffers = deque(page_buffer(slab_bytes + PAGE) for _ in range(BEHIND + 1))
     part_bytes = shape[0] * max(map(layout.row_bytes, range(len(layout.blocks))))
     readers = [page_buffer(part_bytes + 2 * PAGE) for _ in range(_READERS)]
     chunks, digests = BackwardChunks(layout.bytes), dict[int, str]()
     pending: deque[_Written] = deque()
 
-    def write(chunk: NDArray[Any], start: int) -> list[int]:
+    def write(chunk: NDArray[Any], start: int) -> None:
+        """Bring slabs to the disk, note that they are there, and let go of their parts."""
         writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
         with closing(writer):
             writer.write(as_bytes(chunk))
             writer.sync()
-        return _slab_crc32s(chunk, slab_rows)
+        work.record_assembled(start, _slab_checksums(chunk, slab_rows))
+        for number, (first, last) in enumerate(layout.cuts.ranges):
+            left = min(max(start - first, 0), last - first)
+            for block in range(len(layout.blocks)):
+                for place in layout.places:
+                    part = work.file(layout.part(block, place, number))
+                    os.truncate(part, left * layout.row_bytes(block))
 
     def settle(most: int = 0) -> None:
-        """Wait until so few slabs are being written, and let go of the parts of the others."""
+        """Wait until so few slabs are being written or hashed."""
         while len(pending) > most:
-            start, crc32s, hashed = pending.popleft()
+            start, written, hashed = pending.popleft()
+            written.result()
             digests.update((number, digest.result()) for number, digest in hashed.items())
-            work.record_assembled(start, crc32s.result())
-            for number, (first, last) in enumerate(layout.cuts.ranges):
-                left = min(max(start - first, 0), last - first)
-                for block in range(len(layout.blocks)):
-                    for place in layout.places:
-                        part = work.file(layout.part(block, place, number))
-                        os.truncate(part, left * layout.row_bytes(block))
             on_rows(rows - start, rows)
 
     try:
@@ -170,7 +172,10 @@ def assemble(
                 start, stop = first * slab_rows, min(last * slab_rows, rows)
                 # Slabs are not written over before the chunk that ends in them is hashed.
                 settle(BEHIND - 1)
-                chunk = buffers[0][: stop - start]
+                # At its place in a page, as in the file, it is written without another copy.
+                shift = (begin + start * row_bytes) % PAGE
+                chunk = buffers[0][shift : shift + (stop - start) * row_bytes].view(layout.dtype)
+                chunk = chunk.reshape(stop - start, matrices, columns)
                 if layout.features is not None:
                     fill_block(
                         chunk[:, 0], layout.features, slice(None), threads=threads, first=start
@@ -184,10 +189,10 @@ def assemble(
                 if unit:
                     for place in range(matrices):
                         unit_rows(chunk[:, place], threads=threads)
-                crc32s = writing.submit(write, chunk, start)
+                written = writing.submit(write, chunk, start)
                 whole = chunks.whole(as_bytes(chunk), start * row_bytes)
                 hashed = {number: hashing.submit(chunk_digest, *parts) for number, parts in whole}
-                pending.append(_Written(start, crc32s, hashed))
+                pending.append(_Written(start, written, hashed))
                 buffers.rotate()
                 last = first
             settle()
@@ -201,14 +206,16 @@ class _Written(NamedTuple):
 
     start: int
     """Their first row."""
-    crc32s: Future[list[int]]
-    """Of each of them, once they are there."""
+    written: Future[None]
     digests: dict[int, Future[str]]
 
 
-def _slab_crc32s(rows: NDArray[Any], slab_rows: int) -> list[int]:
+def _slab_checksums(rows: NDArray[Any], slab_rows: int) -> list[int]:
     """A checksum for each slab of rows, the first of which begins one."""
-    return [zlib.crc32(as_bytes(rows[slice(*part)])) for part in ranges(len(rows), slab_rows)]
+    return [
+        xxhash.xxh3_64_intdigest(as_bytes(rows[slice(*part)]))
+        for part in ranges(len(rows), slab_rows)
+    ]
 
 
 def _fill(
@@ -238,7 +245,7 @@ def _fill(
             found = FileRows(piece, in_order=True).stream(start - first, stop - first, buffer)
         except (FileNotFoundError, StoreError):
             raise DamagedPieceError(name) from None
-        if _slab_crc32s(found, slab_rows) != work.part_crc32s(name, inside):
+        if _slab_checksums(found, slab_rows) != work.part_checksums(name, inside):
             raise DamagedPieceError(name)
         chunk[start - begin : stop - begin, place, columns] = found
 
@@ -264,15 +271,16 @@ def result_is_there(work: Pieces, file: Path, layout: Layout) -> bool:
     slab_rows, row = work.slab_rows, work.assembled or 0
     with file.open("rb") as stream:
         while row < layout.shape[0]:
-            expected = work.assembled_crc32s(row)
+            expected = work.assembled_checksums(row)
             if not expected:
                 return False
             for known in expected:
-                crc32, left = 0, min(slab_rows, layout.shape[0] - row) * row_bytes
+                slab, left = xxhash.xxh3_64(), min(slab_rows, layout.shape[0] - row) * row_bytes
                 stream.seek(begin + row * row_bytes)
                 while left and (data := stream.read(min(left, _READ_BYTES))):
-                    crc32, left = zlib.crc32(data, crc32), left - len(data)
-                if left or crc32 != known:
+                    slab.update(data)
+                    left -= len(data)
+                if left or slab.intdigest() != known:
                     return False
                 row += slab_rows
     return True

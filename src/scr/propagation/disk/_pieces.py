@@ -1,13 +1,13 @@
 """Pieces of a long propagation: files of rows in a work folder, with checksums.
 
-Each piece is written once. The journal of the work folder knows its size and one CRC-32 for each
-slab of rows; what a piece holds is believed only after they are compared.
+Each piece is written once. The journal of the work folder knows its size and a checksum for each
+slab of rows, XXH3 of 64 bits, which is as fast as memory; what a piece holds is believed only after
+they are compared.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from scr.errors import StoreError
@@ -60,7 +61,7 @@ class PieceFiles(Protocol):
     def remove(self, name: str) -> None:
         """Forget a piece, then remove its file."""
 
-    def record(self, name: str, size: int, crc32: list[int]) -> None:
+    def record(self, name: str, size: int, checksums: list[int]) -> None:
         """Note a piece whose file is whole."""
 
     def read(self, name: str, out: NDArray[Any]) -> None:
@@ -74,7 +75,7 @@ class WrittenPiece(NamedTuple):
     file: str
     """Its name in the work folder so far."""
     bytes: int
-    crc32: list[int]
+    checksums: list[int]
 
 
 class Pieces(WorkFolder):
@@ -109,9 +110,9 @@ class Pieces(WorkFolder):
         others = (_LAYOUT, _ASSEMBLED)
         return [name for name in self.parts() if name not in others and _SLAB not in name]
 
-    def record(self, name: str, size: int, crc32: list[int]) -> None:
+    def record(self, name: str, size: int, checksums: list[int]) -> None:
         """Note a piece whose file is whole."""
-        self.finish(name, {"bytes": size, "crc32": crc32}, changing=[name])
+        self.finish(name, {"bytes": size, "checksums": checksums}, changing=[name])
 
     def adopt(self, piece: WrittenPiece) -> None:
         """Give a worker's piece its name, and note it.
@@ -129,36 +130,36 @@ class Pieces(WorkFolder):
             )
         self.remove(piece.name)
         written.replace(self.file(piece.name))
-        self.record(piece.name, piece.bytes, piece.crc32)
+        self.record(piece.name, piece.bytes, piece.checksums)
 
     def remove(self, name: str) -> None:
         """Forget a piece, then remove its file."""
         self.forget(name)
         self.file(name).unlink(missing_ok=True)
 
-    def record_assembled(self, row: int, crc32s: list[int] | None = None) -> None:
+    def record_assembled(self, row: int, checksums: list[int] | None = None) -> None:
         """Note that rows from here on are in the result and synced.
 
         Of those that were not before, there is a checksum for each slab.
         """
-        if crc32s is not None:
-            self.finish(f"{_SLAB}{row}", crc32s)
+        if checksums is not None:
+            self.finish(f"{_SLAB}{row}", checksums)
         self.finish(_ASSEMBLED, row, changing=[RESULT])
 
-    def assembled_crc32s(self, row: int) -> list[int]:
+    def assembled_checksums(self, row: int) -> list[int]:
         """The checksums that were noted with a row; none if there are no such."""
         found = self.finished(f"{_SLAB}{row}")
         return found if isinstance(found, list) else []
 
-    def part_crc32s(self, name: str, slabs: range) -> list[int] | None:
+    def part_checksums(self, name: str, slabs: range) -> list[int] | None:
         """The checksums of some slabs of a piece; none if there is no such piece."""
         piece = self.finished(name)
-        return None if piece is None else piece["crc32"][slabs.start : slabs.stop]
+        return None if piece is None else piece["checksums"][slabs.start : slabs.stop]
 
     def read(self, name: str, out: NDArray[Any]) -> None:
         """Fill a matrix with all rows of a piece; raise `DamagedPieceError` if it has changed."""
         rows, piece = self.slab_rows, self.finished(name)
-        known = [] if piece is None else piece["crc32"]
+        known = [] if piece is None else piece["checksums"]
         for slab, at in enumerate(range(0, len(out), rows)):
             if not known or not read_checked(self.file(name), at, known[slab], out[at : at + rows]):
                 self.remove(name)
@@ -171,14 +172,14 @@ class Pieces(WorkFolder):
         self.finish(_LAYOUT, dict(layout))
 
 
-def read_checked(file: Path, row: int, crc32: int, out: NDArray[Any]) -> bool:
+def read_checked(file: Path, row: int, checksum: int, out: NDArray[Any]) -> bool:
     """Fill an array with rows of a file; returns whether they have the checksum."""
     try:
         with open_for_reading(file) as descriptor:
             fill(descriptor, row * (out.nbytes // max(len(out), 1)), out)
     except (EOFError, FileNotFoundError):
         return False
-    return zlib.crc32(as_bytes(out)) == crc32
+    return xxhash.xxh3_64_intdigest(as_bytes(out)) == checksum
 
 
 class PieceWriter:
@@ -191,7 +192,7 @@ class PieceWriter:
         pieces.remove(name)
         self._descriptor = open_descriptor(pieces.file(name), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._file = SequentialWriter(pieces.file(name), self._descriptor)
-        self._crc32: list[int] = []
+        self._slabs: list[xxhash.xxh3_64] = []
         self._rows = self._bytes = 0
         self._copy: NDArray[Any] | None = None
         self._thread = ThreadPoolExecutor(1)
@@ -211,8 +212,8 @@ class PieceWriter:
             part, rows = np.split(rows, [min(self._slab_rows - inside, most, len(rows))])
             data = as_bytes(self._copied(part) if is_copied else part)
             if inside == 0:
-                self._crc32.append(0)
-            self._crc32[-1] = zlib.crc32(data, self._crc32[-1])
+                self._slabs.append(xxhash.xxh3_64())
+            self._slabs[-1].update(data)
             self._rows += len(part)
             self._bytes += len(data)
             self._file.write(data)
@@ -244,4 +245,5 @@ class PieceWriter:
             self._file.close()
             os.close(self._descriptor)  # of a file in a network, also says whether it is there
         if kind is None:
-            self._pieces.record(self._name, self._bytes, self._crc32)
+            checksums = [slab.intdigest() for slab in self._slabs]
+            self._pieces.record(self._name, self._bytes, checksums)

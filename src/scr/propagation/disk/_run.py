@@ -34,8 +34,9 @@ from scr.storage import (
     work_bytes,
 )
 
-STEPS_VERSION = 2
-"""Of the steps by which a block is computed: work that other steps have left is not resumed."""
+STEPS_VERSION = 3
+"""Of the steps by which a block is computed, and of its pieces: work that other steps have left is
+not resumed."""
 
 
 def propagate_to_disk(

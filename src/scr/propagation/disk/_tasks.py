@@ -98,7 +98,7 @@ class Tasks:
             names = [layout.part(block, place, number) for place in loads for number in numbers]
         else:
             names = [layout.state(block, place) for place in loads]
-        return {name: self._work.finished(name)["crc32"] for name in names}
+        return {name: self._work.finished(name)["checksums"] for name in names}
 
 
 def stages(steps: Sequence[Step]) -> list[list[Step]]:

@@ -110,8 +110,8 @@ class _WorkerPieces:
     def remove(self, name: str) -> None:
         self.file(name).unlink(missing_ok=True)
 
-    def record(self, name: str, size: int, crc32: list[int]) -> None:
-        self.written.append(WrittenPiece(name, self.file(name).name, size, crc32))
+    def record(self, name: str, size: int, checksums: list[int]) -> None:
+        self.written.append(WrittenPiece(name, self.file(name).name, size, checksums))
 
     def read(self, name: str, out: NDArray[Any]) -> None:
         rows, file = self.slab_rows, self._folder / name
