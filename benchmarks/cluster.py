@@ -32,7 +32,14 @@ from pathlib import Path
 from typing import Any
 
 from harness import (
-    RESULTS, Results, console, fill_page_cache, measure, remove, say, scr_command,
+    RESULTS,
+    Results,
+    console,
+    fill_page_cache,
+    measure,
+    remove,
+    say,
+    scr_command,
 )  # fmt: skip
 from products import CLASSES, EDGES, FEATURES, HOPS, LABELS, NODES
 
