@@ -262,7 +262,7 @@ def fill_page_cache(file: Path, then: Path) -> None:
     done.
     """
     if Path("/proc/meminfo").exists():
-        with file.open("ab") as stream:  # what the cache holds of it stays there
+        with file.open("wb") as stream:  # anew: pages that are read again would be kept the longest
             stream.truncate(_memory("MemTotal"))
         with file.open("rb", buffering=0) as stream:
             while _memory("MemFree") > FREE_BYTES and stream.read(READ_BYTES):

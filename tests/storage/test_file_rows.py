@@ -17,6 +17,7 @@ from scr.storage import (
     in_memory,
     region_of,
     release,
+    resident,
     sample_rows,
     stream_rows,
     take_rows,
@@ -219,7 +220,7 @@ def test_a_large_file_passes_by_the_page_cache_or_comes_from_it(tmp_path, monkey
     np.save(path, rows)
     with path.open("rb") as file:
         os.fdatasync(file.fileno())  # which tests leave as it is
-        if not descriptors._is_cached(file.fileno(), 0, size):
+        if not descriptors.is_cached(file.fileno(), 0, size):
             pytest.skip("this system does not say what its page cache holds")
         if (direct := descriptors.open_direct(path)) is None:
             pytest.skip("this disk has no reads past the page cache")
@@ -230,10 +231,34 @@ def test_a_large_file_passes_by_the_page_cache_or_comes_from_it(tmp_path, monkey
         assert np.array_equal(in_memory(mapped), rows)
         # Not even in part, as reading ahead would leave it; the map has a page for the header.
         assert not any(
-            descriptors._is_cached(file.fileno(), at, 4096) for at in range(1 << 20, size, 1 << 16)
+            descriptors.is_cached(file.fileno(), at, 4096) for at in range(1 << 20, size, 1 << 16)
         )
         path.read_bytes()
         buffer = bytearray(size)
         assert descriptors.read_cached(file.fileno(), memoryview(buffer), 128)
         assert buffer == rows.tobytes()
         assert np.array_equal(in_memory(mapped), rows)
+
+
+def test_a_map_that_stays_in_memory_is_read_into_the_page_cache_in_order(tmp_path):
+    path, rows = tmp_path / "rows.npy", np.arange(1 << 20, dtype=np.int64).reshape(-1, 8)
+    np.save(path, rows)
+    with path.open("rb") as file:
+        os.fdatasync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        array = resident(np.load(path, mmap_mode="r")[5:])
+        cached = descriptors.is_cached(file.fileno(), 5 * 64, array.nbytes)
+    assert cached in (True, None)
+    assert np.array_equal(array, rows[5:])
+    assert region_of(array) is None  # whoever reads files sees none behind it
+    assert resident(rows) is rows
+
+
+def test_a_map_of_a_file_that_was_cut_short_does_not_stay_in_memory(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.ones((4, 1000), np.float32))
+    array = np.load(path, mmap_mode="r")
+    with path.open("r+b") as file:
+        file.truncate(8000)
+    with pytest.raises(StoreError, match="truncated"):
+        resident(array)

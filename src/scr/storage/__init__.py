@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import in_memory as in_memory
     from scr.storage._file_rows import ranges as ranges
     from scr.storage._file_rows import release as release
+    from scr.storage._file_rows import resident as resident
     from scr.storage._file_rows import row_chunks as row_chunks
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows

@@ -50,7 +50,7 @@ def read_cached(descriptor: int, buffer: memoryview, offset: int) -> bool:
     The cache is asked first. A read that does not wait would tell as well, but has Linux read ahead
     what is missing: where that is set to megabytes, all was read twice, and took new memory.
     """
-    if _is_cached(descriptor, offset, len(buffer)) is False:
+    if is_cached(descriptor, offset, len(buffer)) is False:
         return False
     try:
         return os.preadv(descriptor, [buffer], offset, os.RWF_NOWAIT) == len(buffer)
@@ -68,7 +68,7 @@ _CACHESTAT = 451
 """Number of the system call `cachestat`, in Linux from 6.5 on."""
 
 
-def _is_cached(descriptor: int, offset: int, size: int) -> bool | None:
+def is_cached(descriptor: int, offset: int, size: int) -> bool | None:
     """Whether the page cache holds a part of a file; none where the system does not say."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         return None

@@ -27,7 +27,13 @@ from numpy.typing import NDArray
 
 from scr.compute import map_in_order
 from scr.errors import StoreError
-from scr.storage._descriptors import open_descriptor, open_direct, read_at, read_cached
+from scr.storage._descriptors import (
+    is_cached,
+    open_descriptor,
+    open_direct,
+    read_at,
+    read_cached,
+)
 from scr.storage._file_region import FileRegion, as_bytes, fill, region_of
 from scr.storage._sequential_writer import DIRECT_BYTES, PAGE, page_buffer
 
@@ -94,6 +100,11 @@ class FileRows:
                     f"`{path}` was replaced while it was in use; expected it to stay",
                     hint="give the same command again, which reads the new one",
                 )
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the page cache is known to hold all rows."""
+        return bool(is_cached(self._descriptor, self._region.offset, self._region.bytes))
 
     def read(self, start: int, stop: int, buffer: NDArray[Any] | None = None) -> NDArray[Any]:
         """Rows `start` to `stop`, in the first rows of `buffer` if there is one."""
@@ -206,6 +217,21 @@ def in_memory(array: NDArray[Any]) -> NDArray[Any]:
     if file._direct is None:  # also of numbers that would lie between their places in the buffer
         return file.read(0, len(array))
     return file.stream(0, len(array), file.buffer(len(array)))
+
+
+def resident(array: NDArray[Any]) -> NDArray[Any]:
+    """A memory map as an array in memory: its pages stay mapped, instead of being read each time.
+
+    For what memory holds and many passes go through. What the page cache does not hold yet is read
+    in order first: pages that threads ask for as they come to them are read a few at a time.
+    """
+    file = FileRows.behind(array)
+    if file is None:
+        return array
+    if not file.is_cached:
+        for _ in row_chunks(array):
+            pass
+    return np.frombuffer(array.data.cast("B"), array.dtype).reshape(array.shape)
 
 
 def row_chunks(array: NDArray[Any], size: int = COPY_BYTES) -> Iterator[NDArray[Any]]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from scr.compute import run_with_buffers
 from scr.errors import StoreError
-from scr.propagation._steps import fill_block, unit_rows
+from scr.propagation._steps import copy_rows, fill_block, unit_rows
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._pieces import STATE, DamagedPieceError, Pieces
 from scr.propagation.disk._plan import BEHIND, DiskRequest
@@ -140,12 +140,16 @@ def assemble(
     pending: deque[_Written] = deque()
 
     def write(chunk: NDArray[Any], start: int) -> None:
-        """Bring slabs to the disk, note that they are there, and let go of their parts."""
+        """Bring slabs to the disk."""
         writer = SequentialWriter(file, descriptor, begin + start * row_bytes, layout.bytes)
         with closing(writer):
             writer.write(as_bytes(chunk))
             writer.sync()
-        work.record_assembled(start, _slab_checksums(chunk, slab_rows))
+
+    def note(start: int, written: Future[None], known: Future[list[int]]) -> None:
+        """Note that slabs are on the disk, and let go of their parts."""
+        written.result()
+        work.record_assembled(start, known.result())
         for number, (first, last) in enumerate(layout.cuts.ranges):
             left = min(max(start - first, 0), last - first)
             for block in range(len(layout.blocks)):
@@ -156,8 +160,8 @@ def assemble(
     def settle(most: int = 0) -> None:
         """Wait until so few slabs are being written or hashed."""
         while len(pending) > most:
-            start, written, hashed = pending.popleft()
-            written.result()
+            start, noted, hashed = pending.popleft()
+            noted.result()
             digests.update((number, digest.result()) for number, digest in hashed.items())
             on_rows(rows - start, rows)
 
@@ -166,7 +170,11 @@ def assemble(
             left = rows
             work.record_assembled(left)
         last = -(-left // slab_rows)
-        with ThreadPoolExecutor(1) as writing, ThreadPoolExecutor(_HASHERS) as hashing:
+        with (
+            ThreadPoolExecutor(1) as noting,
+            ThreadPoolExecutor(1) as writing,
+            ThreadPoolExecutor(_HASHERS) as hashing,
+        ):
             while last > 0:
                 first = max(last - slabs, 0)
                 start, stop = first * slab_rows, min(last * slab_rows, rows)
@@ -176,12 +184,8 @@ def assemble(
                 shift = (begin + start * row_bytes) % PAGE
                 chunk = buffers[0][shift : shift + (stop - start) * row_bytes].view(layout.dtype)
                 chunk = chunk.reshape(stop - start, matrices, columns)
-                if layout.features is not None:
-                    fill_block(
-                        chunk[:, 0], layout.features, slice(None), threads=threads, first=start
-                    )
                 try:
-                    _fill(chunk, work, layout, range(first, last), readers)
+                    _fill(chunk, work, layout, range(first, last), readers, threads)
                 except DamagedPieceError as damaged:
                     settle()
                     work.remove(damaged.name)
@@ -190,9 +194,11 @@ def assemble(
                     for place in range(matrices):
                         unit_rows(chunk[:, place], threads=threads)
                 written = writing.submit(write, chunk, start)
+                known = hashing.submit(_slab_checksums, chunk, slab_rows)
+                noted = noting.submit(note, start, written, known)
                 whole = chunks.whole(as_bytes(chunk), start * row_bytes)
                 hashed = {number: hashing.submit(chunk_digest, *parts) for number, parts in whole}
-                pending.append(_Written(start, written, hashed))
+                pending.append(_Written(start, noted, hashed))
                 buffers.rotate()
                 last = first
             settle()
@@ -206,7 +212,8 @@ class _Written(NamedTuple):
 
     start: int
     """Their first row."""
-    written: Future[None]
+    noted: Future[None]
+    """Once they are on the disk and the journal says so."""
     digests: dict[int, Future[str]]
 
 
@@ -224,12 +231,17 @@ def _fill(
     layout: Layout,
     slabs: range,
     buffers: list[NDArray[np.uint8]],
+    threads: int | None,
 ) -> None:
-    """Read some slabs of all parts, each to its place in the rows; a thread for each buffer."""
+    """Read some slabs of all parts, each to its place in the rows; a thread for each buffer.
+
+    Features, if there are, are read beside them by so many `threads`.
+    """
     begin, slab_rows = slabs.start * work.slab_rows, work.slab_rows
     parts = [
         (block, place, *part)
-        for part in layout.cuts.between(begin, begin + len(chunk))
+        for start, stop in ranges(len(chunk), slab_rows)
+        for part in layout.cuts.between(begin + start, begin + stop)
         for block in range(len(layout.blocks))
         for place in layout.places
     ]
@@ -247,9 +259,17 @@ def _fill(
             raise DamagedPieceError(name) from None
         if _slab_checksums(found, slab_rows) != work.part_checksums(name, inside):
             raise DamagedPieceError(name)
-        chunk[start - begin : stop - begin, place, columns] = found
+        copy_rows(chunk[start - begin : stop - begin, place, columns], found, threads=1)
 
-    run_with_buffers(read, parts, buffers)
+    with ThreadPoolExecutor(1) as thread:
+        features = layout.features
+        if features is not None:
+            filled = thread.submit(
+                fill_block, chunk[:, 0], features, slice(None), threads=threads, first=begin
+            )
+        run_with_buffers(read, parts, buffers)
+        if features is not None:
+            filled.result()
 
 
 def _open(file: Path, layout: Layout) -> tuple[int, int]:

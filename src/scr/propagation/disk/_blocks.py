@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr.compute import aligned_empty
-from scr.graph import relation_codes, select_edges
+from scr.graph import Graph, relation_codes, select_edges
 from scr.propagation._normalization import NormalizedAdjacency, normalize
 from scr.propagation._plan import padded
 from scr.propagation._steps import advance, fill_block, take_turns
@@ -38,7 +39,7 @@ from scr.propagation.disk._reach import (
 from scr.propagation.disk._steps import Step
 from scr.propagation.kernel._row_sets import RowRange, Rows
 from scr.propagation.kernel._rows import EdgeChunk
-from scr.storage import ReadBuffers
+from scr.storage import ReadBuffers, resident
 
 GATHER_BYTES = 16 * 2**20
 """Kept rows copied out at once."""
@@ -64,6 +65,8 @@ class Blocks:
         pieces: PieceFiles,
         on_edges: Callable[[int], None] | None = None,
     ) -> None:
+        if plan.holds_edges:
+            request = replace(request, graph=_with_resident_edges(request.graph))
         self._request, self._plan, self._pieces = request, plan, pieces
         self._on_edges = on_edges or (lambda _: None)
         self._rows = request.picked
@@ -247,3 +250,8 @@ class Blocks:
             step = max(GATHER_BYTES // max(hop.strides[0], 1), 1)
             for at in range(0, len(rows), step):
                 writer.write(hop.take(rows[at : at + step], axis=0))
+
+
+def _with_resident_edges(graph: Graph) -> Graph:
+    weights = None if graph.weights is None else resident(graph.weights)
+    return replace(graph, indices=resident(graph.indices), weights=weights)

@@ -25,6 +25,8 @@ class DiskPlan:
     blocks: int
     passes: int
     """Times that the adjacency is read."""
+    holds_edges: bool
+    """Whether the edges stay in memory, so that they are read once instead of in each pass."""
     state_slots: int | None
     """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
     row_ranges: int

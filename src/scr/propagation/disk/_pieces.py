@@ -19,6 +19,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from scr.errors import StoreError
+from scr.propagation._steps import copy_rows
 from scr.storage import (
     SequentialWriter,
     WorkFolder,
@@ -30,8 +31,9 @@ from scr.storage import (
 
 RESULT = "result"
 """Folder of the work folder that becomes the artifact."""
-COPIED_BYTES = 16 * 2**20
-"""Rows copied at once where they do not lie one after the other."""
+COPIED_BYTES = 2**19
+"""Rows copied at once where they do not lie one after the other: as many as stay in the cache of a
+core until they are hashed and written."""
 STATE = "state-"
 """Begins the names of pieces with all rows of a hop of which the result has only some."""
 _LAYOUT, _ASSEMBLED, _SLAB = "layout", "assembled", "slab of row "
@@ -223,7 +225,7 @@ class PieceWriter:
         if self._copy is None or self._copy.size < rows.size:
             self._copy = np.empty(rows.size, rows.dtype)
         copy = self._copy[: rows.size].reshape(rows.shape)
-        copy[...] = rows
+        copy_rows(copy, rows, threads=1)
         return copy
 
     def write_behind(self, rows: NDArray[Any]) -> None:

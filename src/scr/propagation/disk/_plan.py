@@ -144,19 +144,20 @@ class DiskRequest:
         is_stored = state > 0 and self.team is None and self.config.hops > 1
         is_stored = is_stored and costs.block_seconds > STATE_SECONDS
         slots = min((free - self._disk_bytes) // state, 2) if is_stored else 0
-        costs = replace(costs, slots=slots)
-        if costs.cuts is not None:
-            spare_rows = costs.cuts.most_rows
+        spare_rows = spare_rows if costs.cuts is None else costs.cuts.most_rows
+        own = self._memory_bytes(width, spare_rows)
+        own += 0 if costs.cuts is None else listed_bytes(self.graph.num_nodes)
+        edges = edge_bytes(self.graph, self.graph.num_edges)
+        holds_edges = not at_once and costs.may_hold_edges and own + edges <= budget
+        own += holds_edges * edges
+        costs = replace(costs, slots=slots, holds_edges=holds_edges)
         used = self._disk_bytes + slots * state
         room, slab = width * (self.graph.num_nodes + spare_rows), self._slab_bytes(count)
         slabs = 1 if at_once else self._slabs(room, slab, free - used)
-        # Parts and what they are put together to, or that alone.
         result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
         again = parts if parts == result or at_once else parts + costs.features_bytes
-        own, of_worker = self._memory_bytes(width, spare_rows), 0
-        own += 0 if costs.cuts is None else listed_bytes(self.graph.num_nodes)
+        of_worker = 0 if self.team is None else own
         if self.team is not None:
-            of_worker = own
             own = resident_bytes() + LIBRARY_BYTES + slabs * SLABS * slab
             own += filling_bytes(self.source, self.threads)
             check_memory(
@@ -171,7 +172,7 @@ class DiskRequest:
             disk_bytes=result, work_bytes=used + BEHIND * (slabs - 1) * slab,
             free_bytes=free, block_columns=width, spare_rows=spare_rows,
             row_ranges=count, tasks=costs.tasks, blocks=costs.blocks,
-            passes=costs.blocks * (self.matrices - 1),
+            passes=costs.blocks * (self.matrices - 1), holds_edges=holds_edges,
             state_slots=slots if self.has_others else None, slab_rows=self._slab_rows(count),
             slabs=slabs, chunk_edges=self._chunk_edges, rows=self.kept,
             at_once=at_once, read_again_bytes=again,
