@@ -4,13 +4,14 @@
     python benchmarks/cluster.py train
 
 `propagate`: a synthetic graph of the size of ogbn-products is propagated by 1, 2 and 4 workers of
-one thread each, and by the local engine with as many threads; the hops must be the same bytes. A
-small graph shows what Ray itself costs. Each is a process of its own, with as many cores for it and
-all that it starts as it has workers, as far as there are so many: otherwise one worker would have
-the second core to itself for reading and writing. Before each, the page cache takes all memory
-that is free, with the store in it. `work_seconds` begin when the cluster is there
-and count the start of its workers; `passes_seconds` of them end with the last block, before this
-process puts the hops together; `start_seconds` are those of the cluster. Writes
+one thread each, and by the local engine with as many threads, with memory for the whole result and
+without (`parts`): then it writes parts to the disk and puts them together, as workers do. The hops
+must be the same bytes. A small graph shows what Ray itself costs. Each is a process of its own,
+with as many cores for it and all that it starts as it has workers, as far as there are so many:
+otherwise one worker would have the second core to itself for reading and writing. Before each, the
+page cache takes all memory that is free, with the store in it. `work_seconds` begin when the
+cluster is there and count the start of its workers; `passes_seconds` of them end with the last
+block, before this process puts the hops together; `start_seconds` are those of the cluster. Writes
 results/cluster.json.
 
 `train`: epochs of GAMLP + SCR on the hops of a graph of a tenth of that size, by 1 and 2 workers of
@@ -44,6 +45,9 @@ from harness import (
 from products import CLASSES, EDGES, FEATURES, HOPS, LABELS, NODES
 
 WORKERS = (1, 2, 4)
+ENGINES = {"small": ("local", "ray"), "large": ("local", "parts", "ray")}
+PARTS_MEMORY = "2GiB"
+"""Too little for the result of the large graph."""
 SMALL = (10_000, 100_000)
 """Nodes and edges of the graph on which everything but Ray takes no time."""
 LEAST_GAIN, MOST_COST = 1.7, 1.15
@@ -83,7 +87,7 @@ def main() -> None:
     command.set_defaults(run=run_command)
     one = commands.add_parser("once", help="one propagation, whose seconds are printed")
     one.add_argument("store", type=Path)
-    one.add_argument("--engine", required=True, choices=("local", "ray"))
+    one.add_argument("--engine", required=True, choices=ENGINES["large"])
     one.add_argument("--workers", type=int, required=True)
     one.add_argument("--hops", type=int, required=True)
     one.add_argument("--dtype", required=True)
@@ -105,7 +109,7 @@ def propagate(options: argparse.Namespace) -> None:
         for repeat in range(options.repeats):
             for workers in counts:
                 # One after the other: what else runs on the machine slows both down alike.
-                for engine in ("local", "ray"):
+                for engine in ENGINES[graph]:
                     step = f"{graph} {engine} {workers} repeat {repeat}"
                     if results.find(step=step):
                         continue
@@ -238,6 +242,7 @@ def once(options: argparse.Namespace) -> None:
         settings |= {"engine": "ray", "worker_cores": 1, "workers": options.workers}
     else:
         settings["threads"] = options.workers
+        settings["memory"] = PARTS_MEMORY if options.engine == "parts" else "auto"
     ready = time.perf_counter()
     computed = ready
 
@@ -281,6 +286,7 @@ def _summary(results: Results) -> None:
     for workers in sorted({row["workers"] for row in results.rows if row["graph"] == "large"}):
         ray, local = median("large", "ray", workers), median("large", "local", workers)
         passes = median("large", "ray", workers, "passes_seconds")
+        parts = median("large", "parts", workers)
         if None in (ray, local, one, passes, one_passes):
             continue
         wanted = ""
@@ -290,7 +296,8 @@ def _summary(results: Results) -> None:
         console.print(
             f"{workers} workers: {ray:.1f} s, {one / ray:.2f} times one worker "
             f"({one_passes / passes:.2f} times until hops are put together), "
-            f"{ray / local:.2f} times the seconds of {workers} threads{wanted}",
+            f"{ray / local:.2f} times the seconds of {workers} threads{wanted}"
+            + ("" if parts is None else f"; {ray / parts:.2f} times those with parts on the disk"),
             soft_wrap=True,
         )
 

@@ -179,15 +179,15 @@ def cluster_lines() -> list[str]:
 
     counts = Counter((row["workers"], row["engine"]) for row in rows).values()
     fewest, most = min(counts, default=0), max(counts, default=0)
-    settings = found["settings"]
+    settings, names = found["settings"], {"parts": "local, parts on disk"}
     return [
         "## Workers of a Ray cluster",
         "",
         f"{settings['nodes']:,} nodes, {settings['edges']:,} undirected edges, "
         f"{settings['columns']} columns in {settings['dtype']}, {settings['hops']} hops, on one "
         "machine: workers of one thread each, and the local engine with as many threads, which "
-        "writes the hops once; each with as many cores, as far as there are so many (2). Both make "
-        "the same bytes. "
+        "writes the hops once, or, with 2 GiB of memory, parts of them first, as workers do; each "
+        "with as many cores, as far as there are so many (2). All make the same bytes. "
         "Seconds until the hops are put together, and in all, without the start of the cluster; "
         f"medians of {fewest if fewest == most else f'{fewest} to {most}'} "
         f"(`{found['command']}` on {found['processor']}).",
@@ -195,7 +195,8 @@ def cluster_lines() -> list[str]:
         "| engine | workers or threads | products | in all |",
         "| --- | --- | --- | --- |",
         *(
-            f"| {engine} | {workers} | {median((workers, engine), 'passes_seconds'):.1f} s | "
+            f"| {names.get(engine, engine)} | {workers} | "
+            f"{median((workers, engine), 'passes_seconds'):.1f} s | "
             f"{median((workers, engine), 'work_seconds'):.1f} s |"
             for workers, engine in keys
         ),

@@ -9,8 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-SECONDS = 60
-"""After which a process that waits for another one gives up."""
+SECONDS = 300
+"""After which a process that waits for another one gives up; compiling loops takes a while where
+much else runs."""
 
 
 class Members:
@@ -32,14 +33,19 @@ class Members:
         self.calls += 1
         store = self.folder / f"group-{self.calls}"
         for rank, pipe in enumerate(self.pipes[:size]):
-            pipe.send((rank, size, store, function, arguments))
-        answers = []
-        for pipe in self.pipes[:size]:
-            assert pipe.poll(SECONDS), "a member does not answer"
-            answers.append(pipe.recv())
+            pipe.send((self.calls, rank, size, store, function, arguments))
+        answers = [self._answer(pipe) for pipe in self.pipes[:size]]
         failed = [text for is_well, text in answers if not is_well]
         assert not failed, "\n".join(failed)
         return [value for _, value in answers]
+
+    def _answer(self, pipe: Any) -> tuple[bool, Any]:
+        """Of this call; one that came too late for the call before is left out."""
+        while pipe.poll(SECONDS):
+            call, is_well, value = pipe.recv()
+            if call == self.calls:
+                return is_well, value
+        raise AssertionError("a member does not answer")
 
     def close(self) -> None:
         for pipe, process in zip(self.pipes, self.processes, strict=True):
@@ -58,7 +64,7 @@ def _serve(pipe: Any) -> None:
     torch.set_num_threads(1)
     while True:
         try:
-            rank, size, store, function, arguments = pipe.recv()
+            call, rank, size, store, function, arguments = pipe.recv()
         except EOFError:
             return
         try:
@@ -67,9 +73,9 @@ def _serve(pipe: Any) -> None:
                 timeout=timedelta(seconds=SECONDS),
             )  # fmt: skip
             with joined(TorchGroup()):
-                answer = True, function(*arguments)
+                answer = call, True, function(*arguments)
         except Exception:  # noqa: BLE001 - shown by the test
-            answer = False, f"rank {rank}: {traceback.format_exc()}"
+            answer = call, False, f"rank {rank}: {traceback.format_exc()}"
         if distributed.is_initialized():
             distributed.destroy_process_group()
         pipe.send(answer)

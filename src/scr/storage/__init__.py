@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from scr.storage._file_rows import WRITE_SPEED as WRITE_SPEED
     from scr.storage._file_rows import FileRows as FileRows
     from scr.storage._file_rows import ReadBuffers as ReadBuffers
+    from scr.storage._file_rows import from_cache as from_cache
     from scr.storage._file_rows import in_memory as in_memory
     from scr.storage._file_rows import ranges as ranges
     from scr.storage._file_rows import release as release
-    from scr.storage._file_rows import resident as resident
     from scr.storage._file_rows import row_chunks as row_chunks
     from scr.storage._file_rows import sample_rows as sample_rows
     from scr.storage._file_rows import stream_rows as stream_rows

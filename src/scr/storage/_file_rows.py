@@ -219,18 +219,16 @@ def in_memory(array: NDArray[Any]) -> NDArray[Any]:
     return file.stream(0, len(array), file.buffer(len(array)))
 
 
-def resident(array: NDArray[Any]) -> NDArray[Any]:
-    """A memory map as an array in memory: its pages stay mapped, instead of being read each time.
+def from_cache(array: NDArray[Any]) -> NDArray[Any]:
+    """A memory map as an array in memory, if the page cache holds all of it; otherwise as it is.
 
-    For what memory holds and many passes go through. What the page cache does not hold yet is read
-    in order first: pages that threads ask for as they come to them are read a few at a time.
+    Its pages stay mapped, and count as memory of the process, instead of being copied by each read:
+    for what is gone through several times. Pages that are not there yet would be read a few at a
+    time, as threads come to them.
     """
     file = FileRows.behind(array)
-    if file is None:
+    if file is None or not file.is_cached:
         return array
-    if not file.is_cached:
-        for _ in row_chunks(array):
-            pass
     return np.frombuffer(array.data.cast("B"), array.dtype).reshape(array.shape)
 
 

@@ -17,6 +17,7 @@ import fsspec
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fsspec.implementations.memory import MemoryFileSystem
 from tests.propagation.disk.test_out_of_core import stored
 from tests.storage.test_staging import die_at, forks, in_a_process
 from typer.testing import CliRunner
@@ -286,6 +287,23 @@ def test_a_plan_says_what_is_copied(graph, tmp_path):
     assert CliRunner().invoke(app, command).exit_code == 2
 
 
+class Versioned(MemoryFileSystem):
+    """Takes versions of files before parts of them, as the file system of S3 does."""
+
+    protocol = "versioned"
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("versioned:"))
+
+    def cat_file(self, path, version_id=None, start=None, end=None, **_):
+        assert version_id is None
+        return super().cat_file(path, start, end)
+
+
+fsspec.register_implementation("versioned", Versioned)
+
+
 def published(store, protocol):
     """The URL of a store, brought to where the protocol finds it."""
     if protocol == "zip":
@@ -293,16 +311,44 @@ def published(store, protocol):
             for file in store.iterdir():
                 archive.write(file, f"inner/{file.name}")
         return f"zip://inner::file://{store.parent}/store.zip"
-    if protocol == "memory":
+    if protocol in ("memory", "versioned"):
         memory = fsspec.filesystem("memory")
         if memory.exists("/bucket"):
             memory.rm("/bucket", recursive=True)
         memory.put(str(store), "/bucket/store", recursive=True)
-        return "memory://bucket/store"
+        return f"{protocol}://bucket/store"
+    if protocol == "s3":
+        bucket = fsspec.filesystem("s3")
+        bucket.mkdir("bucket")
+        bucket.put(str(store), "bucket/big.store", recursive=True)
+        return "s3://bucket/big.store"
     return f"file://{store}"
 
 
-@pytest.mark.parametrize("protocol", ["file", "memory", "zip"])
+@pytest.fixture
+def s3_server(monkeypatch):
+    """A server on this machine that answers as S3 does, in place of Amazon's."""
+    pytest.importorskip("s3fs", reason="what reads S3 is not installed")
+    moto = pytest.importorskip("moto.server", reason="what answers as S3 does is not installed")
+    server = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    yield
+    server.stop()
+
+
+@pytest.mark.usefixtures("s3_server")
+def test_a_store_in_a_bucket_is_copied_by_every_machine(graph, tmp_path):
+    test_a_store_at_a_url_is_copied_by_every_machine(graph, tmp_path, "s3")
+    with pytest.raises(StoreError, match=r"none/manifest.json` does not exist; expected"):
+        copies.fetched_store("s3://bucket/none", tmp_path / "here")
+
+
+@pytest.mark.parametrize("protocol", ["file", "memory", "zip", "versioned"])
 def test_a_store_at_a_url_is_copied_by_every_machine(graph, tmp_path, protocol):
     url, here, there = published(graph.path, protocol), tmp_path / "here", tmp_path / "there"
     opened = replace(load_graph(copies.fetched_store(url, here)), source=url)
@@ -324,8 +370,8 @@ def test_what_is_wrong_with_a_url_is_one_sentence(graph, tmp_path, monkeypatch):
     url = published(graph.path, "file")
     refused(f"{url}/none", "none/manifest.json` does not exist; expected a store")
     refused("nothing://bucket/big.store", "cannot be read: Protocol not known: nothing")
-    monkeypatch.setitem(sys.modules, "s3fs", None)  # importing it is an error
-    assert "pip install 's3fs'" in refused("s3://bucket/big.store", "without the package").hint
+    monkeypatch.setitem(sys.modules, "gcsfs", None)  # importing it is an error
+    assert "pip install 'gcsfs'" in refused("gs://bucket/big.store", "without the package").hint
     write_store(graph, tmp_path / "linked", link_features=True)
     refused(f"file://{tmp_path}/linked", "does not hold its `features`, but is linked to")
     file = graph.path / "indices.npy"

@@ -96,11 +96,11 @@ def block_of(monkeypatch, columns, ranges=1):
     some=st.booleans(),
     threads=st.sampled_from([1, 3]),
     slots=st.sampled_from([0, 1, 2]),
-    holds_edges=st.booleans(),
+    edges_fit=st.booleans(),
 )
 def test_hops_on_disk_are_those_in_memory_to_the_last_bit(
     tmp_path_factory, tiny, drawn, norm, self_loops, direction, width, block, dtype, hop_scale,
-    sparse, some, threads, slots, holds_edges,
+    sparse, some, threads, slots, edges_fit,
 ):  # fmt: skip
     graph, _ = drawn
     path = tmp_path_factory.mktemp("case")
@@ -116,7 +116,7 @@ def test_hops_on_disk_are_those_in_memory_to_the_last_bit(
     with pytest.MonkeyPatch.context() as patch:
         block_of(patch, min(block, width))
         plan = disk_plan.DiskRequest.plan
-        forced = {"state_slots": slots if some else None, "holds_edges": holds_edges}
+        forced = {"state_slots": slots if some else None, "edges_fit": edges_fit}
         patch.setattr(
             disk_plan.DiskRequest, "plan", lambda *a, **k: replace(plan(*a, **k), **forced)
         )

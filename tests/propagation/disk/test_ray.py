@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,10 @@ from tests.propagation.typed_graphs import random_typed
 from scr.features import FeatureConfig, fit_features, transform_lazily
 from scr.propagation import choose_subsets, propagate
 from scr.propagation._config import PropagationConfig
-from scr.propagation.disk import DiskRequest
+from scr.propagation.disk import DiskRequest, fetched_store
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk._sending import received, sendable
+from scr.sources import load_graph
 from scr.storage import verify
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -116,6 +118,17 @@ def test_workers_read_the_copy_that_is_on_their_machine(tmp_path, connected_clus
     np.save(graph.path / "indices.npy", edges)
     propagate(graph, 2, out=tmp_path / "ray", engine="ray", copy_to=folder)
     assert content(tmp_path / "ray") == content(tmp_path / "local")
+
+
+def test_workers_copy_a_store_from_its_url(tmp_path, connected_cluster):
+    graph = stored(tmp_path)
+    url, there = f"file://{graph.path}", tmp_path / "there"
+    propagate(graph, 2, out=tmp_path / "local")
+    here = replace(load_graph(fetched_store(url, tmp_path / "here")), source=url)
+    propagate(here, 2, out=tmp_path / "ray", engine="ray", copy_to=there)
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    (copy,) = there.iterdir()
+    verify(copy)
 
 
 def test_a_graph_in_memory_with_subsets_of_relations_is_sent_to_the_workers(

@@ -89,9 +89,8 @@ def test_a_plan_is_what_arithmetic_says(tmp_path, monkeypatch):
     plan = report["plan"]
     hops_bytes, features = nodes * (hops + 1) * 100 * 4, nodes * 100 * 4
     edge_bytes = edges * (4 + 4)  # indices and weights
-    # Each worker reads the edges once and keeps them. Hop 0 has no parts: it is read from the
-    # features, in float32 as well.
-    assert plan["read_bytes"] == 2 * (edge_bytes + features) + hops_bytes
+    # Hop 0 has no parts: it is read from the features, in float32 as well.
+    assert plan["read_bytes"] == 2 * (hops * edge_bytes + features) + hops_bytes
     assert plan["written_bytes"] == 2 * hops_bytes - features
     matrix = nodes * 64 * 4
     bounds_and_scales = nodes * (8 + 2 * 4)
@@ -116,7 +115,6 @@ def test_time_is_that_of_the_rounds_of_the_slowest_block(tmp_path):
         return plan.seconds - files - 2 * plan.disk_bytes / costs.READ_SPEED
 
     features = graph.num_nodes * 128 * 4 / costs.READ_SPEED
-    features += graph.num_edges * 8 / costs.READ_SPEED  # kept from the first hop on
     lines = 2 * graph.num_edges * 8 / costs.LINES_PER_SECOND  # 128 columns are 8 lines
     for workers in (1, 2, 4, 8):
         assert passes(workers) == pytest.approx(lines / workers + features)

@@ -281,14 +281,12 @@ def _print_plan(
     }
     if walks_subsets:
         resumed[0] = "a subset of a block begins again"
-    held = ", which stay in memory" if plan.holds_edges else ""
-    held = ", all in memory" if plan.at_once else held
     rows = [
         ("memory", f"{size(plan.memory_bytes)} of {compute.readable_bytes(plan.budget_bytes)}"),
         ("hops on disk", f"{size(plan.disk_bytes)}, {plan.rows:,} rows"),
         ("disk at most", f"{size(plan.work_bytes)} of {compute.readable_bytes(plan.free_bytes)}"),
         ("blocks", f"{plan.blocks:,} of up to {plan.block_columns:,} columns"),
-        ("passes", f"{plan.passes:,} over the edges{held}"),
+        ("passes", f"{plan.passes:,} over the edges{', all in memory' if plan.at_once else ''}"),
         ("after a kill", "all begins again" if plan.at_once else resumed[plan.state_slots]),
         ("time", f"about {plan.seconds:,.0f} s"),
     ]

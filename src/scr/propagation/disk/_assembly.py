@@ -134,7 +134,7 @@ def assemble(
     shape = (min(slabs * slab_rows, rows), matrices, columns)
     slab_bytes = math.prod(shape) * layout.dtype.itemsize
     buffers = deque(page_buffer(slab_bytes + PAGE) for _ in range(BEHIND + 1))
-    part_bytes = shape[0] * max(map(layout.row_bytes, range(len(layout.blocks))))
+    part_bytes = min(slab_rows, rows) * max(map(layout.row_bytes, range(len(layout.blocks))))
     readers = [page_buffer(part_bytes + 2 * PAGE) for _ in range(_READERS)]
     chunks, digests = BackwardChunks(layout.bytes), dict[int, str]()
     pending: deque[_Written] = deque()

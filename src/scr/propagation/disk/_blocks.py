@@ -39,7 +39,7 @@ from scr.propagation.disk._reach import (
 from scr.propagation.disk._steps import Step
 from scr.propagation.kernel._row_sets import RowRange, Rows
 from scr.propagation.kernel._rows import EdgeChunk
-from scr.storage import ReadBuffers, resident
+from scr.storage import ReadBuffers, from_cache
 
 GATHER_BYTES = 16 * 2**20
 """Kept rows copied out at once."""
@@ -65,8 +65,8 @@ class Blocks:
         pieces: PieceFiles,
         on_edges: Callable[[int], None] | None = None,
     ) -> None:
-        if plan.holds_edges:
-            request = replace(request, graph=_with_resident_edges(request.graph))
+        if plan.edges_fit:
+            request = replace(request, graph=_with_cached_edges(request.graph))
         self._request, self._plan, self._pieces = request, plan, pieces
         self._on_edges = on_edges or (lambda _: None)
         self._rows = request.picked
@@ -252,6 +252,6 @@ class Blocks:
                 writer.write(hop.take(rows[at : at + step], axis=0))
 
 
-def _with_resident_edges(graph: Graph) -> Graph:
-    weights = None if graph.weights is None else resident(graph.weights)
-    return replace(graph, indices=resident(graph.indices), weights=weights)
+def _with_cached_edges(graph: Graph) -> Graph:
+    weights = None if graph.weights is None else from_cache(graph.weights)
+    return replace(graph, indices=from_cache(graph.indices), weights=weights)

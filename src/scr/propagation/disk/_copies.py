@@ -260,7 +260,7 @@ def _fetched_pieces(url: str, name: str, entry: ArrayEntry) -> Generator[NDArray
     with _url_errors(f"{url}/{name}.npy"):
         files, root = _file_system(url)
         path = f"{root}/{name}.npy"
-        header = io.BytesIO(files.cat_file(path, 0, HEADER_BYTES))
+        header = io.BytesIO(files.cat_file(path, start=0, end=HEADER_BYTES))
         shape, is_fortran, dtype = read_npy_header(header)
         begin, row_bytes = header.tell(), entry.bytes // max(entry.shape[0], 1)
         if (shape, dtype) != (entry.shape, np.dtype(entry.dtype)) or (is_fortran and shape[1:]):
@@ -271,7 +271,7 @@ def _fetched_pieces(url: str, name: str, entry: ArrayEntry) -> Generator[NDArray
 
         def read(part: tuple[int, int]) -> NDArray[Any]:
             first, last = (begin + row * row_bytes for row in part)
-            data = files.cat_file(path, first, last)
+            data = files.cat_file(path, start=first, end=last)
             if len(data) != last - first:
                 raise ValueError(
                     f"an answer has {len(data):,} bytes; expected {last - first:,}, from byte "

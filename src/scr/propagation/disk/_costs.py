@@ -35,8 +35,6 @@ class Costs:
     """These ranges."""
     slots: int = 0
     """Whole hops of a block that are kept where the result has only some rows of them."""
-    holds_edges: bool = False
-    """Whether edges stay in memory, so that they are read once by each who computes."""
 
     @property
     def blocks(self) -> int:
@@ -56,22 +54,13 @@ class Costs:
         return self.blocks * (1 if self.ranges == 1 else self.ranges * hops)
 
     @property
-    def may_hold_edges(self) -> bool:
-        """Whether memory could serve for edges; not for those of a subset, which come one by one,
-        nor for turned ones, which are in memory anyway.
-        """
-        request = self.request
-        is_turned = request.graph.directed and request.config.direction != "out"
-        return request.subsets is None and not is_turned
-
-    @property
     def seconds(self) -> float:
         """Of all blocks; edges are read while the cores work."""
         team = self.request.team
         rounds = self.blocks if team is None else -(-self.blocks * self.ranges // team.workers)
-        each = self.block_seconds if self.cuts is None else self._range_seconds(self.cuts)
-        edges = sum(edge_bytes(self.request.graph, count) for _, count in self.request.walks)
-        return rounds * each + self.holds_edges * edges / READ_SPEED
+        return rounds * (
+            self.block_seconds if self.cuts is None else self._range_seconds(self.cuts)
+        )
 
     @cached_property
     def block_seconds(self) -> float:
@@ -79,7 +68,7 @@ class Costs:
         config, graph, total = self.request.config, self.request.graph, 0.0
         state, slots = self._hop_bytes / WRITE_SPEED, self.slots
         for _, count in self.request.walks:
-            gathered, read = self._gathering(count), self._reading(count)
+            gathered, read = self._gathering(count), edge_bytes(graph, count) / READ_SPEED
             per_pass = max(gathered, read, state * (slots == 2))
             per_pass += state * (slots == 1)  # only two states are written while the cores work
             # Of the last hop of each walk, only rows that are kept are computed.
@@ -91,7 +80,7 @@ class Costs:
         """Of the largest range of rows in all hops of one block."""
         total, hops = 0.0, self.request.config.hops
         for _, count in self.request.walks:
-            read = self._reading(count)
+            read = edge_bytes(self.request.graph, count) / READ_SPEED
             loaded = self.features_bytes + (hops - 1) * self._hop_bytes
             total += cuts.largest * hops * max(self._gathering(count), read)
             total += loaded / READ_SPEED + hops * TASK_SECONDS
@@ -102,14 +91,11 @@ class Costs:
         """Edges of every hop, and features of every walk; ranges of rows read the hops before."""
         request, edges = self.request, 0
         for _, count in request.walks:
-            edges += edge_bytes(request.graph, count)
+            edges += request.config.hops * edge_bytes(request.graph, count)
         loaded = max(len(request.walks), 1) * self.features_bytes
         if self.ranges > 1:
             loaded += len(request.walks) * (request.config.hops - 1) * self._hop_bytes
-        times = self.blocks * request.config.hops
-        if self.holds_edges:
-            times = min(times, 1 if request.team is None else request.team.workers)
-        return int(times * edges + self.blocks * self.ranges * loaded)
+        return int(self.blocks * (edges + self.ranges * loaded))
 
     @property
     def features_bytes(self) -> int:
@@ -121,10 +107,6 @@ class Costs:
     def _hop_bytes(self) -> int:
         """Of all rows of one hop of a block."""
         return self.request.graph.num_nodes * self.width * self.request.item
-
-    def _reading(self, edges: int) -> float:
-        """Seconds that reading the edges of one hop takes."""
-        return 0.0 if self.holds_edges else edge_bytes(self.request.graph, edges) / READ_SPEED
 
     def _gathering(self, edges: int) -> float:
         """Seconds of the cores for one hop of a block."""

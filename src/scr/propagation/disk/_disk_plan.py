@@ -25,8 +25,9 @@ class DiskPlan:
     blocks: int
     passes: int
     """Times that the adjacency is read."""
-    holds_edges: bool
-    """Whether the edges stay in memory, so that they are read once instead of in each pass."""
+    edges_fit: bool
+    """Whether there is memory for all edges beside a block: where the page cache holds them, they
+    are used from there, instead of being copied from it in each pass."""
     state_slots: int | None
     """Whole hops of a block kept for resuming after a kill; none where the parts serve for it."""
     row_ranges: int

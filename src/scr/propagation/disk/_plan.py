@@ -148,9 +148,9 @@ class DiskRequest:
         own = self._memory_bytes(width, spare_rows)
         own += 0 if costs.cuts is None else listed_bytes(self.graph.num_nodes)
         edges = edge_bytes(self.graph, self.graph.num_edges)
-        holds_edges = not at_once and costs.may_hold_edges and own + edges <= budget
-        own += holds_edges * edges
-        costs = replace(costs, slots=slots, holds_edges=holds_edges)
+        edges_fit = not at_once and self.subsets is None and own + edges <= budget
+        own += edges_fit * edges
+        costs = replace(costs, slots=slots)
         used = self._disk_bytes + slots * state
         room, slab = width * (self.graph.num_nodes + spare_rows), self._slab_bytes(count)
         slabs = 1 if at_once else self._slabs(room, slab, free - used)
@@ -172,7 +172,7 @@ class DiskRequest:
             disk_bytes=result, work_bytes=used + BEHIND * (slabs - 1) * slab,
             free_bytes=free, block_columns=width, spare_rows=spare_rows,
             row_ranges=count, tasks=costs.tasks, blocks=costs.blocks,
-            passes=costs.blocks * (self.matrices - 1), holds_edges=holds_edges,
+            passes=costs.blocks * (self.matrices - 1), edges_fit=edges_fit,
             state_slots=slots if self.has_others else None, slab_rows=self._slab_rows(count),
             slabs=slabs, chunk_edges=self._chunk_edges, rows=self.kept,
             at_once=at_once, read_again_bytes=again,
