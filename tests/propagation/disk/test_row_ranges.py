@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.propagation.disk import test_out_of_core
-from tests.propagation.disk.test_out_of_core import stored
 
 from scr.engines import LocalEngine
 from scr.errors import EngineError
@@ -27,6 +27,8 @@ from scr.storage import READ_SPEED
 
 tiny = test_out_of_core.tiny
 TEAM = Team(workers=3, cores=1, memory_bytes=2**30)
+stored = partial(test_out_of_core.stored, nodes=90, edges=600)
+"""Fewer chunks than other tests have, since each task goes through them."""
 
 
 def content(folder):
