@@ -27,7 +27,7 @@ from scr.storage import READ_SPEED
 
 tiny = test_out_of_core.tiny
 TEAM = Team(workers=3, cores=1, memory_bytes=2**30)
-stored = partial(test_out_of_core.stored, nodes=90, edges=600)
+stored = partial(test_out_of_core.stored, nodes=150, edges=800)
 """Fewer chunks than other tests have, since each task goes through them."""
 
 
