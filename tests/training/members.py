@@ -6,9 +6,12 @@ import multiprocessing
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
+import torch
+from torch import distributed
+
+HOST = "127.0.0.1"
 SECONDS = 300
 """After which a process that waits for another one gives up; compiling loops takes a while where
 much else runs."""
@@ -17,13 +20,15 @@ much else runs."""
 class Members:
     """Processes with torch.distributed, which form groups of any size up to their number."""
 
-    def __init__(self, count: int, folder: Path) -> None:
+    def __init__(self, count: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.folder, self.calls = folder, 0
+        self.calls = 0
+        # Where members find each other. A store in a file has them look at it again and again.
+        self.store = distributed.TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
         self.pipes, self.processes = [], []
         for _ in range(count):
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there,), daemon=True)
+            process = context.Process(target=_serve, args=(there, self.store.port), daemon=True)
             process.start()
             self.pipes.append(here)
             self.processes.append(process)
@@ -31,9 +36,8 @@ class Members:
     def call(self, size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """What a function of a module returns in each process of a group."""
         self.calls += 1
-        store = self.folder / f"group-{self.calls}"
         for rank, pipe in enumerate(self.pipes[:size]):
-            pipe.send((self.calls, rank, size, store, function, arguments))
+            pipe.send((self.calls, rank, size, function, arguments))
         answers = [self._answer(pipe) for pipe in self.pipes[:size]]
         failed = [text for is_well, text in answers if not is_well]
         assert not failed, "\n".join(failed)
@@ -55,22 +59,20 @@ class Members:
                 process.kill()
 
 
-def _serve(pipe: Any) -> None:
-    import torch
-    import torch.distributed as distributed
-
+def _serve(pipe: Any, port: int) -> None:
     from scr.compute import TorchGroup, joined
 
     torch.set_num_threads(1)
+    found = distributed.TCPStore(HOST, port, is_master=False)
     while True:
         try:
-            call, rank, size, store, function, arguments = pipe.recv()
+            call, rank, size, function, arguments = pipe.recv()
         except EOFError:
             return
         try:
             distributed.init_process_group(
-                "gloo", init_method=f"file://{store}", rank=rank, world_size=size,
-                timeout=timedelta(seconds=SECONDS),
+                "gloo", store=distributed.PrefixStore(f"call {call}", found), rank=rank,
+                world_size=size, timeout=timedelta(seconds=SECONDS),
             )  # fmt: skip
             with joined(TorchGroup()):
                 answer = call, True, function(*arguments)

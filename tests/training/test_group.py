@@ -31,8 +31,8 @@ MATCHES = ("freematch", "softmatch", "r-drop")
 
 
 @pytest.fixture(scope="module")
-def members(tmp_path_factory):
-    together = Members(3, tmp_path_factory.mktemp("members"))
+def members():
+    together = Members(3)
     yield together
     together.close()
 

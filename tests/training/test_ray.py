@@ -3,7 +3,10 @@
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -93,3 +96,25 @@ def refuse(argument, link):
 def test_an_error_of_a_worker_arrives_as_it_is(connected_cluster):
     with open_engine("ray") as engine, pytest.raises(ConfigError, match="is 7; expected another"):
         engine.together(refuse, 7, workers=2, needs=Needs())
+
+
+TRAINS = """
+from tests.training.test_ray import recipe_of
+from scr.sources._digits import digits
+from scr.training import fit, workers_of
+graph = digits(seed=0)
+with workers_of("ray") as group:
+    print("epochs", fit(graph, recipe_of(graph, 2), seed=1, workers=group).outcome.epochs)
+"""
+
+
+@pytest.mark.stress
+def test_the_path_of_the_interpreter_may_have_blanks(tmp_path):
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "venv").symlink_to(sys.prefix)
+    python = tmp_path / "a b" / "venv" / Path(sys.executable).relative_to(sys.prefix)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [python, "-c", TRAINS], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip().endswith("epochs 2"), done.stderr

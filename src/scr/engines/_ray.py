@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import shlex
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -185,9 +187,13 @@ def _check_reachable(address: str | None) -> None:
 
 
 def _init(address: str | None) -> None:
+    # Ray hands the start of workers of Ray Train to a shell, and does not quote the interpreter.
+    quoted = shlex.quote(sys.executable)
+    environment = None if quoted == sys.executable else {"py_executable": quoted}
     ray.init(
-        address=address, include_dashboard=False, log_to_driver=True, logging_level=logging.ERROR
-    )
+        address=address, include_dashboard=False, log_to_driver=True, logging_level=logging.ERROR,
+        runtime_env=environment,
+    )  # fmt: skip
 
 
 def _nodes() -> list[dict[str, float]]:

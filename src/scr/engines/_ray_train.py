@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 import shutil
-import sys
 import tempfile
 import threading
 import traceback
@@ -82,7 +80,7 @@ def run_together(
         ),
         run_config=RunConfig(
             storage_path=folder, failure_config=FailureConfig(max_failures=-1),
-            logging_config=LoggingConfig(log_level="ERROR"), worker_runtime_env=_environment(),
+            logging_config=LoggingConfig(log_level="ERROR"),
         ),
     )  # fmt: skip
     failures: list[BaseException] = []
@@ -150,12 +148,6 @@ class _ByPresentRoom(ElasticScalingPolicy):
             room = self._autoscaling_coordinator.get_reserved_resources
             _untyped.get(room.remote(self._requester_id, recompute=True), timeout=ANSWER_SECONDS)
         return super()._get_reserved_resources()
-
-
-def _environment() -> dict[str, str]:
-    """Of the workers: Ray hands their start to a shell, and does not quote the interpreter."""
-    quoted = shlex.quote(sys.executable)
-    return {} if quoted == sys.executable else {"py_executable": quoted}
 
 
 def _resources(needs: Needs) -> dict[str, float]:
