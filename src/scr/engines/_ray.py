@@ -127,7 +127,7 @@ class RayEngine(Engine):
 def _connect(address: str | None) -> None:
     """Connect to a cluster, or start one on this machine, without its banners."""
     logging.getLogger(_TOKENS).setLevel(logging.ERROR)
-    asked = address or os.environ.get("RAY_ADDRESS")
+    asked = address or _asked_for()
     try:
         _check_reachable(asked)
         try:
@@ -153,6 +153,11 @@ def _connect(address: str | None) -> None:
             f"No Ray cluster answers at `{asked}`: {reason}",
             hint="start one with `ray start --head`, or leave `--address` out",
         ) from None
+
+
+def _asked_for() -> str | None:
+    """The address of the cluster that the environment names, if it does."""
+    return os.environ.get("RAY_ADDRESS")
 
 
 def _is_refused(error: BaseException | None) -> bool:
@@ -187,9 +192,11 @@ def _check_reachable(address: str | None) -> None:
 
 
 def _init(address: str | None) -> None:
-    # Ray hands the start of workers of Ray Train to a shell, and does not quote the interpreter.
-    quoted = shlex.quote(sys.executable)
-    environment = None if quoted == sys.executable else {"py_executable": quoted}
+    environment = None
+    if " " in sys.executable and os.name == "posix" and not (address or _asked_for()):
+        # Ray hands the start of workers of Ray Train to a shell, and does not quote the
+        # interpreter. On machines of another cluster it may be elsewhere.
+        environment = {"py_executable": shlex.quote(sys.executable)}
     ray.init(
         address=address, include_dashboard=False, log_to_driver=True, logging_level=logging.ERROR,
         runtime_env=environment,

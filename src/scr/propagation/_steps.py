@@ -42,23 +42,15 @@ def fill(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None)
 
 def copy_rows(out: NDArray[Any], matrix: NDArray[Any], *, threads: int | None = None) -> None:
     """Copy rows of the same type, every bit of them: `fill` makes 0.0 of -0.0."""
-    to, rows = _as_items(out), _as_items(matrix)
+    row_bytes, both = matrix.shape[1] * matrix.itemsize, (out, matrix)
+    if row_bytes and all(each.strides[1] == matrix.dtype.itemsize for each in both):
+        # Each row as one item, instead of number by number: two thirds of the time for 100 bytes.
+        out, matrix = (each.view(np.dtype((np.void, row_bytes))) for each in both)
 
     def copy(part: slice) -> None:
-        to[part] = rows[part]
+        out[part] = matrix[part]
 
     _for_rows(len(out), copy, threads)
-
-
-def _as_items(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Each row as one item, where its numbers lie side by side: copied in one piece, not by each.
-
-    NumPy takes two thirds of the time so for rows of 100 bytes.
-    """
-    row_bytes = matrix.shape[1] * matrix.itemsize
-    if not row_bytes or matrix.strides[1] != matrix.itemsize:
-        return matrix
-    return matrix.view(np.dtype((np.void, row_bytes)))
 
 
 def fill_block(

@@ -224,7 +224,8 @@ def from_cache(array: NDArray[Any]) -> NDArray[Any]:
 
     Its pages stay mapped, and count as memory of the process, instead of being copied by each read:
     for what is gone through several times. Pages that are not there yet would be read a few at a
-    time, as threads come to them.
+    time, as threads come to them. A file that is cut short meanwhile ends the process, as it does
+    with every map.
     """
     file = FileRows.behind(array)
     if file is None or not file.is_cached:

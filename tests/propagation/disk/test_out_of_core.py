@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -342,6 +343,33 @@ def test_no_more_slabs_are_on_their_way_than_the_plan_has_disk_for(tmp_path, tin
     made = propagate(graph, 3, out=tmp_path / "hops")
     assert len(most) > 5
     assert max(most) <= disk_plan.BEHIND
+    assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
+
+
+def test_slabs_after_ones_that_did_not_reach_the_disk_are_not_noted(tmp_path, tiny, monkeypatch):
+    graph, noted, synced = stored(tmp_path), [], []
+    block_of(monkeypatch, 16)
+    record, sync = pieces.Pieces.record_assembled, sequential_writer.SequentialWriter.sync
+
+    def recorded(self, row, checksums=None):
+        noted.append(row)
+        record(self, row, checksums)
+
+    def syncing(self):
+        if self._path.name == "hops.npy":
+            synced.append(self._path)
+            if len(synced) == 3:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces.Pieces, "record_assembled", recorded)
+        patch.setattr(sequential_writer.SequentialWriter, "sync", syncing)
+        with pytest.raises(StoreError, match="Input/output error"):
+            propagate(graph, 3, out=tmp_path / "hops")
+    assert len(noted) == 3  # that it begins, and two groups of slabs
+    monkeypatch.setattr(blocks.Blocks, "compute", None)  # finished parts are there
+    made = propagate(graph, 3, out=tmp_path / "hops")
     assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
 
 

@@ -146,8 +146,18 @@ def assemble(
             writer.write(as_bytes(chunk))
             writer.sync()
 
-    def note(start: int, written: Future[None], known: Future[list[int]]) -> None:
-        """Note that slabs are on the disk, and let go of their parts."""
+    def note(
+        start: int,
+        later: Future[None] | None,
+        written: Future[None],
+        known: Future[list[int]],
+    ) -> None:
+        """Note that slabs are on the disk, and let go of their parts.
+
+        Not if those of `later` rows are not noted, without which these would count for nothing.
+        """
+        if later is not None:
+            later.result()
         written.result()
         work.record_assembled(start, known.result())
         for number, (first, last) in enumerate(layout.cuts.ranges):
@@ -195,7 +205,8 @@ def assemble(
                         unit_rows(chunk[:, place], threads=threads)
                 written = writing.submit(write, chunk, start)
                 known = hashing.submit(_slab_checksums, chunk, slab_rows)
-                noted = noting.submit(note, start, written, known)
+                later = pending[-1].noted if pending else None
+                noted = noting.submit(note, start, later, written, known)
                 whole = chunks.whole(as_bytes(chunk), start * row_bytes)
                 hashed = {number: hashing.submit(chunk_digest, *parts) for number, parts in whole}
                 pending.append(_Written(start, noted, hashed))

@@ -38,6 +38,7 @@ from scr.propagation.disk._sending import sendable
 from scr.propagation.disk._steps import Step, block_steps
 from scr.propagation.disk._tasks import Tasks
 from scr.propagation.disk._worker import Setup, start_worker
+from scr.storage import release
 
 
 class OutOfCore:
@@ -106,6 +107,8 @@ class OutOfCore:
                 here.compute(block, todo)
         for file in self.work.path.glob(f"{EDGES}*"):
             file.unlink()
+        for edges in (self.request.graph.indices, self.request.graph.weights):
+            release(edges)  # which blocks may have used from the page cache
 
     def _on_workers(self, tasks: Tasks) -> Iterator[int]:
         """Let the workers of a cluster make the missing pieces; yields edges as they are done."""

@@ -57,7 +57,8 @@ def propagate_to_disk(
     """
     graph = request.graph
     codes = graph.edge_types
-    for array in (graph.labels, graph.train, graph.valid, graph.test, graph.indices, codes):
+    edges = graph.indices, graph.weights, codes
+    for array in (graph.labels, graph.train, graph.valid, graph.test, *edges):
         release(array)
     ArtifactWriter(target, kind=KIND, overwrite=overwrite).check_target()
     with Pieces(target, _identity(request)) as work:
