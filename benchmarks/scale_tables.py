@@ -341,12 +341,15 @@ def products_lines() -> list[str]:
 
 
 def _steps(rows: list[dict[str, Any]]) -> list[str]:
+    # Commands are long: below the table, where they do not push its numbers out of sight.
     return [
         "| step | seconds | memory | disk at the end | disk at the peak |",
         "| --- | --- | --- | --- | --- |",
         *(
-            f"| `{row['command']}` | {row['seconds']:,.0f} | {size(row['memory_bytes'])} | "
+            f"| `scr {row['step']}` | {row['seconds']:,.0f} | {size(row['memory_bytes'])} | "
             f"{size(row['disk_bytes'])} | {size(row['disk_peak_bytes'])} |"
             for row in rows
         ),
+        "",
+        *(f"- `{row['command']}`" for row in rows),
     ]
