@@ -127,6 +127,16 @@ def test_a_stored_graph_keeps_its_matrix_and_reads_it_again(tmp_path, monkeypatc
     assert in_memory.matrix.tobytes() == first.matrix.tobytes()
 
 
+def test_what_a_kill_left_after_a_matrix_had_its_name_is_removed(tmp_path):
+    graph = load_graph(academic_graph().save(tmp_path / "store"))
+    made = complete_features(graph, AVERAGE).path
+    left = made.with_name(f".{made.name}.partial")
+    left.mkdir()
+    (left / "lock").touch()
+    assert complete_features(graph, AVERAGE).path == made
+    assert [entry.name for entry in made.parent.iterdir()] == [made.name]
+
+
 def test_what_decides_the_numbers_decides_the_name(tmp_path):
     graph = load_graph(academic_graph().save(tmp_path / "store"))
     other = dataclasses.replace(graph, features=np.asarray(graph.features) + 1)

@@ -17,7 +17,7 @@ from typing import Any
 
 from scr.errors import StoreError
 from scr.graph import Graph
-from scr.storage import Manifest, read_manifest, verify_once
+from scr.storage import Manifest, discard_partial_of, read_manifest, verify_once
 
 FOLDER = "features"
 
@@ -44,4 +44,5 @@ def open_whole(path: Path, kind: str, schema: int) -> Manifest | None:
         shutil.rmtree(path, ignore_errors=True)
         warnings.warn(f"{error.message}; it is made again", stacklevel=2)
         return None
+    discard_partial_of(path)  # a kill came after the folder had its name
     return manifest
