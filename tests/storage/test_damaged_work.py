@@ -6,10 +6,11 @@ import shutil
 import numpy as np
 import pytest
 from tests.ingest.test_stream import stream, write_shards
-from tests.propagation.disk.test_out_of_core import stored
+from tests.propagation.disk.test_out_of_core import chunks_of, stored
 
 from scr.ingest import _row_writer as row_writer
 from scr.propagation import propagate
+from scr.propagation.disk import _joining_plan as joining_plan
 from scr.propagation.disk import _plan as disk_plan
 from scr.storage import WorkFolder
 from scr.synth import SynthConfig, write_synth_shards, write_synth_store
@@ -115,6 +116,9 @@ def store(monkeypatch):
 def hops(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_plan, "SLAB_BYTES", (4000, 4000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
+    monkeypatch.setattr(joining_plan, "STRETCH_BYTES", 1000)
+    monkeypatch.setattr(joining_plan, "STRETCH_SLABS", 1)
+    chunks_of(monkeypatch, 1000)
     graph = stored(tmp_path, nodes=160, edges=400, columns=4)
     return lambda path: propagate(graph, hops=2, out=path)
 

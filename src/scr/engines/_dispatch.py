@@ -87,7 +87,7 @@ def dispatch(
     again: list[tuple[Item, int]] = []
     try:
         while busy or again or not is_over:
-            has_none = False
+            has_none, begun = False, list[tuple[AnyWorker, Item]]()
             while (again or not (is_over or has_none)) and len(busy) < limit():
                 item, tries = again.pop() if again else (next(waiting, _END), 1)
                 if item is _END:
@@ -97,7 +97,9 @@ def dispatch(
                 else:
                     worker = crew.idle.pop() if crew.idle else crew.hire()
                     busy[worker] = item, tries
-                    worker.assign(item)
+                    begun.append((worker, item))
+            for worker, item in begun:  # all of them start before the first one is set up
+                worker.assign(item)
             if not busy and (again or not is_over):
                 time.sleep(PAUSE_SECONDS)
             elif busy and crew.idle and (is_over or has_none) and not again:

@@ -7,6 +7,7 @@ replaced, and its item is run again.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import os
@@ -229,8 +230,28 @@ class _Actors(Crew["_ActorWorker"]):
     def __init__(self, start: Start[Any, Any], shared: Any, needs: Needs, output: Output) -> None:
         super().__init__(start, shared, needs)
         self._output = output
+        self._setup: list[Any] = []
+        options: dict[str, Any] = {"num_cpus": needs.cores, "scheduling_strategy": "SPREAD"}
+        if needs.memory_bytes:
+            options["memory"] = needs.memory_bytes
+        self._actor = _untyped.remote(max_restarts=0, **options)(_Worker)
+
+    def hire(self) -> _ActorWorker:
+        return _ActorWorker(self._actor.remote(), self)
+
+    @property
+    def setup(self) -> list[Any]:
+        """What all workers share, put into the object store while the first ones start.
+
+        In a list the reference stays one: the worker itself reads, and says what is wrong.
+        """
+        if not self._setup:
+            self._setup.append(self._put())
+        return self._setup
+
+    def _put(self) -> Any:
         try:
-            self._setup = ray.put((start, shared))
+            return ray.put((self.start, self.shared))
         except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
             raise EngineError(
                 "What all workers share does not fit into Ray's object store, nor on the disk "
@@ -238,14 +259,10 @@ class _Actors(Crew["_ActorWorker"]):
                 hint="start Ray with more (`ray start --object-store-memory BYTES`), or free some "
                 "disk space",
             ) from None
-        options: dict[str, Any] = {"num_cpus": needs.cores, "scheduling_strategy": "SPREAD"}
-        if needs.memory_bytes:
-            options["memory"] = needs.memory_bytes
-        self._actor = _untyped.remote(max_restarts=0, **options)(_Worker)
 
-    def hire(self) -> _ActorWorker:
-        # In a list the reference stays one: the worker itself reads, and says what is wrong.
-        return _ActorWorker(self._actor.remote([self._setup], self.needs.cores), self._output)
+    def printed(self, address: str, process: int) -> str:
+        """The last lines of a worker."""
+        return self._output.tail(address, process)
 
     def finished(self, busy: Sequence[_ActorWorker], seconds: float) -> Sequence[_ActorWorker]:
         by_reference = {worker.reference: worker for worker in busy}
@@ -261,8 +278,8 @@ class _Actors(Crew["_ActorWorker"]):
 class _ActorWorker(Worker):
     """One actor, seen from here."""
 
-    def __init__(self, actor: Any, output: Output) -> None:
-        self._actor, self._output = actor, output
+    def __init__(self, actor: Any, crew: _Actors) -> None:
+        self._actor, self._crew = actor, crew
         self._whereabouts = actor.whereabouts.remote()
         self.reference: Any = None
 
@@ -271,7 +288,7 @@ class _ActorWorker(Worker):
         return bool(ray.wait([self._whereabouts], timeout=0)[0])
 
     def assign(self, item: Any) -> None:
-        self.reference = self._actor.run.remote(item)
+        self.reference = self._actor.run.remote(self._crew.setup, self._crew.needs.cores, item)
 
     def result(self) -> Any:
         try:
@@ -298,28 +315,31 @@ class _ActorWorker(Worker):
             address, process = ray.get(self._whereabouts, timeout=0.1)
         except exceptions.RayError:
             return ""
-        return self._output.tail(address, process)
+        return self._crew.printed(address, process)
 
 
 class _Worker:
     """A process of the cluster that runs items."""
 
-    def __init__(self, setup: list[Any], cores: int) -> None:
-        self._setup, self._cores = setup, cores
+    def __init__(self) -> None:
         self._work: Callable[[Any], Any] | None = None
+        gc.disable()  # what is imported next is no garbage, but would be looked through for it
 
     def whereabouts(self) -> tuple[str, int]:
         """The address of the machine, and the number of the process."""
         return str(_untyped.util.get_node_ip_address()), os.getpid()
 
-    def run(self, item: Any) -> tuple[bool, Any]:
+    def run(self, setup: list[Any], cores: int, item: Any) -> tuple[bool, Any]:
         """Whether the item had a result, and the result or the failure."""
-        return attempt(lambda: self._ready()(item))
+        return attempt(lambda: self._ready(setup, cores)(item))
 
-    def _ready(self) -> Callable[[Any], Any]:
+    def _ready(self, setup: list[Any], cores: int) -> Callable[[Any], Any]:
         if self._work is None:
-            start, shared = ray.get(self._setup[0])
-            use_threads(self._cores)
-            self._work = start(shared)
-            use_threads(self._cores)  # by libraries that were loaded just now
+            try:
+                start, shared = ray.get(setup[0])
+                use_threads(cores)
+                self._work = start(shared)
+                use_threads(cores)  # by libraries that were loaded just now
+            finally:
+                gc.enable()
         return self._work

@@ -69,15 +69,14 @@ if TYPE_CHECKING:
     from scr.storage._lock import POLL_SECONDS as POLL_SECONDS
     from scr.storage._lock import Claim as Claim
     from scr.storage._lock import one_at_a_time as one_at_a_time
+    from scr.storage._manifest import CHUNK_BYTES as CHUNK_BYTES
     from scr.storage._manifest import FAST as FAST
     from scr.storage._manifest import MANIFEST as MANIFEST
     from scr.storage._manifest import ArrayEntry as ArrayEntry
-    from scr.storage._manifest import BackwardChunks as BackwardChunks
     from scr.storage._manifest import Manifest as Manifest
     from scr.storage._manifest import RunningChecksums as RunningChecksums
     from scr.storage._manifest import array_file as array_file
     from scr.storage._manifest import checksums as checksums
-    from scr.storage._manifest import chunk_digest as chunk_digest
     from scr.storage._manifest import open_array as open_array
     from scr.storage._manifest import read_manifest as read_manifest
     from scr.storage._npy_header import array_bytes as array_bytes

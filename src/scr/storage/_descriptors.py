@@ -7,6 +7,7 @@ missing, the position of the file is moved and moved back under a lock.
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import os
 import platform
@@ -68,6 +69,11 @@ _CACHESTAT = 451
 """Number of the system call `cachestat`, in Linux from 6.5 on."""
 
 
+@functools.cache
+def _system() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
 def is_cached(descriptor: int, offset: int, size: int) -> bool | None:
     """Whether the page cache holds a part of a file; none where the system does not say."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
@@ -75,8 +81,7 @@ def is_cached(descriptor: int, offset: int, size: int) -> bool | None:
     first, last = offset // _PAGE, -(-(offset + size) // _PAGE)
     asked = _Range(first * _PAGE, (last - first) * _PAGE)
     counts = (ctypes.c_uint64 * 5)()  # the first one is that of cached pages
-    call = ctypes.CDLL(None).syscall
-    failed = call(_CACHESTAT, descriptor, ctypes.byref(asked), ctypes.byref(counts), 0)
+    failed = _system().syscall(_CACHESTAT, descriptor, ctypes.byref(asked), ctypes.byref(counts), 0)
     return None if failed else int(counts[0]) >= last - first
 
 

@@ -14,7 +14,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -246,46 +246,6 @@ def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> Arr
 def chunk_hash(like: str = "") -> Any:
     """A running checksum of a chunk, of the kind of another one: BLAKE2b, or that of `FAST`."""
     return xxhash.xxh3_128() if len(like) == len(FAST[0]) else hashlib.blake2b(digest_size=8)
-
-
-def chunk_digest(*parts: memoryview | bytes) -> str:
-    """The fast checksum of a chunk, which may be in parts."""
-    running = chunk_hash(*FAST)
-    for part in parts:
-        running.update(part)
-    return str(running.hexdigest())
-
-
-class BackwardChunks:
-    """Chunks of an array whose bytes come in large pieces, from the last to the first.
-
-    What a piece begins with, up to the first chunk that begins in it, is a part of a chunk of the
-    next piece, so both must stay until that chunk is hashed.
-    """
-
-    def __init__(self, total: int) -> None:
-        """Begin, of an array of so many bytes."""
-        self._total, self._begin = total, total
-        self._rest = memoryview(b"")
-
-    def whole(self, data: memoryview, offset: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Chunks that are at hand with a piece that begins at an offset: numbers and parts.
-
-        Those whose end was in a piece that did not come, or that no chunk began in, are left out,
-        but for the last piece.
-        """
-        stop = offset + len(data)
-        rest, self._begin = self._rest if stop == self._begin else memoryview(b""), offset
-        first, last = -(-offset // CHUNK_BYTES), -(-stop // CHUNK_BYTES)
-        is_kept = first < last or stop == self._total
-        self._rest = data[: first * CHUNK_BYTES - offset if is_kept else 0]
-        for number in range(first, last):
-            part = data[number * CHUNK_BYTES - offset : (number + 1) * CHUNK_BYTES - offset]
-            missing = min((number + 1) * CHUNK_BYTES, self._total) - stop
-            if missing <= 0:
-                yield number, (part,)
-            elif len(rest) == missing:
-                yield number, (part, rest)
 
 
 def checksums(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -22,16 +23,20 @@ from scr.graph import _store as store
 from scr.propagation import PropagationConfig, kept_rows, propagate
 from scr.propagation import _engine as engine
 from scr.propagation import _steps as steps_module
-from scr.propagation.disk import _assembly as assembly
 from scr.propagation.disk import _blocks as blocks
 from scr.propagation.disk import _edge_chunks as edge_chunks
+from scr.propagation.disk import _joiner as joiner
+from scr.propagation.disk import _joining_plan as joining_plan
+from scr.propagation.disk import _layout as layout
 from scr.propagation.disk import _out_of_core as out_of_core
 from scr.propagation.disk import _pieces as pieces
 from scr.propagation.disk import _plan as disk_plan
+from scr.propagation.disk._row_ranges import Cuts
 from scr.propagation.kernel import _rows as rows_module
 from scr.sources import load_graph
 from scr.storage import WorkFolder, verify
 from scr.storage import _artifact as artifact
+from scr.storage import _manifest as manifest
 from scr.storage import _sequential_writer as sequential_writer
 
 
@@ -62,6 +67,10 @@ def tiny(monkeypatch):
     monkeypatch.setattr(edge_chunks, "CHUNK_ROWS", 11)
     monkeypatch.setattr(disk_plan, "SLAB_BYTES", (4000, 4000))
     monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
+    monkeypatch.setattr(joining_plan, "WRITE_BYTES", 8000)
+    monkeypatch.setattr(joining_plan, "STRETCH_BYTES", 8000)
+    monkeypatch.setattr(joining_plan, "STRETCH_SLABS", 1)
+    chunks_of(monkeypatch, 4096)
     monkeypatch.setattr(steps_module, "PART_BYTES", 100)
     monkeypatch.setattr(steps_module, "PART_ROWS", 3)
     monkeypatch.setattr(sequential_writer, "DIRECT_BYTES", 5000)
@@ -69,6 +78,12 @@ def tiny(monkeypatch):
     monkeypatch.setattr(blocks, "GATHER_BYTES", 500)
     monkeypatch.setattr(pieces, "COPIED_BYTES", 500)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is tested here
+
+
+def chunks_of(monkeypatch, size):
+    """Make the chunks of results so small."""
+    for module in (manifest, layout, joining_plan, disk_plan):
+        monkeypatch.setattr(module, "CHUNK_BYTES", size)
 
 
 def block_of(monkeypatch, columns, ranges=1):
@@ -98,10 +113,11 @@ def block_of(monkeypatch, columns, ranges=1):
     threads=st.sampled_from([1, 3]),
     slots=st.sampled_from([0, 1, 2]),
     edges_fit=st.booleans(),
+    chunk=st.sampled_from([64, 1000, 4096]),
 )
 def test_hops_on_disk_are_those_in_memory_to_the_last_bit(
     tmp_path_factory, tiny, drawn, norm, self_loops, direction, width, block, dtype, hop_scale,
-    sparse, some, threads, slots, edges_fit,
+    sparse, some, threads, slots, edges_fit, chunk,
 ):  # fmt: skip
     graph, _ = drawn
     path = tmp_path_factory.mktemp("case")
@@ -115,6 +131,7 @@ def test_hops_on_disk_are_those_in_memory_to_the_last_bit(
         "hop_scale": hop_scale,
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
+        chunks_of(patch, chunk)
         block_of(patch, min(block, width))
         plan = disk_plan.DiskRequest.plan
         forced = {"state_slots": slots if some else None, "edges_fit": edges_fit}
@@ -122,13 +139,13 @@ def test_hops_on_disk_are_those_in_memory_to_the_last_bit(
             disk_plan.DiskRequest, "plan", lambda *a, **k: replace(plan(*a, **k), **forced)
         )
         made = propagate(graph, **asked, out=path / "hops", rows=rows, threads=threads)
+        verify(path / "hops")
     expected = propagate(graph, **asked)
     kept = np.arange(graph.num_nodes) if made.nodes_kept is None else made.nodes_kept
     assert np.asarray(made).tobytes() == np.asarray(expected)[kept].tobytes()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "computes_apart", lambda *_, **__: False)
         assert np.asarray(propagate(graph, **asked)).tobytes() == np.asarray(expected).tobytes()
-    verify(path / "hops")
     assert sorted(item.name for item in path.iterdir()) == ["hops", "store"]
 
 
@@ -283,7 +300,7 @@ def test_finished_hops_are_not_computed_again(tmp_path, monkeypatch):
 def test_a_damaged_part_is_made_again(tmp_path, damage, name, rows):
     graph = stored(tmp_path)
     asked = {"rows": rows}
-    interrupted(graph, tmp_path / "hops", 3 if rows == "all" else 6, **asked)
+    interrupted(graph, tmp_path / "hops", 3 if rows == "all" else 5, **asked)
     file = tmp_path / ".hops.work" / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -302,7 +319,7 @@ def test_a_damaged_part_is_made_again(tmp_path, damage, name, rows):
 
 def test_a_part_that_is_damaged_during_assembly_is_made_again(tmp_path, tiny):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 7)  # the header, three parts, and three slabs
+    interrupted(graph, tmp_path / "hops", 6)  # the header, three parts, and two stretches
     file = tmp_path / ".hops.work" / "part-0-2"
     assert 0 < file.stat().st_size < 300 * 40 * 4
     data = bytearray(file.read_bytes())
@@ -316,44 +333,63 @@ def test_a_part_that_is_damaged_during_assembly_is_made_again(tmp_path, tiny):
 @pytest.mark.filterwarnings("ignore:.*had changed")
 def test_a_disk_that_keeps_nothing_is_told_instead_of_written_to_forever(tmp_path, monkeypatch):
     graph = stored(tmp_path)
-    monkeypatch.setattr(assembly, "_slab_checksums", lambda rows, slab_rows: [])
-    with pytest.raises(StoreError, match="part-0-1` was written twice, and was not what was"):
+    monkeypatch.setattr(joiner, "slab_checksum", lambda rows: -1)
+    with pytest.raises(StoreError, match=r"part-0-[12]` was written twice, and was not what was"):
         propagate(graph, 3, out=tmp_path / "hops", threads=1)
 
 
-def test_no_more_slabs_are_on_their_way_than_the_plan_has_disk_for(tmp_path, tiny, monkeypatch):
+def test_no_more_stretches_are_on_their_way_than_the_plan_has_disk_for(tmp_path, tiny, monkeypatch):
     graph = stored(tmp_path)
     block_of(monkeypatch, 16)
     begun, most = [], []
-    write, record = sequential_writer.SequentialWriter.write, pieces.Pieces.record_assembled
+    join, record = joiner.Joiner.join, pieces.Pieces.record_assembled
 
-    def writing(self, data):
-        if self._path.name == "hops.npy":
-            begun.append(len(data))
-            most.append(len(begun))
-        write(self, data)
+    def joining(self, stretch):
+        begun.append(stretch)
+        most.append(len(begun))
+        return join(self, stretch)
 
-    def recorded(self, row, checksums=None):
-        if checksums is not None:
-            begun.pop()
-        record(self, row, checksums)
+    def recorded(self, chunk, digests):
+        begun.pop()
+        record(self, chunk, digests)
 
-    monkeypatch.setattr(sequential_writer.SequentialWriter, "write", writing)
+    monkeypatch.setattr(joiner.Joiner, "join", joining)
     monkeypatch.setattr(pieces.Pieces, "record_assembled", recorded)
     made = propagate(graph, 3, out=tmp_path / "hops")
     assert len(most) > 5
-    assert max(most) <= disk_plan.BEHIND
+    assert max(most) == joining_plan.ON_THEIR_WAY
     assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
 
 
-def test_slabs_after_ones_that_did_not_reach_the_disk_are_not_noted(tmp_path, tiny, monkeypatch):
+def test_parts_are_cut_as_soon_as_their_rows_are_in_the_result(tmp_path, tiny, monkeypatch):
+    graph = stored(tmp_path)
+    block_of(monkeypatch, 16)
+    work, record = tmp_path / ".hops.work", pieces.Pieces.record_assembled
+    used = []
+
+    def recorded(self, chunk, digests):
+        parts = sum(file.stat().st_size for file in work.glob("part-*"))
+        record(self, chunk, digests)
+        used.append((chunk, parts))
+
+    monkeypatch.setattr(pieces.Pieces, "record_assembled", recorded)
+    propagate(graph, 3, out=tmp_path / "hops")
+    slab = 24 * 640  # rows, of so many bytes in the result, under one checksum
+    for (chunk, _), (_, parts) in itertools.pairwise(used):
+        # Of hop 0 there are no parts.
+        assert chunk * 4096 * 3 / 4 <= parts + 1 <= (chunk * 4096 + slab) * 3 / 4 + 1
+
+
+def test_stretches_before_ones_that_did_not_reach_the_disk_are_not_noted(
+    tmp_path, tiny, monkeypatch
+):
     graph, noted, synced = stored(tmp_path), [], []
     block_of(monkeypatch, 16)
     record, sync = pieces.Pieces.record_assembled, sequential_writer.SequentialWriter.sync
 
-    def recorded(self, row, checksums=None):
-        noted.append(row)
-        record(self, row, checksums)
+    def recorded(self, chunk, digests):
+        noted.append(chunk)
+        record(self, chunk, digests)
 
     def syncing(self):
         if self._path.name == "hops.npy":
@@ -367,15 +403,72 @@ def test_slabs_after_ones_that_did_not_reach_the_disk_are_not_noted(tmp_path, ti
         patch.setattr(sequential_writer.SequentialWriter, "sync", syncing)
         with pytest.raises(StoreError, match="Input/output error"):
             propagate(graph, 3, out=tmp_path / "hops")
-    assert len(noted) == 3  # that it begins, and two groups of slabs
+    assert len(noted) == 2
     monkeypatch.setattr(blocks.Blocks, "compute", None)  # finished parts are there
     made = propagate(graph, 3, out=tmp_path / "hops")
     assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
 
 
+@settings(max_examples=200)
+@given(
+    shape=st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(0, 9)),
+    slab_rows=st.integers(1, 20),
+    chunk=st.sampled_from([64, 100, 128, 500]),
+    chunks=st.integers(1, 5),
+    cut=st.integers(0, 60),
+)
+def test_stretches_have_every_byte_once_and_all_rows_that_they_are_of(
+    shape, slab_rows, chunk, chunks, cut
+):
+    rows, matrices, columns = shape
+    edge = cut // slab_rows * slab_rows
+    cuts = Cuts([(0, edge), (edge, rows)] if 0 < edge < rows else [(0, rows)])
+    with pytest.MonkeyPatch.context() as patch:
+        chunks_of(patch, chunk)
+        whole = layout.Layout(
+            shape, np.dtype(np.float32), [slice(0, columns)], True, None, cuts, slab_rows
+        )
+        row_bytes = 4 * matrices * columns
+        assert whole.chunks == -(-rows * row_bytes // chunk)
+        bounds = sorted({*range(0, whole.chunks, chunks), whole.chunks})
+        pairs = list(itertools.pairwise(bounds))
+        for find in (whole.hashed, whole.written):
+            ranges = [find(*pair) for pair in pairs]
+            assert [byte for each in ranges for byte in range(*each)] == [
+                *range(rows * row_bytes if pairs else 0)
+            ]
+        for first, last in pairs:
+            start, stop = whole.rows(first, last)
+            assert start % slab_rows == 0
+            assert stop % slab_rows == 0 or stop == rows
+            assert start * row_bytes <= whole.written(first, last)[0]
+            assert whole.hashed(first, last)[1] <= stop * row_bytes
+            assert stop == whole.rows_before(last) >= whole.rows_before(first)
+            begin = 0 if last >= whole.chunks else len(whole.header)
+            assert (
+                (whole.written(first, last)[1] + begin) % chunk == 0
+                or not begin
+                or (whole.written(first, last)[1] == 0)
+            )
+            read = [
+                (place, row)
+                for name, slabs in whole.reads(first, last)
+                for place in range(matrices)
+                if name.split("-")[2] == str(place)
+                for slab in slabs
+                for row in range(slab * slab_rows, (slab + 1) * slab_rows)
+                for number in [int(name.split("-")[3]) if len(cuts) > 1 else 0]
+                for row in [row + cuts.ranges[number][0]]
+                if row < cuts.ranges[number][1]
+            ]
+            assert sorted(read) == [
+                (place, row) for place in range(matrices) for row in range(start, stop)
+            ]
+
+
 def test_work_whose_half_made_result_is_gone_begins_again(tmp_path, tiny):
     graph = stored(tmp_path)
-    interrupted(graph, tmp_path / "hops", 7)
+    interrupted(graph, tmp_path / "hops", 6)
     (tmp_path / ".hops.work" / "result" / "hops.npy").unlink()
     made = propagate(graph, 3, out=tmp_path / "hops")
     assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))

@@ -15,14 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import RAY_MACHINE
-from tests.propagation.disk.test_out_of_core import block_of, stored
+from tests.propagation.disk.test_out_of_core import block_of, chunks_of, stored
 from tests.propagation.typed_graphs import random_typed
 
 from scr.features import FeatureConfig, fit_features, transform_lazily
 from scr.propagation import choose_subsets, propagate
 from scr.propagation._config import PropagationConfig
 from scr.propagation.disk import DiskRequest, fetched_store
+from scr.propagation.disk import _joining_plan as joining_plan
 from scr.propagation.disk import _out_of_core as out_of_core
+from scr.propagation.disk import _plan as disk_plan
 from scr.propagation.disk._sending import received, sendable
 from scr.sources import load_graph
 from scr.storage import verify
@@ -63,6 +65,8 @@ def watch(tmp_path, monkeypatch):
             return product(*arguments, **keywords)
 
         def compute(task):
+            if not hasattr(task, "block"):
+                return work(task)
             hops[:] = [str(task.block)]
             blocks.product_by_chunks = slow_product
             with log.open("a") as file:
@@ -157,6 +161,55 @@ def test_workers_without_a_block_of_their_own_share_its_rows(
     done = entries(log, 6)
     assert len(done) == 6  # two ranges of rows of three hops
     assert len({machine for _, _, machine in done}) == 2
+
+
+def test_stretches_of_a_lost_worker_are_put_together_by_another(
+    tmp_path, connected_cluster, monkeypatch
+):
+    graph, kill, log = stored(tmp_path), tmp_path / "kill", tmp_path / "log"
+    propagate(graph, 3, out=tmp_path / "local")
+    start, small = out_of_core.start_worker, {"STRETCH_BYTES": 8000, "STRETCH_SLABS": 1}
+
+    def watched_start(setup):
+        from scr.propagation.disk import _joiner as joiner
+        from scr.propagation.disk import _layout as layout
+        from scr.storage import _manifest as manifest
+
+        layout.CHUNK_BYTES = manifest.CHUNK_BYTES = 4096
+        put, work = joiner._StretchWriter.put, start(setup)
+
+        def putting(self, data, offset):
+            put(self, data, offset)
+            if kill.exists():
+                kill.unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def compute(task):
+            joiner._StretchWriter.put = putting
+            if isinstance(task, joiner.Stretch):
+                with log.open("a") as file:
+                    file.write(f"{task.first} {os.getpid()} \n")
+            return work(task)
+
+        return compute
+
+    monkeypatch.setattr(out_of_core, "start_worker", watched_start)
+    for name, value in small.items():
+        monkeypatch.setattr(joining_plan, name, value)
+    monkeypatch.setattr(disk_plan, "SLAB_ROWS", 4)
+    monkeypatch.setattr(disk_plan, "SLAB_BYTES", (4000, 4000))
+    kill.touch()
+    with monkeypatch.context() as patch:
+        chunks_of(patch, 4096)
+        propagate(graph, 3, out=tmp_path / "ray", engine="ray")
+        verify(tmp_path / "ray")
+    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert not (tmp_path / ".ray.work").exists()
+    assert not kill.exists()
+    begun = [line.split() for line in log.read_text().splitlines()]
+    stretches = [first for first, _ in begun]
+    assert len(stretches) == len(set(stretches)) + 1 > 10  # one of them twice
+    assert len({process for _, process in begun}) >= 3
 
 
 @pytest.mark.parametrize("loss", ["worker", "machine"])

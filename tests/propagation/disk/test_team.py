@@ -99,7 +99,9 @@ def test_a_plan_is_what_arithmetic_says(tmp_path, monkeypatch):
     # Edges are normalized while one matrix is filled; the other one is touched after that.
     preparing = 2 * 8 * nodes + 32 * edges
     held = disk_plan.WORKER_BYTES + bounds_and_scales + chunks + edge_bytes
-    assert plan["worker_bytes"] == held + filling + matrix + max(matrix, preparing)
+    # Afterwards, the rows of all hops are put together: those in two buffers, and their parts.
+    joining = disk_plan.SLABS * hops_bytes
+    assert plan["worker_bytes"] == held + filling + max(matrix + max(matrix, preparing), joining)
 
 
 def test_time_is_that_of_the_rounds_of_the_slowest_block(tmp_path):

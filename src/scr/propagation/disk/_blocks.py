@@ -25,9 +25,9 @@ from scr.propagation._plan import padded
 from scr.propagation._steps import advance, fill_block, take_turns
 from scr.propagation._subsets import Subset
 from scr.propagation._walks import Way
-from scr.propagation.disk._assembly import Layout
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import edge_chunks, product_by_chunks
+from scr.propagation.disk._layout import Layout
 from scr.propagation.disk._pieces import PieceFiles, PieceWriter
 from scr.propagation.disk._plan import DiskRequest
 from scr.propagation.disk._reach import (

@@ -38,7 +38,11 @@ class DiskPlan:
     slab_rows: int
     """Rows under one checksum."""
     slabs: int
-    """How many such are put together at once."""
+    """How many such are written at once."""
+    stretch_chunks: int
+    """Most chunks of the result that are put together in one go."""
+    stretches: int
+    """How many such are on their way to the disk at once."""
     chunk_edges: int
     rows: int
     """Rows that are kept."""

@@ -13,7 +13,8 @@ there is none: such walks are many and short, and a whole hop costs more to writ
 
 On a cluster, a worker computes a block with all its hops, or, where there are more workers than
 blocks, some rows of one hop (`_row_ranges.py`). The journal is kept here: it knows what a task made
-once all of it is written, so a lost worker, or a kill, costs the tasks that were being done.
+once all of it is written, so a lost worker, or a kill, costs the tasks that were being done. The
+same workers put the parts together.
 
 Reads a graph store, writes `Hops`; `_plan.py` picks the block width, `_steps.py` the steps,
 `_blocks.py` computes them.
@@ -23,19 +24,24 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from scr.compute import OnProgress, ProgressCount
 from scr.engines import Engine, LocalEngine, Needs
 from scr.errors import StoreError
-from scr.propagation.disk._assembly import Layout, assemble, result_is_there
+from scr.propagation.disk._assembly import assemble, result_is_there
 from scr.propagation.disk._blocks import EDGES, Blocks
 from scr.propagation.disk._disk_plan import DiskPlan
+from scr.propagation.disk._joiner import Joiner
+from scr.propagation.disk._layout import Layout
 from scr.propagation.disk._pieces import DamagedPieceError, Pieces
 from scr.propagation.disk._plan import DiskRequest
 from scr.propagation.disk._sending import sendable
 from scr.propagation.disk._steps import Step, block_steps
+from scr.propagation.disk._stretches import Stretches
 from scr.propagation.disk._tasks import Tasks
 from scr.propagation.disk._worker import Setup, start_worker
 from scr.storage import release
@@ -56,6 +62,7 @@ class OutOfCore:
         self._engine = engine or LocalEngine()
         self._on_progress = on_progress or (lambda *_: None)
         self._layout = Layout.of(request, plan)
+        self._setup: Setup | None = None
 
     def run(self, file: Path) -> dict[int, str]:
         """Make the hops in a `.npy`, resuming earlier work; returns checksums as `assemble`."""
@@ -66,12 +73,8 @@ class OutOfCore:
         found: set[str] = set()
         while True:
             try:
-                self._compute_missing()
-                return assemble(
-                    self.work, self._layout, file, slabs=self.plan.slabs,
-                    unit=self.request.config.hop_scale == "unit", threads=self.request.threads,
-                    on_rows=functools.partial(self._on_progress, "Putting hops together"),
-                )  # fmt: skip
+                self._compute_missing(file)
+                return self._assemble(file)
             except DamagedPieceError as damaged:
                 if damaged.name in found:
                     raise StoreError(
@@ -86,7 +89,21 @@ class OutOfCore:
                     stacklevel=2,
                 )
 
-    def _compute_missing(self) -> None:
+    def _assemble(self, file: Path) -> dict[int, str]:
+        stretches = Stretches(
+            self.work, self._layout, chunks=self.plan.stretch_chunks, most=self.plan.stretches
+        )
+        told = functools.partial(self._on_progress, "Putting hops together")
+        if self.request.team is None:
+            joiner = Joiner.of(self.request, self.plan, self.work.path, file)
+            with closing(joiner):
+                return assemble(self.work, self._layout, file, stretches, joiner.join_all, told)
+        run = functools.partial(self._run_on_workers, file)
+        made = assemble(self.work, self._layout, file, stretches, run, told)
+        self._engine.release()
+        return made
+
+    def _compute_missing(self, file: Path) -> None:
         blocks = range(len(self._layout.blocks))
         steps = {block: todo for block in blocks if (todo := self._block_steps(block))}
         if not steps:
@@ -94,7 +111,7 @@ class OutOfCore:
         tasks = Tasks(self.work, self._layout, steps, dict(self.request.walks))
         progress = ProgressCount("Propagating", tasks.edges, self._on_progress)
         if self.request.team is not None:
-            for count in self._on_workers(tasks):
+            for count in self._on_workers(tasks, file):
                 progress.add(count)
         elif len(self._layout.cuts) > 1:  # what workers of a cluster have begun
             here = Blocks(self.request, self.plan, self.work)
@@ -110,37 +127,40 @@ class OutOfCore:
         for edges in (self.request.graph.indices, self.request.graph.weights):
             release(edges)  # which blocks may have used from the page cache
 
-    def _on_workers(self, tasks: Tasks) -> Iterator[int]:
+    def _on_workers(self, tasks: Tasks, file: Path) -> Iterator[int]:
         """Let the workers of a cluster make the missing pieces; yields edges as they are done."""
-        team, work = self.request.team, self.work
-        assert team is not None
-        setup = Setup(
-            request=sendable(self.request, team.cores), plan=self.plan,
-            folder=work.path.absolute(), target=work.target,
-        )  # fmt: skip
-        needs = Needs(cores=team.cores, memory_bytes=self.plan.worker_bytes)
-        for task, made in self._engine.run(
-            start_worker, setup, tasks, needs=needs, most=team.workers
-        ):
+        work = self.work
+        for task, made in self._run_on_workers(file, tasks):
             if made.damaged is not None:
                 work.remove(made.damaged)
                 raise DamagedPieceError(made.damaged)
             for piece in made.written:
                 work.adopt(piece)
             for name in tasks.outputs(task):  # of workers that were lost, or taken for lost
-                for file in work.path.glob(f"{name}.*"):
-                    file.unlink(missing_ok=True)
+                for lost in work.path.glob(f"{name}.*"):
+                    lost.unlink(missing_ok=True)
             yield tasks.finish(task)
-        self._engine.release()  # putting the hops together takes memory, too
+
+    def _run_on_workers(self, file: Path, tasks: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Run blocks, or stretches of the result, by the same workers."""
+        team = self.request.team
+        assert team is not None
+        if self._setup is None:
+            self._setup = Setup(
+                request=sendable(self.request, team.cores), plan=self.plan,
+                folder=self.work.path.absolute(), file=file.absolute(), target=self.work.target,
+            )  # fmt: skip
+        needs = Needs(cores=team.cores, memory_bytes=self.plan.worker_bytes)
+        return self._engine.run(start_worker, self._setup, tasks, needs=needs, most=team.workers)
 
     def _block_steps(self, block: int) -> list[Step]:
         layout, has, assembled = self._layout, self.work.has, self.work.assembled
-        ends = layout.shape[0] if assembled is None else assembled
+        ends = layout.shape[0] if assembled is None else layout.rows_before(assembled)
         missing, stored = set(), set()
         for place in layout.places:
             for number, (first, last) in enumerate(layout.cuts.ranges):
                 left = min(max(ends - first, 0), last - first)
-                least = None if assembled is None else left * layout.row_bytes(block)
+                least = None if assembled is None else left * layout.part_bytes(block)
                 if not has(layout.part(block, place, number), least):
                     missing.add(place)
             pieces = [layout.state(block, place)]

@@ -36,7 +36,7 @@ COPIED_BYTES = 2**19
 core until they are hashed and written."""
 STATE = "state-"
 """Begins the names of pieces with all rows of a hop of which the result has only some."""
-_LAYOUT, _ASSEMBLED, _SLAB = "layout", "assembled", "slab of row "
+_LAYOUT, _ASSEMBLED = "layout", "assembled from chunk "
 
 
 class DamagedPieceError(Exception):
@@ -93,12 +93,6 @@ class Pieces(WorkFolder):
         """Rows under one checksum."""
         return int(self.layout["slab_rows"])
 
-    @property
-    def assembled(self) -> int | None:
-        """First row that is in the result already; none before assembly has begun."""
-        row: int | None = self.finished(_ASSEMBLED)
-        return row
-
     def has(self, name: str, at_least: int | None = None) -> bool:
         """Whether a piece is finished, with all its bytes or so many left in an assembly."""
         piece = self.finished(name)
@@ -109,8 +103,7 @@ class Pieces(WorkFolder):
 
     def names(self) -> list[str]:
         """Names of the pieces that the journal knows."""
-        others = (_LAYOUT, _ASSEMBLED)
-        return [name for name in self.parts() if name not in others and _SLAB not in name]
+        return [name for name in self.parts() if not name.startswith((_LAYOUT, _ASSEMBLED))]
 
     def record(self, name: str, size: int, checksums: list[int]) -> None:
         """Note a piece whose file is whole."""
@@ -139,19 +132,28 @@ class Pieces(WorkFolder):
         self.forget(name)
         self.file(name).unlink(missing_ok=True)
 
-    def record_assembled(self, row: int, checksums: list[int] | None = None) -> None:
-        """Note that rows from here on are in the result and synced.
+    def record_assembled(self, chunk: int, digests: list[str]) -> None:
+        """Note that all chunks of the result from here on are on the disk.
 
-        Of those that were not before, there is a checksum for each slab.
+        The digests are those of chunks that were not noted before.
         """
-        if checksums is not None:
-            self.finish(f"{_SLAB}{row}", checksums)
-        self.finish(_ASSEMBLED, row, changing=[RESULT])
+        self.finish(f"{_ASSEMBLED}{chunk}", digests, changing=[RESULT])
 
-    def assembled_checksums(self, row: int) -> list[int]:
-        """The checksums that were noted with a row; none if there are no such."""
-        found = self.finished(f"{_SLAB}{row}")
-        return found if isinstance(found, list) else []
+    @property
+    def assembled(self) -> int | None:
+        """First chunk that was noted to be in the result; none before assembly has begun."""
+        return next(iter(self._assembled), None)
+
+    @property
+    def assembled_digests(self) -> list[str]:
+        """Of all chunks that were noted."""
+        found = (self.finished(f"{_ASSEMBLED}{chunk}") for chunk in self._assembled)
+        return [digest for digests in found for digest in digests or ()]
+
+    @property
+    def _assembled(self) -> list[int]:
+        names = (name for name in self.parts() if name.startswith(_ASSEMBLED))
+        return sorted(int(name.removeprefix(_ASSEMBLED)) for name in names)
 
     def part_checksums(self, name: str, slabs: range) -> list[int] | None:
         """The checksums of some slabs of a piece; none if there is no such piece."""
@@ -181,7 +183,12 @@ def read_checked(file: Path, row: int, checksum: int, out: NDArray[Any]) -> bool
             fill(descriptor, row * (out.nbytes // max(len(out), 1)), out)
     except (EOFError, FileNotFoundError):
         return False
-    return xxhash.xxh3_64_intdigest(as_bytes(out)) == checksum
+    return slab_checksum(out) == checksum
+
+
+def slab_checksum(rows: NDArray[Any]) -> int:
+    """Of rows that lie one after the other."""
+    return xxhash.xxh3_64_intdigest(as_bytes(rows))
 
 
 class PieceWriter:

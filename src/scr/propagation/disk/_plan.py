@@ -40,12 +40,13 @@ from scr.propagation._walks import Subsets, Way, matrices_of, ways_of
 from scr.propagation.disk._costs import Costs
 from scr.propagation.disk._disk_plan import DiskPlan
 from scr.propagation.disk._edge_chunks import CHUNK_EDGES
+from scr.propagation.disk._joining_plan import plan_joining
 from scr.propagation.disk._reach import most_rows, reach_bytes
 from scr.propagation.disk._row_ranges import Cuts, listed_bytes
 from scr.propagation.disk._team import Team
 from scr.propagation.kernel import _rows
 from scr.propagation.kernel._tiles import TILED_BYTES, buffer_bytes
-from scr.storage import READ_SPEED, WRITE_SPEED
+from scr.storage import CHUNK_BYTES, READ_SPEED, WRITE_SPEED
 
 if TYPE_CHECKING:
     from scr.graph import Graph
@@ -60,20 +61,17 @@ LIBRARY_BYTES = 128 * 2**20
 """What compiled code, threads and small arrays will take beside the memory in use already."""
 WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
-SLAB_BYTES = (24 * 2**20, 192 * 2**20)
-"""Fewest and most bytes of a slab of the result; some are put together at once, up to the most."""
-BEHIND = 2
-"""Slabs, or groups of them, that are written and hashed at once, all but one of them while the next
-one is read; until they are on the disk, so are their parts."""
-SLABS = BEHIND + 2
-"""Times that slabs are in memory: those that are written, the next one, and its parts."""
+SLAB_BYTES = (8 * 2**20, 192 * 2**20)
+"""Fewest and most bytes of a slab of the result, of which all parts are read, then written."""
+SLABS = 4
+"""Times that slabs are in memory: one that is written, the next one, and parts of that."""
 LEAST_GAIN = 0.9
 """Share of the time of whole blocks that ranges of rows must stay below to be chosen."""
 RANGE_SLABS = 8
 """Fewest slabs of a range of rows, so that ranges between slabs are about equal."""
 SLAB_ROWS = 1 << 13
 """Slabs are a multiple of this where they can be, so that rows are scaled in the same steps as in
-memory."""
+memory, and a block's part of one is about a megabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,34 +150,37 @@ class DiskRequest:
         own += edges_fit * edges
         costs = replace(costs, slots=slots)
         used = self._disk_bytes + slots * state
-        room, slab = width * (self.graph.num_nodes + spare_rows), self._slab_bytes(count)
-        slabs = 1 if at_once else self._slabs(room, slab, free - used)
         result, parts = self._result_bytes, 0 if at_once else self._parts_bytes
         again = parts if parts == result or at_once else parts + costs.features_bytes
-        of_worker = 0 if self.team is None else own
+        of_worker, at_work = 0, 1
         if self.team is not None:
-            own = resident_bytes() + LIBRARY_BYTES + slabs * SLABS * slab
-            own += filling_bytes(self.source, self.threads)
+            of_worker, own = own, resident_bytes() + LIBRARY_BYTES
             check_memory(
-                "Putting the hops together takes", own, process_budget(self.memory),
+                "Handing out the work takes", own, process_budget(self.memory),
                 hint="give this process more with `--memory`; that of the workers is apart",
                 slack=NAMED_SLACK,
             )  # fmt: skip
-        at_work = max(costs.blocks, 1) * costs.ranges
+            at_work = min(self.team.workers, max(costs.blocks, 1) * costs.ranges)
+        joining = plan_joining(
+            result, self._slab_bytes(count), at_work=at_work, free_bytes=free - used,
+            memory_bytes=width * (self.graph.num_nodes + spare_rows) * self.item // SLABS,
+        )  # fmt: skip
         return DiskPlan(
             memory_bytes=self._at_once_bytes if at_once else own,
             budget_bytes=process_budget(self.memory),
-            disk_bytes=result, work_bytes=used + BEHIND * (slabs - 1) * slab,
+            disk_bytes=result,
+            work_bytes=used + (0 if at_once else joining.disk_bytes),
             free_bytes=free, block_columns=width, spare_rows=spare_rows,
             row_ranges=count, tasks=costs.tasks, blocks=costs.blocks,
             passes=costs.blocks * (self.matrices - 1), edges_fit=edges_fit,
             state_slots=slots if self.has_others else None, slab_rows=self._slab_rows(count),
-            slabs=slabs, chunk_edges=self._chunk_edges, rows=self.kept,
+            slabs=joining.slabs, stretch_chunks=joining.stretch_chunks,
+            stretches=joining.stretches, chunk_edges=self._chunk_edges, rows=self.kept,
             at_once=at_once, read_again_bytes=again,
             seconds=costs.seconds + (parts + result) / WRITE_SPEED + 2 * again / READ_SPEED,
             read_bytes=costs.read_bytes + again,
             written_bytes=parts + result,
-            workers=0 if self.team is None else min(self.team.workers, at_work),
+            workers=0 if self.team is None else at_work,
             worker_bytes=of_worker,
         )  # fmt: skip
 
@@ -288,7 +289,9 @@ class DiskRequest:
     def _slab_rows(self, count: int = 1) -> int:
         # Slabs take no more than half of the narrowest block, which is given back by then.
         narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self.item
-        rows = max(SLAB_BYTES[0], min(SLAB_BYTES[1], narrowest // (2 * SLABS))) // self._row_bytes
+        least, most = SLAB_BYTES
+        most = max(least, min(most, narrowest // (2 * SLABS)))
+        rows = min(max(least, SLAB_ROWS * self._row_bytes), most) // self._row_bytes
         if count > 1:
             rows = min(rows, self.kept // (count * RANGE_SLABS))
         return max(rows // SLAB_ROWS * SLAB_ROWS or rows, 1)
@@ -298,7 +301,7 @@ class DiskRequest:
         filling = filling_bytes(self.source, self.cores)
         row = padded(width) * self.item
         matrix, spare = row * self.graph.num_nodes, row * spare_rows
-        slabs = SLABS * self._slab_bytes() if self.team is None else 0
+        slabs = SLABS * self._slab_bytes()
         block = matrix + max(spare, preparing_bytes(self.graph))
         return self._held_bytes + filling + max(block, slabs)
 
@@ -323,16 +326,6 @@ class DiskRequest:
 
     def _slab_bytes(self, count: int = 1) -> int:
         return min(self._slab_rows(count), self.kept) * self._row_bytes
-
-    def _slabs(self, numbers: int, slab: int, free: int) -> int:
-        """Slabs to put together at once, in the memory of so many numbers, and on free disk."""
-        room = numbers * self.item
-        if self.team is not None:
-            room = process_budget(self.memory) - resident_bytes() - LIBRARY_BYTES
-            room -= filling_bytes(self.source, self.threads)
-        slab = max(slab, 1)
-        most = min(room // (SLABS + 1), SLAB_BYTES[1], slab + max(free, 0) // BEHIND)
-        return int(max(min(most // slab, -(-self._result_bytes // slab)), 1))
 
     @property
     def _held_bytes(self) -> int:
@@ -370,11 +363,12 @@ class DiskRequest:
 
     @property
     def _disk_bytes(self) -> int:
-        """The result and some slabs of it, its rows, and the edges of the largest subset."""
+        """The result, a stretch beside its parts, its rows, and the edges of the largest subset."""
         subset = 0
         if self.subsets is not None and self.graph.edge_types is not None:
             subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))
-        return self._result_bytes + BEHIND * self._slab_bytes() + 8 * self.kept + subset
+        beside = min(CHUNK_BYTES, self._result_bytes) + self._slab_bytes()
+        return self._result_bytes + beside + 8 * self.kept + subset
 
     def _state_bytes(self, width: int) -> int:
         """A whole hop of a block, kept to resume from where parts have only some of its rows."""

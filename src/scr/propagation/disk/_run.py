@@ -34,7 +34,7 @@ from scr.storage import (
     work_bytes,
 )
 
-STEPS_VERSION = 3
+STEPS_VERSION = 4
 """Of the steps by which a block is computed, and of its pieces: work that other steps have left is
 not resumed."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from scr.propagation._walks import Way
-from scr.propagation.disk._assembly import Layout
+from scr.propagation.disk._layout import Layout
 from scr.propagation.disk._pieces import STATE, Pieces
 from scr.propagation.disk._steps import Step
 from scr.propagation.disk._worker import BlockTask

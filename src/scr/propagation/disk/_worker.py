@@ -1,4 +1,4 @@
-"""A worker of a cluster: opens the graph once, then computes block after block, or parts of them.
+"""A worker of a cluster: opens the graph once, computes blocks or parts of them, then joins parts.
 
 It writes pieces under names that no other worker uses, and tells the process that gave out the
 blocks what it wrote. Only that process gives pieces their names and keeps the journal. So a worker
@@ -7,11 +7,10 @@ that was taken for lost and still writes cannot change a piece that another one 
 
 from __future__ import annotations
 
-import functools
 import os
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +20,11 @@ from numpy.typing import NDArray
 from scr.errors import StoreError
 from scr.propagation.disk._blocks import Blocks
 from scr.propagation.disk._disk_plan import DiskPlan
+from scr.propagation.disk._joiner import Joiner
 from scr.propagation.disk._pieces import DamagedPieceError, WrittenPiece, read_checked
 from scr.propagation.disk._sending import SentRequest, received
 from scr.propagation.disk._steps import Step
+from scr.propagation.disk._stretches import JoinedStretch, Stretch
 from scr.storage import disk_errors
 
 
@@ -35,6 +36,8 @@ class Setup:
     plan: DiskPlan
     folder: Path
     """The work folder."""
+    file: Path
+    """The result."""
     target: Path
     """What messages name."""
 
@@ -58,8 +61,10 @@ class BlockPieces(NamedTuple):
     """A stored piece that was not what the journal says, so that nothing was made."""
 
 
-def start_worker(setup: Setup) -> Any:
-    """Set up a worker of an `Engine`; returns what makes `BlockPieces` of a `BlockTask`.
+def start_worker(setup: Setup) -> Callable[[Any], BlockPieces | JoinedStretch]:
+    """Set up a worker of an `Engine`.
+
+    It makes `BlockPieces` of a `BlockTask`, and a `JoinedStretch` of a `Stretch`.
 
     Raises:
         StoreError: The worker does not see the graph or the work folder.
@@ -69,22 +74,46 @@ def start_worker(setup: Setup) -> Any:
             f"A worker on `{socket.gethostname()}` does not see `{setup.folder}`",
             hint="write the hops to a file system that all machines of the cluster share",
         )
-    pieces = _WorkerPieces(setup.folder, setup.plan.slab_rows)
-    blocks = Blocks(received(setup.request), setup.plan, pieces)
-    return functools.partial(_compute, setup, pieces, blocks)
+    return _Worker(setup)
 
 
-def _compute(setup: Setup, pieces: _WorkerPieces, blocks: Blocks, task: BlockTask) -> BlockPieces:
-    pieces.begin(task.stored)
-    try:
-        with disk_errors(setup.target):
+class _Worker:
+    """Computes blocks, then puts stretches of the result together."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup, self._request = setup, received(setup.request)
+        self._pieces = _WorkerPieces(setup.folder, setup.plan.slab_rows)
+        self._blocks: Blocks | None = None
+        self._joiner: Joiner | None = None
+
+    def __call__(self, task: BlockTask | Stretch) -> BlockPieces | JoinedStretch:
+        with disk_errors(self._setup.target):
+            return self._join(task) if isinstance(task, Stretch) else self._compute(task)
+
+    def _compute(self, task: BlockTask) -> BlockPieces:
+        self._joiner = None  # which may have begun before a part was found to be damaged
+        if self._blocks is None:
+            self._blocks = Blocks(self._request, self._setup.plan, self._pieces)
+        self._pieces.begin(task.stored)
+        try:
             if task.number is None:
-                blocks.compute(task.block, task.steps)
+                self._blocks.compute(task.block, task.steps)
             else:
-                blocks.compute_rows(task.block, task.steps, task.number)
-    except DamagedPieceError as damaged:
-        return BlockPieces([], damaged.name)
-    return BlockPieces(pieces.written)
+                self._blocks.compute_rows(task.block, task.steps, task.number)
+        except DamagedPieceError as damaged:
+            return BlockPieces([], damaged.name)
+        return BlockPieces(self._pieces.written)
+
+    def _join(self, stretch: Stretch) -> JoinedStretch:
+        self._blocks = None  # with all its memory
+        if self._joiner is None:
+            self._joiner = Joiner.of(
+                self._request, self._setup.plan, self._setup.folder, self._setup.file
+            )
+        try:
+            return JoinedStretch(self._joiner.join(stretch).result())
+        except DamagedPieceError as damaged:
+            return JoinedStretch([], damaged.name)
 
 
 class _WorkerPieces:
