@@ -51,7 +51,7 @@ class Need:
 
     @property
     def joining_seconds(self) -> float:
-        """Of the process that puts the parts together, with all writing and checksums."""
+        """Of the disk that all share: parts and result are written, and parts read again."""
         return self.plan.written_bytes / WRITE_SPEED + 2 * self.plan.read_again_bytes / READ_SPEED
 
     @property

@@ -11,7 +11,7 @@ with as many cores for it and all that it starts as it has workers, as far as th
 otherwise one worker would have the second core to itself for reading and writing. Before each, the
 page cache takes all memory that is free, with the store in it. `work_seconds` begin when the
 cluster is there and count the start of its workers; `passes_seconds` of them end with the last
-block, before this process puts the hops together; `start_seconds` are those of the cluster. Writes
+block, before they put the hops together; `start_seconds` are those of the cluster. Writes
 results/cluster.json.
 
 `train`: epochs of GAMLP + SCR on the hops of a graph of a tenth of that size, by 1 and 2 workers of

@@ -240,7 +240,16 @@ def test_a_large_file_passes_by_the_page_cache_or_comes_from_it(tmp_path, monkey
         assert np.array_equal(in_memory(mapped), rows)
 
 
-def test_a_map_is_used_from_the_page_cache_if_that_holds_all_of_it(tmp_path):
+@pytest.mark.parametrize(("share", "is_used"), [(1.0, True), (0.99, True), (0.9, False)])
+def test_a_few_pages_may_be_missing_from_the_page_cache(tmp_path, monkeypatch, share, is_used):
+    np.save(tmp_path / "rows.npy", np.arange(100))
+    monkeypatch.setattr(file_rows, "cached_share", lambda *_: share)
+    array = from_cache(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+    assert (region_of(array) is None) == is_used
+    assert np.array_equal(array, np.arange(100))
+
+
+def test_a_map_is_used_from_the_page_cache_if_that_holds_it(tmp_path):
     path, rows = tmp_path / "rows.npy", np.arange(1 << 20, dtype=np.int64).reshape(-1, 8)
     np.save(path, rows)
     with path.open("rb") as file:

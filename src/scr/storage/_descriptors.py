@@ -76,13 +76,21 @@ def _system() -> ctypes.CDLL:
 
 def is_cached(descriptor: int, offset: int, size: int) -> bool | None:
     """Whether the page cache holds a part of a file; none where the system does not say."""
+    share = cached_share(descriptor, offset, size)
+    return None if share is None else share >= 1
+
+
+def cached_share(descriptor: int, offset: int, size: int) -> float | None:
+    """How much of a part of a file the page cache holds; none where the system does not say."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         return None
     first, last = offset // _PAGE, -(-(offset + size) // _PAGE)
+    if first == last:
+        return 1.0
     asked = _Range(first * _PAGE, (last - first) * _PAGE)
     counts = (ctypes.c_uint64 * 5)()  # the first one is that of cached pages
     failed = _system().syscall(_CACHESTAT, descriptor, ctypes.byref(asked), ctypes.byref(counts), 0)
-    return None if failed else int(counts[0]) >= last - first
+    return None if failed else int(counts[0]) / (last - first)
 
 
 def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> int:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scr.compute import map_in_order
 from scr.errors import StoreError
 from scr.storage._descriptors import (
-    is_cached,
+    cached_share,
     open_descriptor,
     open_direct,
     read_at,
@@ -45,6 +45,9 @@ SMALL_GAP = 16 * 1024
 """Bytes between two rows that are read rather than skipped: about what one more request costs."""
 LONGEST_READ = 8 * 1024 * 1024
 """Bytes of one request, so that reading over gaps takes little memory."""
+CACHED_SHARE = 0.98
+"""Of an array that is used from the page cache: what Linux has let go of since it was read is read
+once more, by whoever comes to it first."""
 PROBES, PROBE_BYTES = 16, 64
 """Samples of a file that are compared with its map, and bytes of each."""
 
@@ -103,8 +106,9 @@ class FileRows:
 
     @property
     def is_cached(self) -> bool:
-        """Whether the page cache is known to hold all rows."""
-        return bool(is_cached(self._descriptor, self._region.offset, self._region.bytes))
+        """Whether the page cache is known to hold all rows, or nearly all."""
+        share = cached_share(self._descriptor, self._region.offset, self._region.bytes)
+        return share is not None and share >= CACHED_SHARE
 
     def read(self, start: int, stop: int, buffer: NDArray[Any] | None = None) -> NDArray[Any]:
         """Rows `start` to `stop`, in the first rows of `buffer` if there is one."""
@@ -220,12 +224,12 @@ def in_memory(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def from_cache(array: NDArray[Any]) -> NDArray[Any]:
-    """A memory map as an array in memory, if the page cache holds all of it; otherwise as it is.
+    """A memory map as an array in memory, if the page cache holds it; otherwise as it is.
 
     Its pages stay mapped, and count as memory of the process, instead of being copied by each read:
-    for what is gone through several times. Pages that are not there yet would be read a few at a
-    time, as threads come to them. A file that is cut short meanwhile ends the process, as it does
-    with every map.
+    for what is gone through several times. Many missing pages would be read a few at a time, as
+    threads come to them. A file that is cut short meanwhile ends the process, as it does with every
+    map.
     """
     file = FileRows.behind(array)
     if file is None or not file.is_cached:

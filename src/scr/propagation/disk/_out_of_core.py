@@ -151,7 +151,8 @@ class OutOfCore:
                 folder=self.work.path.absolute(), file=file.absolute(), target=self.work.target,
             )  # fmt: skip
         needs = Needs(cores=team.cores, memory_bytes=self.plan.worker_bytes)
-        return self._engine.run(start_worker, self._setup, tasks, needs=needs, most=team.workers)
+        most = max(self.plan.workers, 1)
+        return self._engine.run(start_worker, self._setup, tasks, needs=needs, most=most)
 
     def _block_steps(self, block: int) -> list[Step]:
         layout, has, assembled = self._layout, self.work.has, self.work.assembled
