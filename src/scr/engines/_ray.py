@@ -229,7 +229,7 @@ class _Actors(Crew["_ActorWorker"]):
 
     def __init__(self, start: Start[Any, Any], shared: Any, needs: Needs, output: Output) -> None:
         super().__init__(start, shared, needs)
-        self._output = output
+        self.output = output
         self._setup: list[Any] = []
         options: dict[str, Any] = {"num_cpus": needs.cores, "scheduling_strategy": "SPREAD"}
         if needs.memory_bytes:
@@ -259,10 +259,6 @@ class _Actors(Crew["_ActorWorker"]):
                 hint="start Ray with more (`ray start --object-store-memory BYTES`), or free some "
                 "disk space",
             ) from None
-
-    def printed(self, address: str, process: int) -> str:
-        """The last lines of a worker."""
-        return self._output.tail(address, process)
 
     def finished(self, busy: Sequence[_ActorWorker], seconds: float) -> Sequence[_ActorWorker]:
         by_reference = {worker.reference: worker for worker in busy}
@@ -315,7 +311,7 @@ class _ActorWorker(Worker):
             address, process = ray.get(self._whereabouts, timeout=0.1)
         except exceptions.RayError:
             return ""
-        return self._crew.printed(address, process)
+        return self._crew.output.tail(address, process)
 
 
 class _Worker:

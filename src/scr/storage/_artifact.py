@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,14 +174,16 @@ class ArtifactWriter:
             raise ValueError(f"array {name!r} holds Python objects, which are never stored")
         return self._folder / f"{name}.npy", wanted
 
-    def take_array(self, name: str, known: Mapping[int, str] | None = None) -> None:
+    def take_array(self, name: str, digests: Sequence[str]) -> None:
         """Take in `name.npy`, which is whole and in the staging folder already.
 
-        Its checksums are made, but for those that are `known` by the number of their chunk.
+        Its checksums are known.
         """
         file, _ = self._new_file(name, np.uint8)
         sync(file)
-        self._arrays[name] = describe(np.lib.format.open_memmap(file, mode="r"), known)
+        array = np.lib.format.open_memmap(file, mode="r")
+        size = array.nbytes
+        self._arrays[name] = ArrayEntry(array.shape, array.dtype.str, size, tuple(digests))
 
     def check_target(self) -> None:
         """Raise a `StoreError` if there is something at the path that may not be replaced."""

@@ -228,19 +228,9 @@ def _reason(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:_LONGEST_REASON]
 
 
-def describe(array: NDArray[Any], known: Mapping[int, str] | None = None) -> ArrayEntry:
-    """What a manifest says of an array.
-
-    Where some checksums are `known`, by number, all are fast ones, and only the others are made.
-    """
-    if known is None:
-        digests = checksums(array)
-    else:
-        flat, step, digests = array.reshape(-1), CHUNK_BYTES // array.dtype.itemsize, []
-        for number, (start, stop) in enumerate(ranges(len(flat), step)):
-            part = flat[start:stop]
-            digests += [known[number]] if number in known else checksums(part, like=FAST)
-    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(digests))
+def describe(array: NDArray[Any]) -> ArrayEntry:
+    """What a manifest says of an array."""
+    return ArrayEntry(array.shape, array.dtype.str, array.nbytes, tuple(checksums(array)))
 
 
 def chunk_hash(like: str = "") -> Any:

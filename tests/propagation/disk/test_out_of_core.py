@@ -432,38 +432,88 @@ def test_stretches_have_every_byte_once_and_all_rows_that_they_are_of(
         assert whole.chunks == -(-rows * row_bytes // chunk)
         bounds = sorted({*range(0, whole.chunks, chunks), whole.chunks})
         pairs = list(itertools.pairwise(bounds))
-        for find in (whole.hashed, whole.written):
-            ranges = [find(*pair) for pair in pairs]
-            assert [byte for each in ranges for byte in range(*each)] == [
+        ends = {pair: pair[1] == whole.chunks for pair in pairs}
+        written = {pair: whole.written(*pair, is_end=is_end) for pair, is_end in ends.items()}
+        for found in ([whole.hashed(*pair) for pair in pairs], written.values()):
+            assert [byte for each in found for byte in range(*each)] == [
                 *range(rows * row_bytes if pairs else 0)
             ]
-        for first, last in pairs:
+        for (first, last), (begin, end) in written.items():
+            assert begin == 0 or (begin + len(whole.header)) % chunk == 0
+            hashed = whole.hashed(first, last)
+            assert whole.written(first, last, is_end=True)[1] == hashed[1]
             start, stop = whole.rows(first, last)
             assert start % slab_rows == 0
             assert stop % slab_rows == 0 or stop == rows
-            assert start * row_bytes <= whole.written(first, last)[0]
-            assert whole.hashed(first, last)[1] <= stop * row_bytes
+            assert start * row_bytes <= min(begin, hashed[0])
+            assert max(end, hashed[1]) <= stop * row_bytes
             assert stop == whole.rows_before(last) >= whole.rows_before(first)
-            begin = 0 if last >= whole.chunks else len(whole.header)
-            assert (
-                (whole.written(first, last)[1] + begin) % chunk == 0
-                or not begin
-                or (whole.written(first, last)[1] == 0)
-            )
             read = [
-                (place, row)
+                (int(place), row)
                 for name, slabs in whole.reads(first, last)
-                for place in range(matrices)
-                if name.split("-")[2] == str(place)
-                for slab in slabs
-                for row in range(slab * slab_rows, (slab + 1) * slab_rows)
-                for number in [int(name.split("-")[3]) if len(cuts) > 1 else 0]
-                for row in [row + cuts.ranges[number][0]]
-                if row < cuts.ranges[number][1]
+                for place, number in [[*name.split("-"), "0"][2:4]]
+                for row in range(slabs.start * slab_rows, slabs.stop * slab_rows)
+                for row in [row + cuts.ranges[int(number)][0]]
+                if row < cuts.ranges[int(number)][1]
             ]
             assert sorted(read) == [
                 (place, row) for place in range(matrices) for row in range(start, stop)
             ]
+
+
+def test_a_disk_that_does_not_answer_loses_no_part(tmp_path, tiny, monkeypatch):
+    graph, stream = stored(tmp_path), joiner.FileRows.stream
+
+    def fails(self, *arguments):
+        if not self._region.path.name.startswith("part-"):
+            return stream(self, *arguments)
+        try:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        except OSError:
+            raise StoreError("`part` cannot be read: Input/output error") from None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(joiner.FileRows, "stream", fails)
+        with pytest.raises(StoreError, match="cannot be read"):
+            propagate(graph, 3, out=tmp_path / "hops")
+    monkeypatch.setattr(blocks.Blocks, "compute", None)  # finished parts are there
+    made = propagate(graph, 3, out=tmp_path / "hops")
+    assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
+
+
+def test_few_parts_are_open_at_once(tmp_path, tiny, monkeypatch):
+    graph, most = stored(tmp_path), []
+    block_of(monkeypatch, 1)  # 40 blocks of 3 hops
+    part = joiner.Joiner._part
+
+    def opened(self, *arguments):
+        found = part(self, *arguments)
+        most.append(len(self._parts))
+        return found
+
+    monkeypatch.setattr(joiner.Joiner, "_part", opened)
+    made = propagate(graph, 3, out=tmp_path / "hops")
+    assert max(most) <= joiner.OPEN_PARTS < 120
+    assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
+
+
+def test_bytes_that_no_digest_was_made_of_are_written_again(tmp_path, tiny):
+    """The header shifts pages: the last stretch begins in a chunk that is hashed by the one before.
+
+    What lies there when the work resumes is not known to be what was written.
+    """
+    graph = stored(tmp_path)
+    interrupted(graph, tmp_path / "hops", 6)  # the header, three parts, and two stretches
+    file = tmp_path / ".hops.work" / "result" / "hops.npy"
+    names = (tmp_path / ".hops.work" / "journal.jsonl").read_text()
+    chunk = min(int(text.split('"')[0]) for text in names.split("assembled from chunk ")[1:])
+    assert chunk > 0
+    with file.open("r+b") as stream:
+        stream.seek(chunk * 4096)  # the first page of the last stretch, whose data begin later
+        stream.write(b"?" * 128)
+    made = propagate(graph, 3, out=tmp_path / "hops")
+    verify(tmp_path / "hops")
+    assert np.array_equal(np.asarray(made), np.asarray(propagate(graph, 3)))
 
 
 def test_work_whose_half_made_result_is_gone_begins_again(tmp_path, tiny):

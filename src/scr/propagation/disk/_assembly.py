@@ -27,7 +27,7 @@ def assemble(
     stretches: Stretches,
     join: Callable[[Iterable[Stretch | None]], Iterator[tuple[Stretch, JoinedStretch]]],
     on_rows: Callable[[int, int], None],
-) -> dict[int, str]:
+) -> list[str]:
     """Write a `.npy` from finished parts, or resume it.
 
     Args:
@@ -39,7 +39,7 @@ def assemble(
         on_rows: Told how many rows there are by now, of how many.
 
     Returns:
-        The checksums of the chunks of the result, by their number.
+        The checksums of the chunks of the result.
 
     Raises:
         DamagedPieceError: A part is not what was written; what was assembled stays.
@@ -55,7 +55,7 @@ def assemble(
     except DamagedPieceError as damaged:
         work.remove(damaged.name)
         raise
-    return dict(enumerate(work.assembled_digests))
+    return work.assembled_digests
 
 
 def _make(file: Path, layout: Layout) -> None:

@@ -135,6 +135,8 @@ class Blocks:
                 if self._plan.state_slots == 1:
                     self._write(state, hop, width, None)
         self._remove_states()
+        if self._request.subsets is not None:
+            self._adjacencies.clear()  # which keep the edges of a subset on the disk
 
     def _fill(self, hop: NDArray[Any], columns: slice, steps: Sequence[Step]) -> None:
         """Fill a matrix with features, while the edges are normalized."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,28 +41,21 @@ READERS = 2
 """Threads that read parts: one waits for the disk while the other one copies."""
 BUFFERS = 2
 """Of some slabs each: one is written while the next one is filled."""
-
-
-class JoinSettings(NamedTuple):
-    """How stretches are put together."""
-
-    is_unit: bool
-    """Whether all rows of hops get length 1."""
-    slabs: int
-    """That are read, then written at once."""
-    threads: int | None
-    """For rows of length 1."""
+OPEN_PARTS = 32
+"""Those that were read last, with two descriptors each at most."""
 
 
 class Joiner:
     """Puts stretches together, one after the other, with the same memory."""
 
-    def __init__(self, layout: Layout, folder: Path, file: Path, settings: JoinSettings) -> None:
+    def __init__(self, request: DiskRequest, plan: DiskPlan, folder: Path, file: Path) -> None:
         """Begin, with the folder of the parts, and the result, which is there."""
-        self._layout, self._folder, self._file = layout, folder, file
-        self._settings = settings
+        self._layout = layout = Layout.of(request, plan)
+        self._folder, self._file = folder, file
+        self._is_unit = request.config.hop_scale == "unit"
+        self._threads = request.threads
         slab_rows = min(layout.slab_rows, layout.shape[0])
-        self._rows = min(settings.slabs * slab_rows, layout.shape[0])
+        self._rows = min(plan.slabs * slab_rows, layout.shape[0])
         """Rows that are read, then written at once."""
         self._features: FileRows | None = None
         widest = max(map(layout.part_bytes, range(len(layout.blocks))), default=0)
@@ -77,13 +70,6 @@ class Joiner:
         self._parts: dict[str, FileRows] = {}
         self._writing = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
-
-    @classmethod
-    def of(cls, request: DiskRequest, plan: DiskPlan, folder: Path, file: Path) -> Joiner:
-        """Begin, with the parts of what is requested."""
-        is_unit = request.config.hop_scale == "unit"
-        settings = JoinSettings(is_unit, plan.slabs, request.threads)
-        return cls(Layout.of(request, plan), folder, file, settings)
 
     def join(self, stretch: Stretch) -> Future[list[str]]:
         """Read a stretch; the digests of its chunks come when it is on the disk.
@@ -102,6 +88,7 @@ class Joiner:
                 self._pending.append(written)
         except BaseException:
             self._writing.submit(writer.close).result()  # after what is being written
+            self._pending.clear()  # errors of the stretch before are those of its future
             raise
         finally:
             self._parts.clear()
@@ -161,7 +148,11 @@ class Joiner:
                 try:
                     part = self._part(name, block, number)
                     found = part.stream(first - begin, last - begin, buffer)
-                except (FileNotFoundError, StoreError):
+                except FileNotFoundError:
+                    raise DamagedPieceError(name) from None
+                except StoreError as error:
+                    if not isinstance(error.__context__, EOFError):
+                        raise  # the part may be whole, on a disk that does not answer
                     raise DamagedPieceError(name) from None
                 if slab_checksum(found) != checksums[name, (first - begin) // layout.slab_rows]:
                     raise DamagedPieceError(name)
@@ -175,9 +166,9 @@ class Joiner:
             for block in blocks
         ]
         run_with_buffers(read, slabs, self._readers)
-        if self._settings.is_unit:
+        if self._is_unit:
             for place in range(layout.shape[1]):
-                unit_rows(rows[:, place], threads=self._settings.threads)
+                unit_rows(rows[:, place], threads=self._threads)
 
     def _features_of(self, first: int, last: int, buffer: NDArray[np.uint8]) -> NDArray[Any]:
         if self._features is not None:
@@ -186,14 +177,18 @@ class Joiner:
         return self._layout.features[first:last]
 
     def _part(self, name: str, block: int, number: int) -> FileRows:
-        """A part, which stays open while a stretch is read."""
-        if name not in self._parts:
+        """A part, which may stay open for the next slab."""
+        part = self._parts.pop(name, None)
+        if part is None:
             first, last = self._layout.cuts.ranges[number]
             columns = self._layout.blocks[block]
             shape = last - first, columns.stop - columns.start
             piece = FileRegion(self._folder / name, 0, shape, self._layout.dtype)
-            self._parts[name] = FileRows(piece, in_order=True)
-        return self._parts[name]
+            part = FileRows(piece, in_order=True)
+        self._parts[name] = part
+        if len(self._parts) > OPEN_PARTS:
+            self._parts.pop(next(iter(self._parts)), None)
+        return part
 
 
 class _StretchWriter:
@@ -201,7 +196,7 @@ class _StretchWriter:
 
     def __init__(self, layout: Layout, file: Path, stretch: Stretch) -> None:
         self._hashed = layout.hashed(stretch.first, stretch.last)
-        self._written = layout.written(stretch.first, stretch.last)
+        self._written = layout.written(stretch.first, stretch.last, is_end=stretch.is_end)
         self._digests = RunningChecksums(like=FAST)
         self._descriptor = open_descriptor(file, os.O_RDWR)
         begin = len(layout.header) + self._written[0]
@@ -229,8 +224,10 @@ class _StretchWriter:
 
     def close(self) -> None:
         """End without waiting for the disk."""
-        self._writer.close()
-        os.close(self._descriptor)
+        try:
+            self._writer.close()
+        finally:
+            os.close(self._descriptor)
 
 
 def _inside(data: memoryview, offset: int, start: int, stop: int) -> memoryview:

@@ -13,8 +13,8 @@ STRETCH_BYTES = 256 * 2**20
 STRETCH_SLABS = 16
 """Fewest slabs of a stretch where there is disk for it, since slabs between two are read twice."""
 ON_THEIR_WAY = 2
-"""Stretches for each of those who put them together: one waits to be noted, while the next one is
-read. Until they are noted, the disk holds their parts as well."""
+"""Stretches for each of those who put them together: one may wait for later ones, or for the disk,
+while the next one is read. Until they are noted, the disk holds their parts as well."""
 
 
 class JoiningPlan(NamedTuple):
@@ -48,7 +48,7 @@ def plan_joining(
     most = -(-max(STRETCH_BYTES, STRETCH_SLABS * slab_bytes) // CHUNK_BYTES)
     # All should be at work until the end.
     each = -(-result_bytes // CHUNK_BYTES) // stretches
-    chunks = max(min(most, room // stretches, each), 1)
+    chunks = max(min(most, room // stretches, each), min(-(-slab_bytes // CHUNK_BYTES), room), 1)
     stretches = min(stretches, room // chunks)
     disk = min(stretches * chunks * CHUNK_BYTES, result_bytes) - CHUNK_BYTES
     return JoiningPlan(max(slabs, 1), chunks, stretches, max(disk, 0))

@@ -90,14 +90,17 @@ class Layout:
         """Bytes of the result that some chunks are, up to the `last` (exclusive)."""
         return first * CHUNK_BYTES, min(last * CHUNK_BYTES, self.size)
 
-    def written(self, first: int, last: int) -> tuple[int, int]:
-        """Bytes that are written with them: in whole pages of the file, whose header is shorter."""
+    def written(self, first: int, last: int, *, is_end: bool) -> tuple[int, int]:
+        """Bytes that are written with them: in whole pages of the file, whose header is shorter.
+
+        At the end of what is missing, all of them are.
+        """
         start, stop = (max(edge * CHUNK_BYTES - len(self.header), 0) for edge in (first, last))
-        return start, self.size if last >= self.chunks else stop
+        return start, self.hashed(first, last)[1] if is_end else stop
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
         """Bounds of the rows that these bytes are of, in whole slabs."""
-        start = self.written(first, last)[0] // self.row_bytes
+        start = self.written(first, last, is_end=False)[0] // self.row_bytes
         return start - start % self.slab_rows, self.rows_before(last)
 
     def reads(self, first: int, last: int) -> Iterator[tuple[str, range]]:

@@ -64,7 +64,7 @@ class OutOfCore:
         self._layout = Layout.of(request, plan)
         self._setup: Setup | None = None
 
-    def run(self, file: Path) -> dict[int, str]:
+    def run(self, file: Path) -> list[str]:
         """Make the hops in a `.npy`, resuming earlier work; returns checksums as `assemble`."""
         work = self.work
         if work.assembled is not None and not result_is_there(work, file, self._layout):
@@ -89,13 +89,13 @@ class OutOfCore:
                     stacklevel=2,
                 )
 
-    def _assemble(self, file: Path) -> dict[int, str]:
+    def _assemble(self, file: Path) -> list[str]:
         stretches = Stretches(
             self.work, self._layout, chunks=self.plan.stretch_chunks, most=self.plan.stretches
         )
         told = functools.partial(self._on_progress, "Putting hops together")
         if self.request.team is None:
-            joiner = Joiner.of(self.request, self.plan, self.work.path, file)
+            joiner = Joiner(self.request, self.plan, self.work.path, file)
             with closing(joiner):
                 return assemble(self.work, self._layout, file, stretches, joiner.join_all, told)
         run = functools.partial(self._run_on_workers, file)
@@ -122,8 +122,8 @@ class OutOfCore:
             here = Blocks(self.request, self.plan, self.work, progress.add)
             for block, todo in steps.items():
                 here.compute(block, todo)
-        for file in self.work.path.glob(f"{EDGES}*"):
-            file.unlink()
+        for edges_file in self.work.path.glob(f"{EDGES}*"):
+            edges_file.unlink()
         for edges in (self.request.graph.indices, self.request.graph.weights):
             release(edges)  # which blocks may have used from the page cache
 

@@ -63,6 +63,8 @@ WORKER_BYTES = 384 * 2**20
 """As much as a worker of a cluster takes before it has opened the graph, with all libraries."""
 SLAB_BYTES = (8 * 2**20, 192 * 2**20)
 """Fewest and most bytes of a slab of the result, of which all parts are read, then written."""
+MOST_SLABS = 1 << 13
+"""Of a result, as far as memory allows: the journal holds a number for each slab of each part."""
 SLABS = 4
 """Times that slabs are in memory: one that is written, the next one, and parts of that."""
 LEAST_GAIN = 0.9
@@ -291,7 +293,8 @@ class DiskRequest:
         narrowest = min(self.columns, NARROWEST_BLOCK) * 2 * self.graph.num_nodes * self.item
         least, most = SLAB_BYTES
         most = max(least, min(most, narrowest // (2 * SLABS)))
-        rows = min(max(least, SLAB_ROWS * self._row_bytes), most) // self._row_bytes
+        wanted = max(SLAB_ROWS, self.kept // MOST_SLABS) * self._row_bytes
+        rows = min(max(least, wanted), most) // self._row_bytes
         if count > 1:
             rows = min(rows, self.kept // (count * RANGE_SLABS))
         return max(rows // SLAB_ROWS * SLAB_ROWS or rows, 1)
@@ -363,7 +366,7 @@ class DiskRequest:
 
     @property
     def _disk_bytes(self) -> int:
-        """The result, a stretch beside its parts, its rows, and the edges of the largest subset."""
+        """The result, a chunk and a slab beside their parts, its rows, the edges of a subset."""
         subset = 0
         if self.subsets is not None and self.graph.edge_types is not None:
             subset = edge_bytes(self.graph, max((edges for _, edges in self.walks), default=0))

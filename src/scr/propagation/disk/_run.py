@@ -69,14 +69,14 @@ def propagate_to_disk(
         }
         plan = request.plan(target, used_bytes=work_bytes(target), **before)
         result = work.file(RESULT)
-        array, known = None, {}
+        array, digests = None, list[str]()
         if plan.at_once:
             array = _hops_at_once(request, on_progress)
         else:
             if {"row_ranges": 1, **work.layout} != plan.layout:  # older ones have no ranges
                 work.begin(plan.layout)
             made = OutOfCore(request, plan, work, on_progress, engine)
-            known = made.run(result / f"{ARRAY}.npy")
+            digests = made.run(result / f"{ARRAY}.npy")
         for file in result.iterdir() if result.exists() else ():
             if array is not None or file.name != f"{ARRAY}.npy":
                 file.unlink()
@@ -85,7 +85,7 @@ def propagate_to_disk(
         ) as writer:
             writer.metadata.update(hop_settings(request.config, request.subsets))
             if array is None:
-                writer.take_array(ARRAY, known)
+                writer.take_array(ARRAY, digests)
             else:
                 writer.write_array(ARRAY, array, like=FAST)
                 del array

@@ -2,7 +2,7 @@
 
 They are begun from the end of the result. Once one is on the disk, with all that follow it, the
 journal says so, and the parts are cut shorter: the disk never holds more than one copy and the
-stretches that are on their way.
+stretches that are on their way, with the slabs that they begin in.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from scr.propagation.disk._layout import Layout
@@ -22,6 +23,8 @@ class Stretch(NamedTuple):
     first: int
     last: int
     """Chunk after the last."""
+    is_end: bool
+    """Whether nothing that follows it is missing."""
     checksums: Mapping[tuple[str, int], int]
     """Of what is read, by the name of a part and the number of its slab."""
 
@@ -50,10 +53,13 @@ class Stretches:
         self._work, self._layout, self._most = work, layout, most
         missing = layout.chunks if work.assembled is None else work.assembled
         count = -(-missing // chunks)
+        self._end = missing
         self._edges = [missing * number // max(count, 1) for number in range(count + 1)]
         self._on_their_way = 0
         self._waiting: dict[int, list[str]] = {}
-        """Digests of stretches that follow ones that are not on the disk, by their ends."""
+        """Digests of stretches that precede ones that are not on the disk, by their ends."""
+        self._left: dict[int, int] = {}
+        """Rows that parts were cut to, by their range."""
 
     @property
     def rows(self) -> int:
@@ -66,7 +72,8 @@ class Stretches:
             while self._on_their_way == self._most:
                 yield None
             self._on_their_way += 1
-            yield Stretch(first, last, self._checksums(first, last))
+            is_end = last == self._end
+            yield Stretch(first, last, is_end, self._checksums(first, last))
 
     def finish(self, stretch: Stretch, digests: list[str]) -> None:
         """Note a stretch, unless it waits for later ones, and let go of what it was read from."""
@@ -81,10 +88,14 @@ class Stretches:
         layout, rows = self._layout, self.rows
         for number, (first, last) in enumerate(layout.cuts.ranges):
             left = min(max(rows - first, 0), last - first)
+            if left == self._left.get(number, last - first):
+                continue
+            self._left[number] = left
             for block in range(len(layout.blocks)):
                 for place in layout.places:
                     part = self._work.file(layout.part(block, place, number))
-                    os.truncate(part, left * layout.part_bytes(block))
+                    with suppress(FileNotFoundError):  # seen by whoever reads it
+                        os.truncate(part, left * layout.part_bytes(block))
 
     def _checksums(self, first: int, last: int) -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}

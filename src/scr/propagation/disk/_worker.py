@@ -2,7 +2,9 @@
 
 It writes pieces under names that no other worker uses, and tells the process that gave out the
 blocks what it wrote. Only that process gives pieces their names and keeps the journal. So a worker
-that was taken for lost and still writes cannot change a piece that another one has made.
+that was taken for lost and still writes cannot change a piece that another one has made. Stretches
+of the result are written where they belong, by several at the worst: of the same pieces, all make
+the same bytes.
 """
 
 from __future__ import annotations
@@ -91,7 +93,6 @@ class _Worker:
             return self._join(task) if isinstance(task, Stretch) else self._compute(task)
 
     def _compute(self, task: BlockTask) -> BlockPieces:
-        self._joiner = None  # which may have begun before a part was found to be damaged
         if self._blocks is None:
             self._blocks = Blocks(self._request, self._setup.plan, self._pieces)
         self._pieces.begin(task.stored)
@@ -107,7 +108,7 @@ class _Worker:
     def _join(self, stretch: Stretch) -> JoinedStretch:
         self._blocks = None  # with all its memory
         if self._joiner is None:
-            self._joiner = Joiner.of(
+            self._joiner = Joiner(
                 self._request, self._setup.plan, self._setup.folder, self._setup.file
             )
         try:
