@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scr.storage import CHUNK_BYTES
 
 WRITE_BYTES = 64 * 2**20
-"""Of slabs that are written at once where there is memory for it: 3.7 GB/s, where 8 MiB had 2.9."""
+"""Of slabs that are written at once where there is memory for it: the disk waits less between."""
 STRETCH_BYTES = 256 * 2**20
 """Of the result, which are read and written before the disk is waited for: less for small ones."""
 STRETCH_SLABS = 16
