@@ -30,6 +30,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "calibration": LEARNING,
     "catalogue": (*LEARNING, "tables", "tuning", "fitting"),
     "cluster": (*PROPAGATION, "engines"),
+    "processes": PROPAGATION,
     "combinations": LEARNING,
     "defaults": LEARNING,
     "dropped_nodes": LEARNING,

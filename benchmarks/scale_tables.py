@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 from harness import RESULTS, size
+from processes import summary
 
 GIB = 2**30
 
@@ -201,7 +202,24 @@ def cluster_lines() -> list[str]:
             for workers, engine in keys
         ),
         "",
+        *_limit_lines(),
         *_training_lines(),
+    ]
+
+
+def _limit_lines() -> list[str]:
+    """What the machine gives to processes that only multiply."""
+    found = read("processes")
+    if found is None:
+        return []
+    settings, rows = found["settings"], found["rows"]
+    return [
+        "What the machine gives to processes that share it: a hop of the same features, by nothing "
+        f"but products in memory. {summary(rows, settings['processes'])}: each has a matrix of its "
+        f"own, and the cores share a cache (medians of {len(rows)} rounds, from the least to the "
+        f"most, `{found['command']}` on {found['processor']}). Workers on machines of their own "
+        "do not share it.",
+        "",
     ]
 
 
