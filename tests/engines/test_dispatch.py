@@ -12,9 +12,10 @@ class Place(Worker):
     def __init__(self, crew):
         self._crew = crew
         crew.workers.append(self)
+        crew.hired += 1
 
-    def has_begun(self):
-        return self._crew.workers[0] is self
+    def is_late(self):
+        return self._crew.workers[0] is not self
 
     def assign(self, item):
         self.item = item
@@ -32,7 +33,7 @@ class OnePlace(Crew):
     def __init__(self):
         super().__init__(None, None, Needs())
         self.workers = []
-        self.waits = 0
+        self.waits = self.hired = 0
 
     def hire(self):
         return Place(self)
@@ -40,15 +41,12 @@ class OnePlace(Crew):
     def finished(self, busy, seconds):
         self.waits += 1
         assert self.waits < 50, "nothing is finished any more"
-        return [worker for worker in busy if worker.has_begun()]
-
-    def make_room(self, busy):
-        if not all(worker.has_begun() for worker in busy):
-            self.dismiss()
+        return [worker for worker in busy if not worker.is_late()]
 
 
-def test_an_idle_worker_makes_room_for_one_that_others_wait_for():
-    done = []
+def test_an_idle_worker_takes_over_from_one_that_waits_for_its_place():
+    """The idle one stays: setting another one up would take longer than its item."""
+    crew, done = OnePlace(), []
 
     def items():
         yield from (1, 2)
@@ -56,6 +54,8 @@ def test_an_idle_worker_makes_room_for_one_that_others_wait_for():
             yield None
         yield from (3, 4)
 
-    for item, _ in dispatch(OnePlace(), items(), lambda: 2):
+    for item, _ in dispatch(crew, items(), lambda: 2):
         done.append(item)
     assert sorted(done) == [1, 2, 3, 4]
+    assert crew.workers == crew.idle
+    assert crew.hired == 3  # the first one, and for each pair of items one that did not begin

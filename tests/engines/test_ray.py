@@ -35,6 +35,13 @@ QUICK = ["--encoders", "sgc,sign", "--regularizers", "none", "--seeds", "2",
          "--set", "training.epochs=3"]  # fmt: skip
 
 
+class Other:
+    """What others run on the same cluster."""
+
+    def pid(self):
+        return os.getpid()
+
+
 @pytest.fixture
 def engine(connected_cluster):
     """Leaves no workers behind, which would hold the cores of the cluster."""
@@ -68,6 +75,19 @@ def test_the_item_of_a_killed_worker_is_run_again(engine, tmp_path):
     results = dict(engine.run(workers.killed_once, str(tmp_path), range(4), needs=ONE))
     assert results == {0: 0, 1: 1, 2: 4, 3: 9}
     assert (tmp_path / "killed").exists()
+
+
+def test_workers_take_over_from_those_whose_place_others_have(engine, monkeypatch):
+    import ray
+
+    monkeypatch.setattr("scr.engines._ray.START_SECONDS", 0.5)
+    other = ray.remote(num_cpus=1)(Other).remote()
+    ray.get(other.pid.remote())
+    try:
+        found = dict(engine.run(workers.threads, None, range(4), needs=ONE))
+    finally:
+        ray.kill(other)
+    assert found == dict.fromkeys(range(4), (1, 1))
 
 
 def test_an_item_that_ends_all_of_its_workers_is_an_error_with_what_they_printed(

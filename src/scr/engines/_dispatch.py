@@ -29,6 +29,10 @@ class LostWorkerError(Exception):
 class Worker(ABC):
     """Something that runs one item at a time."""
 
+    def is_late(self) -> bool:
+        """Whether it should have begun by now, and waits for a place instead."""
+        return False
+
     @abstractmethod
     def assign(self, item: Any) -> None:
         """Begin an item."""
@@ -68,10 +72,6 @@ class Crew(ABC, Generic[AnyWorker]):
     def finished(self, busy: Sequence[AnyWorker], seconds: float) -> Sequence[AnyWorker]:
         """Those of the busy workers that have ended their items; waits at most so long."""
 
-    def make_room(self, busy: Sequence[AnyWorker]) -> None:
-        """Release idle workers if some of the busy ones wait for their place."""
-        return
-
     def dismiss(self) -> None:
         """Release all idle workers."""
         while self.idle:
@@ -102,8 +102,12 @@ def dispatch(
                 worker.assign(item)
             if not busy and (again or not is_over):
                 time.sleep(PAUSE_SECONDS)
-            elif busy and crew.idle and (is_over or has_none) and not again:
-                crew.make_room(list(busy))
+            late = [worker for worker in busy if crew.idle and worker.is_late()]
+            for worker, idle in zip(late, list(crew.idle), strict=False):
+                crew.idle.remove(idle)  # which may hold the place that the other one waits for
+                busy[idle] = busy.pop(worker)
+                worker.end(at_once=True)
+                idle.assign(busy[idle][0])
             for worker in crew.finished(list(busy), POLL_SECONDS) if busy else ():
                 item, tries = busy[worker]
                 try:

@@ -40,6 +40,8 @@ _TOKENS = "ray._private.authentication.authentication_token_setup"
 """Logs on every start that the new cluster has a token, which is as it should be."""
 CONNECT_SECONDS = 20.0
 """That the address of a cluster may take to answer."""
+START_SECONDS = 10.0
+"""That a worker takes to start where it has a place, and more."""
 GRACE_SECONDS = 60.0
 """That a cluster without any fitting machine may take to have one again."""
 
@@ -265,23 +267,19 @@ class _Actors(Crew["_ActorWorker"]):
         done, _ = ray.wait(list(by_reference), timeout=seconds)
         return [by_reference[reference] for reference in done]
 
-    def make_room(self, busy: Sequence[_ActorWorker]) -> None:
-        # Where others use the cluster too, an actor may wait for what idle ones hold.
-        if not all(worker.has_begun() for worker in busy):
-            self.dismiss()
-
 
 class _ActorWorker(Worker):
     """One actor, seen from here."""
 
     def __init__(self, actor: Any, crew: _Actors) -> None:
-        self._actor, self._crew = actor, crew
+        self._actor, self._crew, self._hired_at = actor, crew, time.monotonic()
         self._whereabouts = actor.whereabouts.remote()
         self.reference: Any = None
 
-    def has_begun(self) -> bool:
-        """Whether there is a process."""
-        return bool(ray.wait([self._whereabouts], timeout=0)[0])
+    def is_late(self) -> bool:
+        # Where others use the cluster too, an actor may wait for what idle ones hold.
+        is_time = time.monotonic() - self._hired_at > START_SECONDS
+        return is_time and not ray.wait([self._whereabouts], timeout=0)[0]
 
     def assign(self, item: Any) -> None:
         self.reference = self._actor.run.remote(self._crew.setup, self._crew.needs.cores, item)
