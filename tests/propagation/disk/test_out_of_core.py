@@ -482,7 +482,7 @@ def test_a_disk_that_does_not_answer_loses_no_part(tmp_path, tiny, monkeypatch):
 
 
 def test_few_parts_are_open_at_once(tmp_path, tiny, monkeypatch):
-    graph, most = stored(tmp_path), []
+    graph, most = stored(tmp_path, nodes=130, edges=600), []
     block_of(monkeypatch, 3)  # 14 blocks of 3 hops
     part = joiner.Joiner._part
 
