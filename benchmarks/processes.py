@@ -17,29 +17,36 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import statistics
 import time
+from collections.abc import Iterator
 from functools import partial
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 from harness import RESULTS, Results, console
+from scr import load_graph
+from scr.compute import aligned_empty, default_threads
+from scr.propagation import normalize
+from scr.propagation._plan import fast_block, padded
+from scr.propagation.kernel import product
+from scr.storage import ranges
+
+MOST_SECONDS = 600
+"""That a round may take; beyond, a process has ended."""
 
 
 def main() -> None:
     """Measure the rounds that are not there yet."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("store", type=Path)
-    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--processes", type=int, default=default_threads())
     parser.add_argument("--dtype", default="float16")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--out", type=Path, default=RESULTS / "processes.json")
     options = parser.parse_args()
-    import scr
-
-    graph = scr.load_graph(str(options.store))
+    graph = load_graph(str(options.store))
     settings = {
         "nodes": graph.num_nodes, "edges": graph.num_edges // (1 if graph.directed else 2),
         "columns": graph.num_features, "dtype": options.dtype, "processes": options.processes,
@@ -52,10 +59,11 @@ def main() -> None:
     console.print(summary(results.rows, options.processes))
 
 
-def rounds(options: argparse.Namespace, count: int) -> Any:
+def rounds(options: argparse.Namespace, count: int) -> Iterator[dict[str, float]]:
     """Yield the seconds of each round."""
     context = multiprocessing.get_context("spawn")
-    barrier, found = context.Barrier(options.processes), context.SimpleQueue()
+    barrier = context.Barrier(options.processes, timeout=MOST_SECONDS)
+    found: Any = context.Queue()
     arguments = options.store, options.dtype, options.processes, count, barrier, found
     others = [
         context.Process(target=take_part, args=(number, *arguments), daemon=True)
@@ -64,7 +72,7 @@ def rounds(options: argparse.Namespace, count: int) -> Any:
     for each in others:
         each.start()
     for _ in range(count):
-        yield found.get()
+        yield found.get(timeout=MOST_SECONDS)
     for each in others:
         each.join()
 
@@ -73,12 +81,7 @@ def take_part(
     number: int, store: Path, dtype: str, processes: int, count: int, barrier: Barrier, found: Any
 ) -> None:
     """Be one of the processes; the first one also does what one does alone, and tells all."""
-    import scr
-    from scr.propagation import normalize
-    from scr.propagation._plan import fast_block, padded
-    from scr.storage import ranges
-
-    graph = scr.load_graph(str(store))
+    graph = load_graph(str(store))
     adjacency = normalize(graph)
     columns = graph.num_features
     share = padded(-(-columns // processes))
@@ -106,17 +109,13 @@ class _Hop:
     """A hop of matrices of some widths, one after the other."""
 
     def __init__(self, adjacency: Any, widths: list[int], dtype: str) -> None:
-        from scr.compute import aligned_empty
-
         self._adjacency, self._widths = adjacency, widths
-        shape = adjacency.num_nodes * max(widths)
-        self._memory = [aligned_empty((shape,), dtype) for _ in range(2)]
+        size = adjacency.num_nodes * max(widths)
+        self._memory = [aligned_empty((size,), dtype) for _ in range(2)]
         for memory in self._memory:
             memory[:] = 1
 
     def seconds(self, *, threads: int) -> float:
-        from scr.propagation.kernel import product
-
         started = time.perf_counter()
         for width in self._widths:
             size = self._adjacency.num_nodes * width

@@ -159,6 +159,7 @@ def test_a_curve_is_written_and_runs_nothing_twice(tmp_path, random_graph):
     assert len(finished) == 18
 
 
+@pytest.mark.stress
 def test_more_processes_measure_the_same(random_graph):
     graph = random_graph()
     tasks = plan_learning_curve(graph, labels=[1], seeds=range(2), **SMALL)

@@ -40,8 +40,8 @@ _TOKENS = "ray._private.authentication.authentication_token_setup"
 """Logs on every start that the new cluster has a token, which is as it should be."""
 CONNECT_SECONDS = 20.0
 """That the address of a cluster may take to answer."""
-START_SECONDS = 10.0
-"""That a worker takes to start where it has a place, and more."""
+START_SECONDS = 30.0
+"""That a worker takes to start where it has a place, also from a slow disk."""
 GRACE_SECONDS = 60.0
 """That a cluster without any fitting machine may take to have one again."""
 
