@@ -215,10 +215,10 @@ def _limit_lines() -> list[str]:
     settings, rows = found["settings"], found["rows"]
     return [
         "What the machine gives to processes that share it: a hop of the same features, by nothing "
-        f"but products in memory. {summary(rows, settings['processes'])}: each has a matrix of its "
-        f"own, and the cores share a cache (medians of {len(rows)} rounds, from the least to the "
-        f"most, `{found['command']}` on {found['processor']}). Workers on machines of their own "
-        "do not share it.",
+        f"but products in memory. {summary(rows, settings['processes'])} (medians of {len(rows)} "
+        f"rounds, from the least to the most, `{found['command']}` on {found['processor']}). "
+        "Processes have a matrix each, and threads share one, beside a cache that all cores share; "
+        "what changes from round to round was not found out.",
         "",
     ]
 
